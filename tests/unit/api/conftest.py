@@ -1,4 +1,4 @@
-"""A small API of our own in front of the real pipeline, and its client."""
+"""A sample API behind the real pipeline, and its client."""
 
 import json
 from wsgiref import validate
@@ -11,13 +11,13 @@ from manila_lite import context
 from manila_lite.api import app
 from manila_lite.api import versions
 from manila_lite.policies import enforcer as policy_enforcer
-from tests.unit.api import sample_controller as shelves
+from tests.unit.api import sample_controller
 
 PROJECT = 'abcdef0123'
 
 
 class FakeAuthMiddleware:
-    """Lets everybody in as what the test's header says: its roles."""
+    """Accepts every request with the roles in the header X-Roles."""
 
     def __init__(self, app, enforcer):
         self.app, self.enforcer = app, enforcer
@@ -36,7 +36,7 @@ class FakeAuthMiddleware:
 
 
 class ApiClient:
-    """Sends requests to an application and checks that it speaks WSGI."""
+    """Sends requests to an application and validates its use of WSGI."""
 
     def __init__(self, application):
         self.bare_app = application
@@ -70,9 +70,9 @@ class ApiClient:
         if roles is not None:
             req.headers['X-Roles'] = roles
         req.headers.update(headers)
-        answer = req.get_response(self.app)
-        answer.body  # noqa: B018  read to its end, as a server does
-        return answer
+        response = req.get_response(self.app)
+        response.body  # noqa: B018  read to the end, as a server does
+        return response
 
 
 @pytest.fixture(scope='session')
@@ -84,9 +84,9 @@ def enforcer(tmp_path_factory):
 
 @pytest.fixture(scope='session')
 def make_client(enforcer, tmp_path_factory):
-    """Builds the application with a configuration text and a table."""
+    """Return a function that builds the application and its client."""
 
-    def make(text='', table=shelves.ROUTES, checks=None):
+    def make(text='', table=sample_controller.ROUTES, checks=None):
         file = tmp_path_factory.mktemp('conf') / 'api.conf'
         file.write_text(text)
         conf = configuration.new(files=[str(file)])

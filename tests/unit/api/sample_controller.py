@@ -1,4 +1,4 @@
-"""A controller that uses everything the framework offers, for its tests."""
+"""A controller that uses all features of the framework, for its tests."""
 
 import types
 
@@ -16,18 +16,18 @@ from manila_lite.api.router import serve
 from manila_lite.api.v2.admin.extensions import ExtensionsController
 from manila_lite.api.v2.versions import VersionsController
 
-MINE, FOREIGN = 'abcdef0123', 'fedcba9876'
+OWN_PROJECT, OTHER_PROJECT = 'abcdef0123', 'fedcba9876'
 
 CREATE = schema.schema(
     ['size'],
-    wrapper='shelf',
+    wrapper='widget',
     missing=422,
     size=schema.positive_int,
     name=schema.alias('display_name', schema.string(nullable=True)),
     colour=schema.since('2.50', schema.one_of('red')),
 )
 UPDATE = schema.schema(
-    wrapper='shelf', missing=400, extra='refuse', name=schema.string()
+    wrapper='widget', missing=400, extra='refuse', name=schema.string()
 )
 STRETCH = schema.schema(
     ['to'], to=schema.positive_int, force=schema.since('2.64', schema.boolean)
@@ -53,40 +53,42 @@ ERRORS = {
 
 
 class SampleController(wsgi.Controller):
-    """Shelves; those called f... belong to somebody else."""
+    """Widgets; those whose id begins with f belong to another project."""
 
-    def target(self, req, shelf_id):
-        if shelf_id == 'none':
-            raise exception.NotFound('Shelf none could not be found.')
+    def target(self, req, widget_id):
+        if widget_id == 'none':
+            raise exception.NotFound('Widget none could not be found.')
         return types.SimpleNamespace(
-            id=shelf_id,
+            id=widget_id,
             user_id='u1',
-            project_id=FOREIGN if shelf_id.startswith('f') else MINE,
+            project_id=OTHER_PROJECT
+            if widget_id.startswith('f')
+            else OWN_PROJECT,
         )
 
     @wsgi.method('share:get_all')
     def index(self, req):
-        return {'shelves': [], 'query': req.query}
+        return {'widgets': [], 'query': req.query}
 
     @wsgi.method('share:get', target=True)
-    def show(self, req, shelf):
-        return {'shelf': {'id': shelf.id, 'minor': req.minor}}
+    def show(self, req, widget):
+        return {'widget': {'id': widget.id, 'minor': req.minor}}
 
     @wsgi.method('share:create', status=201, body=CREATE)
     def create(self, req, args):
         return {'args': args}
 
     @wsgi.method('share:update', body=UPDATE, target='target')
-    def update(self, req, shelf, args):
-        return {'id': shelf.id, 'args': args}
+    def update(self, req, widget, args):
+        return {'id': widget.id, 'args': args}
 
     @wsgi.method('share:delete', status=204, target=True)
-    def delete(self, req, shelf):
+    def delete(self, req, widget):
         return None
 
     @wsgi.method('share:get_share_metadata', target=True)
-    def book(self, req, shelf, book):
-        return {'id': shelf.id, 'book': book, 'vars': req.path_vars}
+    def part(self, req, widget, part):
+        return {'id': widget.id, 'part': part, 'vars': req.path_vars}
 
     @wsgi.method()
     def raw(self, req):
@@ -116,21 +118,21 @@ class SampleController(wsgi.Controller):
         'os-stretch', until='2.6', policy='share:extend', body=STRETCH
     )
     @wsgi.action('stretch', since='2.7', policy='share:extend', body=STRETCH)
-    def stretch(self, req, shelf, args):
-        return {'id': shelf.id, 'args': args}
+    def stretch(self, req, widget, args):
+        return {'id': widget.id, 'args': args}
 
     @wsgi.action('measure', until='2.44', status=200, body=MEASURE)
     @wsgi.action('measure', since='2.45', status=200, body=MEASURE_AGAIN)
-    def measure(self, req, shelf, args):
+    def measure(self, req, widget, args):
         return {'args': args}
 
     @wsgi.action('reset', policy='share:reset_status')
-    def reset(self, req, shelf):
+    def reset(self, req, widget):
         return None
 
     @wsgi.action('dream', since='2.10', experimental='2.20-2.30', target=False)
-    def dream(self, req, shelf_id):
-        return {'dreamt': shelf_id}
+    def dream(self, req, widget_id):
+        return {'dreamt': widget_id}
 
 
 ROUTES = [
@@ -144,14 +146,14 @@ ROUTES = [
     *serve(
         SampleController,
         '',
-        get('/shelves', 'index'),
-        post('/shelves', 'create'),
-        get('/shelves/detail', 'raw'),
-        get('/shelves/{shelf_id}', 'show'),
-        put('/shelves/{shelf_id}', 'update'),
-        delete('/shelves/{shelf_id}', 'delete'),
-        action('/shelves/{shelf_id}/action'),
-        get('/shelves/{shelf_id}/books/{book}', 'book'),
+        get('/widgets', 'index'),
+        post('/widgets', 'create'),
+        get('/widgets/detail', 'raw'),
+        get('/widgets/{widget_id}', 'show'),
+        put('/widgets/{widget_id}', 'update'),
+        delete('/widgets/{widget_id}', 'delete'),
+        action('/widgets/{widget_id}/action'),
+        get('/widgets/{widget_id}/parts/{part}', 'part'),
         get('/odd', 'odd', since='2.3', until='2.80'),
         get('/age', 'old', until='2.6'),
         get('/age', 'new', since='2.7', experimental='2.11-2.55'),

@@ -1,4 +1,4 @@
-"""The pipeline as a whole: ids, version list, health, configured parts."""
+"""The whole pipeline: ids, version list, health, optional middlewares."""
 
 import json
 import re
@@ -17,15 +17,15 @@ COMPUTE, PLAIN = 'x-compute-request-id', 'x-openstack-request-id'
 
 def test_root_lists_the_versions_with_300(client):
     for path in ('/', ''):
-        answer = client('GET', path)
-        assert answer.status_int == 300
-        assert answer.json == version_list.document('http://localhost')
+        response = client('GET', path)
+        assert response.status_int == 300
+        assert response.json == version_list.document('http://localhost')
 
 
 def test_v2_lists_the_same_with_200(client):
-    answer = client('GET', '/v2/')
-    assert answer.status_int == 200
-    assert answer.json == client('GET', '/').json
+    response = client('GET', '/v2/')
+    assert response.status_int == 200
+    assert response.json == client('GET', '/').json
 
 
 def test_version_list_has_the_published_form():
@@ -45,9 +45,9 @@ def test_version_list_has_the_published_form():
 
 
 def test_v2_without_slash_redirects_to_v2_with_one(client):
-    answer = client('GET', '/v2')
-    assert answer.status_int == 302
-    assert answer.headers['Location'] == 'http://localhost/v2/'
+    response = client('GET', '/v2')
+    assert response.status_int == 302
+    assert response.headers['Location'] == 'http://localhost/v2/'
 
 
 def test_base_url_is_written_into_the_version_list(make_client):
@@ -64,14 +64,14 @@ def test_base_url_is_written_into_the_version_list(make_client):
 
 def test_project_id_regex_is_configured(make_client):
     client = make_client('[DEFAULT]\nproject_id_regex = [a-z]+\n')
-    assert client('GET', '/v2/other/shelves').status_int == 400
-    assert client('GET', '/v2/abcdef0123/shelves').status_int == 404
+    assert client('GET', '/v2/other/widgets').status_int == 400
+    assert client('GET', '/v2/abcdef0123/widgets').status_int == 404
 
 
-def test_extensions_are_none(client):
+def test_there_are_no_extensions(client):
     assert client('GET', '/v2/extensions').json == {'extensions': []}
-    answer = client('GET', '/v2/extensions/os-things')
-    assert answer.json['itemNotFound']['code'] == 404
+    response = client('GET', '/v2/extensions/os-things')
+    assert response.json['itemNotFound']['code'] == 404
 
 
 # Ids
@@ -83,24 +83,24 @@ def test_extensions_are_none(client):
         '/',
         '/v2/',
         '/v2',
-        '/v2/shelves/a1',
+        '/v2/widgets/a1',
         '/v2/nowhere',
         '/v1',
         '/healthcheck',
         '/v2/fail/crash',
         '/v2/fail/quota',
-        '/v2/shelves/f1',
+        '/v2/widgets/f1',
         '/v2/fail/moved',
     ],
 )
-def test_every_answer_has_both_ids(client, path):
-    answer = client('GET', path)
-    assert ID.fullmatch(answer.headers[COMPUTE])
-    assert answer.headers[PLAIN] == answer.headers[COMPUTE]
-    assert answer.headers.getall(PLAIN) == [answer.headers[PLAIN]]
+def test_every_response_has_both_ids(client, path):
+    response = client('GET', path)
+    assert ID.fullmatch(response.headers[COMPUTE])
+    assert response.headers[PLAIN] == response.headers[COMPUTE]
+    assert response.headers.getall(PLAIN) == [response.headers[PLAIN]]
 
 
-def test_every_request_has_an_id_of_its_own(client):
+def test_every_request_has_its_own_id(client):
     assert (
         client('GET', '/').headers[PLAIN] != client('GET', '/').headers[PLAIN]
     )
@@ -116,7 +116,7 @@ def test_every_request_has_an_id_of_its_own(client):
         ('req-0c1a8c31-1d5e-4a0b-8f3a-4b0e1c6c5a11x', False),
     ],
 )
-def test_id_of_a_larger_action_is_kept_when_it_is_one(client, sent, kept):
+def test_well_formed_global_request_id_is_recorded(client, sent, kept):
     environ = {
         'REQUEST_METHOD': 'GET',
         'PATH_INFO': '/healthcheck',
@@ -131,7 +131,7 @@ def test_id_of_a_larger_action_is_kept_when_it_is_one(client, sent, kept):
 
 
 def call(client, environ):
-    """The headers of the answer to a bare environment."""
+    """Return the headers of the response to a bare environment."""
     seen = {}
     client.bare_app(
         environ,
@@ -145,65 +145,65 @@ def call(client, environ):
 # Health
 
 
-def test_health_is_ok_without_sign_in(make_client):
+def test_health_needs_no_authentication(make_client):
     client = make_client(checks={'database': lambda: None})
-    answer = client('GET', '/healthcheck')
-    assert (answer.status_int, answer.text) == (200, 'OK')
-    assert answer.content_type == 'text/plain'
+    response = client('GET', '/healthcheck')
+    assert (response.status_int, response.text) == (200, 'OK')
+    assert response.content_type == 'text/plain'
 
 
-def test_health_tells_what_is_wrong(make_client):
+def test_health_gives_the_reasons_of_failures(make_client):
     client = make_client(
         checks={
             'database': lambda: None,
             'driver alpha': lambda: 'not started',
         }
     )
-    answer = client('GET', '/healthcheck')
-    assert (answer.status_int, answer.text) == (
+    response = client('GET', '/healthcheck')
+    assert (response.status_int, response.text) == (
         503,
         'driver alpha: not started',
     )
-    answer = client(
+    response = client(
         'GET', '/healthcheck', headers={'Accept': 'application/json'}
     )
-    assert answer.status_int == 503
-    assert answer.json == {
+    assert response.status_int == 503
+    assert response.json == {
         'healthy': False,
         'reasons': ['driver alpha: not started'],
         'checks': {'database': 'OK', 'driver alpha': 'not started'},
     }
 
 
-def test_health_as_json_when_all_is_well(client):
-    answer = client(
+def test_healthy_service_as_json(client):
+    response = client(
         'GET', '/healthcheck', headers={'Accept': 'application/json'}
     )
-    assert answer.json == {'healthy': True, 'reasons': ['OK'], 'checks': {}}
+    assert response.json == {'healthy': True, 'reasons': ['OK'], 'checks': {}}
 
 
-def test_health_can_be_asked_by_head(make_client):
+def test_health_supports_head(make_client):
     client = make_client(checks={'bus': lambda: 'no answer'})
-    answer = client('HEAD', '/healthcheck')
-    assert (answer.status_int, answer.body) == (503, b'')
+    response = client('HEAD', '/healthcheck')
+    assert (response.status_int, response.body) == (503, b'')
 
 
-# What only some installations need
+# Optional middlewares
 
 ORIGIN = {'Origin': 'https://horizon.example'}
 
 
-def test_cors_is_answered_where_it_is_configured(make_client):
+def test_cors_headers_are_sent_if_configured(make_client):
     client = make_client('[cors]\nallowed_origin = https://horizon.example\n')
-    answer = client('GET', '/v2/shelves', headers=ORIGIN)
-    assert answer.headers['Access-Control-Allow-Origin'] == ORIGIN['Origin']
-    # The library answers this one without the Content-Type that the
-    # validator of WSGI wants.
+    response = client('GET', '/v2/widgets', headers=ORIGIN)
+    assert response.headers['Access-Control-Allow-Origin'] == ORIGIN['Origin']
+    # The library sends this response without the Content-Type that the WSGI
+    # validator requires.
     preflight = call(
         client,
         {
             'REQUEST_METHOD': 'OPTIONS',
-            'PATH_INFO': '/v2/shelves',
+            'PATH_INFO': '/v2/widgets',
             'HTTP_ORIGIN': ORIGIN['Origin'],
             'HTTP_ACCESS_CONTROL_REQUEST_METHOD': 'GET',
         },
@@ -213,9 +213,9 @@ def test_cors_is_answered_where_it_is_configured(make_client):
     assert ID.fullmatch(preflight[PLAIN])
 
 
-def test_cors_is_silent_elsewhere(client):
-    answer = client('GET', '/v2/shelves', headers=ORIGIN)
-    assert 'Access-Control-Allow-Origin' not in answer.headers
+def test_cors_headers_are_not_sent_by_default(client):
+    response = client('GET', '/v2/widgets', headers=ORIGIN)
+    assert 'Access-Control-Allow-Origin' not in response.headers
 
 
 FORWARDED = {
@@ -236,6 +236,6 @@ FORWARDED = {
         ),
     ],
 )
-def test_proxy_headers_are_believed_when_told_so(make_client, text, url):
-    answer = make_client(text)('GET', '/', headers=FORWARDED)
-    assert answer.json['versions'][0]['links'][1]['href'] == url
+def test_proxy_headers_are_used_if_configured(make_client, text, url):
+    response = make_client(text)('GET', '/', headers=FORWARDED)
+    assert response.json['versions'][0]['links'][1]['href'] == url

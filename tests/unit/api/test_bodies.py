@@ -1,4 +1,4 @@
-"""Bodies: what is read, what is refused, and nothing that breaks us."""
+"""Request bodies are read or refused; none causes an error 500."""
 
 import io
 import json
@@ -68,9 +68,9 @@ def test_body_is_read(client, body, value):
         b'{"a":' * 900 + b'1' + b'}' * 900,
     ],
 )
-def test_body_that_no_handler_can_use_is_malformed(client, body):
-    answer = echo(client, body)
-    assert (answer.status_int, answer.json) == (400, MALFORMED)
+def test_unusable_body_is_malformed(client, body):
+    response = echo(client, body)
+    assert (response.status_int, response.json) == (400, MALFORMED)
 
 
 @pytest.mark.parametrize(
@@ -83,8 +83,8 @@ def test_body_that_no_handler_can_use_is_malformed(client, body):
     ],
 )
 def test_json_content_type_is_read(client, kind):
-    answer = echo(client, b'{}', headers={'Content-Type': kind})
-    assert answer.json == {'body': {}}
+    response = echo(client, b'{}', headers={'Content-Type': kind})
+    assert response.json == {'body': {}}
 
 
 @pytest.mark.parametrize(
@@ -99,43 +99,43 @@ def test_json_content_type_is_read(client, kind):
         'multipart/form-data; boundary=x',
     ],
 )
-def test_body_of_another_type_counts_as_absent(client, kind):
+def test_body_of_another_content_type_is_ignored(client, kind):
     headers = {'Content-Type': kind}
     assert echo(client, b'{}', headers=headers).json == {'body': None}
-    answer = client(
-        'POST', '/v2/shelves', {'shelf': {'size': 1}}, headers=headers
+    response = client(
+        'POST', '/v2/widgets', {'widget': {'size': 1}}, headers=headers
     )
-    assert (answer.status_int, answer.json) == (400, MALFORMED)
+    assert (response.status_int, response.json) == (400, MALFORMED)
 
 
 def test_write_without_a_body_is_malformed(client):
-    answer = client('POST', '/v2/shelves')
-    assert (answer.status_int, answer.json) == (400, MALFORMED)
+    response = client('POST', '/v2/widgets')
+    assert (response.status_int, response.json) == (400, MALFORMED)
 
 
-@pytest.mark.parametrize('body', [[], 'x', 5, None, True, ['shelf']])
-def test_body_that_is_no_object_is_malformed(client, body):
-    answer = client('POST', '/v2/shelves', body)
-    assert (answer.status_int, answer.json) == (400, MALFORMED)
+@pytest.mark.parametrize('body', [[], 'x', 5, None, True, ['widget']])
+def test_body_that_is_not_an_object_is_malformed(client, body):
+    response = client('POST', '/v2/widgets', body)
+    assert (response.status_int, response.json) == (400, MALFORMED)
 
 
 # Length
 
 
 class Stream(io.BytesIO):
-    """A body that counts what is read of it."""
+    """A body that counts the bytes that are read."""
 
-    taken = 0
+    bytes_read = 0
 
     def read(self, size=-1):
         data = super().read(size)
-        self.taken += len(data)
+        self.bytes_read += len(data)
         return data
 
 
 def chunked(client, body, **more):
     stream = Stream(body)
-    answer = echo(
+    response = echo(
         client,
         None,
         CONTENT_TYPE='application/json',
@@ -143,41 +143,41 @@ def chunked(client, body, **more):
         **{'wsgi.input': stream},
         **more,
     )
-    return answer, stream.taken
+    return response, stream.bytes_read
 
 
-def over_limit(answer):
-    assert answer.status_int == 413
-    fault = answer.json['overLimit']
+def over_limit(response):
+    assert response.status_int == 413
+    fault = response.json['overLimit']
     assert (fault['code'], fault['retryAfter']) == (413, '0')
-    assert answer.headers['Retry-After'] == '0'
+    assert response.headers['Retry-After'] == '0'
     assert str(LIMIT) in fault['message']
     return True
 
 
-def test_body_of_the_greatest_length_is_read(client):
+def test_body_of_the_maximum_length_is_read(client):
     body = b'"' + b'x' * (LIMIT - 2) + b'"'
     assert echo(client, body).status_int == 200
-    answer, _ = chunked(client, body)
-    assert len(answer.json['body']) == LIMIT - 2
+    response, _ = chunked(client, body)
+    assert len(response.json['body']) == LIMIT - 2
 
 
-def test_longer_body_is_refused_before_sign_in_and_unread(client):
+def test_longer_body_is_refused_unread_before_authentication(client):
     stream = Stream(b'')
-    answer = client(
+    response = client(
         'POST',
         '/v2/nowhere',
         CONTENT_LENGTH=str(LIMIT + 1),
         **{'wsgi.input': stream},
     )
-    assert over_limit(answer)
-    assert stream.taken == 0
+    assert over_limit(response)
+    assert stream.bytes_read == 0
 
 
 def test_chunked_body_is_cut_off_at_the_limit(client):
-    answer, taken = chunked(client, b'"' + b'x' * 10 * LIMIT)
-    assert over_limit(answer)
-    assert taken == LIMIT + 1
+    response, bytes_read = chunked(client, b'"' + b'x' * 10 * LIMIT)
+    assert over_limit(response)
+    assert bytes_read == LIMIT + 1
 
 
 def test_limit_is_configured(make_client):
@@ -187,13 +187,13 @@ def test_limit_is_configured(make_client):
 
 
 @pytest.mark.parametrize('length', ['x', '-1', '1_0', '0x5', '٣', '1' * 50])
-def test_length_that_is_no_length_is_refused(client, length):
-    answer = raw_call(client, length)
-    assert answer.startswith('4')
+def test_malformed_content_length_is_refused(client, length):
+    response = raw_call(client, length)
+    assert response.startswith('4')
 
 
 def raw_call(client, length):
-    """The status when a server passes on any Content-Length."""
+    """Return the status for an unvalidated Content-Length."""
     seen = []
     list(
         client.bare_app(
@@ -211,12 +211,12 @@ def raw_call(client, length):
     return seen[0]
 
 
-def test_body_cut_short_by_the_client_is_malformed(client):
+def test_truncated_body_is_malformed(client):
     assert raw_call(client, '2') == '200 OK'
     assert raw_call(client, '3') == '400 Bad Request'
 
 
-# Whatever comes, it is the client's fault
+# Arbitrary input is never a server error
 
 anything = st.recursive(
     st.none()
@@ -229,7 +229,7 @@ anything = st.recursive(
         | st.dictionaries(
             st.text()
             | st.sampled_from(
-                ['shelf', 'size', 'name', 'colour', 'to', 'force', 'unit']
+                ['widget', 'size', 'name', 'colour', 'to', 'force', 'unit']
             ),
             inner,
             max_size=4,
@@ -240,16 +240,16 @@ anything = st.recursive(
 bodies = (
     st.binary(max_size=200)
     | anything.map(lambda value: json.dumps(value).encode())
-    | anything.map(lambda value: json.dumps({'shelf': value}).encode())
+    | anything.map(lambda value: json.dumps({'widget': value}).encode())
     | st.tuples(
         st.sampled_from(['stretch', 'measure', 'reset', 'x']), anything
     ).map(lambda pair: json.dumps(dict([pair])).encode())
 )
 targets = st.sampled_from(
     [
-        ('POST', '/v2/shelves'),
-        ('PUT', '/v2/shelves/a1'),
-        ('POST', '/v2/shelves/a1/action'),
+        ('POST', '/v2/widgets'),
+        ('PUT', '/v2/widgets/a1'),
+        ('POST', '/v2/widgets/a1/action'),
         ('POST', '/v2/echo'),
     ]
 )
@@ -257,12 +257,12 @@ targets = st.sampled_from(
 
 @settings(max_examples=400)
 @given(targets, bodies, st.integers(0, 99))
-def test_no_body_is_answered_by_500(client, target, body, minor):
-    answer = client(*target, body, version=f'2.{minor}', roles='admin')
-    assert answer.status_int < 500
-    if answer.status_int >= 400:
-        ((key, fault),) = answer.json.items()
-        assert fault['code'] == answer.status_int
+def test_no_body_causes_a_500(client, target, body, minor):
+    response = client(*target, body, version=f'2.{minor}', roles='admin')
+    assert response.status_int < 500
+    if response.status_int >= 400:
+        ((key, fault),) = response.json.items()
+        assert fault['code'] == response.status_int
         assert fault['message']
 
 
@@ -291,9 +291,9 @@ queries = st.text(max_size=40) | st.lists(
 @given(
     queries.map(lambda text: text.encode('utf-8', 'replace').decode('latin-1'))
 )
-def test_no_query_is_answered_by_500(client, query):
-    answer = client('GET', '/v2/shelves?' + query.replace('?', ''))
-    assert answer.status_int in (200, 400)
+def test_no_query_causes_a_500(client, query):
+    response = client('GET', '/v2/widgets?' + query.replace('?', ''))
+    assert response.status_int in (200, 400)
 
 
 @pytest.mark.parametrize(
@@ -309,7 +309,7 @@ def test_no_query_is_answered_by_500(client, query):
     ],
 )
 def test_query_has_the_last_value_of_each_key(client, query, read):
-    assert client('GET', '/v2/shelves?' + query).json['query'] == read
+    assert client('GET', '/v2/widgets?' + query).json['query'] == read
 
 
 @pytest.mark.parametrize(
@@ -323,8 +323,8 @@ def test_query_has_the_last_value_of_each_key(client, query, read):
         '&'.join(['a=1'] * 201),
     ],
 )
-def test_query_that_is_no_text_is_malformed(client, query):
-    answer = client('GET', '/v2/shelves?' + query)
-    assert answer.json == {
+def test_query_that_is_not_text_is_malformed(client, query):
+    response = client('GET', '/v2/widgets?' + query)
+    assert response.json == {
         'badRequest': {'code': 400, 'message': 'Malformed request url'}
     }

@@ -1,4 +1,4 @@
-"""Every error has the published form, and tells no secret."""
+"""Every error has the published form and reveals no secrets."""
 
 import logging
 
@@ -68,28 +68,28 @@ def fail(client, how, **more):
     ],
 )
 def test_error_becomes_a_fault(client, how, status, body):
-    answer = fail(client, how)
-    assert answer.status_int == status
-    assert answer.content_type == 'application/json'
-    assert answer.json == body
+    response = fail(client, how)
+    assert response.status_int == status
+    assert response.content_type == 'application/json'
+    assert response.json == body
 
 
 @pytest.mark.parametrize(
     'how, seconds',
     [('quota', '0'), ('busy', '2'), ('conflict', None), ('crash', None)],
 )
-def test_retry_after_is_told_where_retrying_helps(client, how, seconds):
+def test_retry_after_is_sent_if_retrying_helps(client, how, seconds):
     assert fail(client, how).headers.get('Retry-After') == seconds
 
 
-def test_headers_of_http_errors_stay(client):
+def test_headers_of_http_errors_are_preserved(client):
     assert fail(client, 'challenge').headers['WWW-Authenticate'] == 'Basic'
 
 
-def test_redirect_is_no_fault(client):
-    answer = fail(client, 'moved')
-    assert answer.status_int == 302
-    assert answer.headers['Location'] == 'http://elsewhere/'
+def test_redirect_is_not_a_fault(client):
+    response = fail(client, 'moved')
+    assert response.status_int == 302
+    assert response.headers['Location'] == 'http://elsewhere/'
 
 
 def test_keys_are_the_published_ones():
@@ -112,13 +112,13 @@ def test_cause_is_logged_with_the_request_and_hidden_from_users(
     client, caplog, how, fact
 ):
     with caplog.at_level(logging.ERROR):
-        answer = fail(client, how)
-    assert fact not in answer.text
+        response = fail(client, how)
+    assert fact not in response.text
     (record,) = caplog.records
     text = record.getMessage()
     assert fact in text
     assert 'Traceback' in text
-    assert answer.headers['x-compute-request-id'] in text
+    assert response.headers['x-compute-request-id'] in text
     assert f'/v2/fail/{how}' in text
 
 
@@ -129,7 +129,7 @@ def test_secret_in_an_error_is_not_logged(client, caplog):
 
 
 @pytest.mark.parametrize('how', ['quota', 'conflict', 'busy', 'webob'])
-def test_fault_of_the_client_is_not_logged_as_ours(client, caplog, how):
+def test_client_error_is_not_logged_as_an_error(client, caplog, how):
     fail(client, how)
     if how != 'busy':
         assert caplog.records == []
@@ -137,7 +137,7 @@ def test_fault_of_the_client_is_not_logged_as_ours(client, caplog, how):
 
 def errors(family):
     for kind in family.__subclasses__():
-        # Signals of other parts never reach an answer.
+        # Internal exceptions of other parts never reach a response.
         if kind.__module__ == exception.__name__:
             yield kind
         yield from errors(kind)
@@ -148,7 +148,7 @@ def errors(family):
     sorted(errors(exception.ManilaLiteError), key=lambda kind: kind.__name__),
     ids=lambda kind: kind.__name__,
 )
-def test_every_error_of_ours_is_answered_by_its_code(kind):
+def test_every_error_has_its_declared_code(kind):
     error = kind('the message')
     sent = []
 

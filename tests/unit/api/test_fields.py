@@ -1,4 +1,4 @@
-"""Views show the fields of a version and role, and show them fast."""
+"""Views show the fields of a version and role."""
 
 import collections
 import datetime
@@ -13,7 +13,7 @@ from manila_lite.api.fields import Field
 TIME = datetime.datetime(2026, 8, 1, 12, 30)
 COLUMNS = ('id', 'display_name', 'status', 'host', 'created_at')
 Row = collections.namedtuple('Row', COLUMNS)
-ROW = Row('a1', 'books', 'syncing', 'h@b#p', TIME)
+ROW = Row('a1', 'parts', 'syncing', 'h@b#p', TIME)
 
 VIEW = f.fields(
     Field('id'),
@@ -23,7 +23,7 @@ VIEW = f.fields(
     Field('status', since='2.20'),
     Field('created_at'),
     Field('born', f.time_attr('created_at'), since='2.98'),
-    Field('kind', f.const('shelf'), since='2.30'),
+    Field('kind', f.const('widget'), since='2.30'),
     Field('place', f.extra('place'), since='2.40'),
     Field('metadata', f.child('metadata'), since='2.41'),
     Field('paths', f.child('paths', []), since='2.42'),
@@ -46,7 +46,7 @@ def one(minor, admin=False, row=ROW):
 
 
 def sql_row(row=ROW):
-    """The same row as a query gives it."""
+    """Return the same row as the result of a query."""
     engine = sqlalchemy.create_engine('sqlite://')
     columns = [
         sqlalchemy.literal(value).label(name)
@@ -67,7 +67,7 @@ ROWS = pytest.mark.parametrize(
 def test_first_version_shows_the_first_fields(row):
     assert one(0, row=row) == {
         'id': 'a1',
-        'name': 'books',
+        'name': 'parts',
         'status': 'SYNCING',
         'created_at': '2026-08-01T12:30:00.000000',
     }
@@ -77,11 +77,11 @@ def test_first_version_shows_the_first_fields(row):
 def test_last_version_shows_all_fields(row):
     assert one(99, admin=True, row=row) == {
         'id': 'a1',
-        'name': 'books',
+        'name': 'parts',
         'status': 'syncing',
         'created_at': '2026-08-01T12:30:00.000000',
         'born': '2026-08-01T12:30:00.000000',
-        'kind': 'shelf',
+        'kind': 'widget',
         'place': 'attic',
         'metadata': {'k': 'v'},
         'paths': [],
@@ -107,7 +107,7 @@ def test_value_follows_the_version(minor, status):
 
 
 @pytest.mark.parametrize('minor', [0, 50, 99])
-def test_names_shown_are_those_of_the_function(minor):
+def test_visible_fields_match_the_generated_function(minor):
     for admin in (False, True):
         names = [field.name for field in VIEW.visible_fields(minor, admin)]
         assert list(one(minor, admin)) == names
@@ -116,16 +116,16 @@ def test_names_shown_are_those_of_the_function(minor):
 
 @ROWS
 @pytest.mark.parametrize('count', [0, 1, 3])
-def test_many_is_one_for_each_row(row, count):
+def test_many_equals_one_per_row(row, count):
     assert VIEW.many(99)([row] * count, MORE) == [one(99, row=row)] * count
 
 
-def test_rows_of_other_columns_are_shown_by_the_same_view():
+def test_view_accepts_rows_with_other_column_orders():
     reverse = collections.namedtuple('Reverse', COLUMNS[::-1])(*ROW[::-1])
     assert one(5, row=ROW) == one(5, row=reverse) == one(5, row=ROW)
 
 
-def test_row_that_lacks_a_column_is_an_error():
+def test_missing_column_is_an_error():
     with pytest.raises(LookupError, match='column display_name'):
         one(0, row=collections.namedtuple('Poor', 'id')('a1'))
 
@@ -153,7 +153,7 @@ def test_time_is_written_with_microseconds(value, text):
         [('2.5', '2.9'), ('2.1', '2.99')],
     ],
 )
-def test_two_values_of_one_name_in_a_version_are_refused(windows):
+def test_overlapping_fields_of_one_name_are_refused(windows):
     with pytest.raises(ValueError, match='field x has two values'):
         f.fields(
             *[Field('x', since=since, until=until) for since, until in windows]

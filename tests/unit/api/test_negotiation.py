@@ -1,4 +1,4 @@
-"""Which version is spoken, and what the answer says about it."""
+"""Version negotiation and the version headers of responses."""
 
 import pytest
 
@@ -9,37 +9,39 @@ EXPERIMENTAL = versions.EXPERIMENTAL_HEADER
 
 
 @pytest.mark.parametrize(
-    'asked, minor', [(None, 0), ('2.0', 0), ('2.7', 7), ('2.99', 99)]
+    'requested, minor', [(None, 0), ('2.0', 0), ('2.7', 7), ('2.99', 99)]
 )
-def test_answer_is_in_the_version_asked_for_and_says_so(client, asked, minor):
-    answer = client('GET', '/v2/shelves/a1', version=asked)
-    assert answer.json['shelf']['minor'] == minor
-    assert answer.headers[VERSION] == f'2.{minor}'
-    assert answer.headers[VARY] == VERSION
+def test_response_has_the_requested_version_and_names_it(
+    client, requested, minor
+):
+    response = client('GET', '/v2/widgets/a1', version=requested)
+    assert response.json['widget']['minor'] == minor
+    assert response.headers[VERSION] == f'2.{minor}'
+    assert response.headers[VARY] == VERSION
 
 
-@pytest.mark.parametrize('asked', ['latest', '2.05', '2', '', 'é'])
-def test_text_that_is_no_version_is_400_and_not_echoed(client, asked):
-    answer = client('GET', '/v2/shelves/a1', version=asked)
-    assert answer.status_int == 400
-    assert answer.json['badRequest']['code'] == 400
-    assert VERSION not in answer.headers
-    assert VARY not in answer.headers
+@pytest.mark.parametrize('requested', ['latest', '2.05', '2', '', 'é'])
+def test_malformed_version_is_400_and_not_echoed(client, requested):
+    response = client('GET', '/v2/widgets/a1', version=requested)
+    assert response.status_int == 400
+    assert response.json['badRequest']['code'] == 400
+    assert VERSION not in response.headers
+    assert VARY not in response.headers
 
 
-@pytest.mark.parametrize('asked', ['2.100', '1.0', '3.5'])
-def test_version_out_of_range_is_406_and_echoed(client, asked):
-    answer = client('GET', '/v2/shelves/a1', version=asked)
-    assert answer.status_int == 406
-    fault = answer.json['computeFault']
+@pytest.mark.parametrize('requested', ['2.100', '1.0', '3.5'])
+def test_version_out_of_range_is_406_and_echoed(client, requested):
+    response = client('GET', '/v2/widgets/a1', version=requested)
+    assert response.status_int == 406
+    fault = response.json['computeFault']
     assert fault['code'] == 406
     assert '2.0' in fault['message']
     assert '2.99' in fault['message']
-    assert answer.headers[VERSION] == asked
-    assert answer.headers[VARY] == VERSION
+    assert response.headers[VERSION] == requested
+    assert response.headers[VARY] == VERSION
 
 
-@pytest.mark.parametrize('path', ['/v2/', '/v2/shelves', '/v2/extensions'])
+@pytest.mark.parametrize('path', ['/v2/', '/v2/widgets', '/v2/extensions'])
 def test_version_out_of_range_is_406_everywhere_in_v2(client, path):
     assert client('GET', path, version='2.100').status_int == 406
 
@@ -47,30 +49,30 @@ def test_version_out_of_range_is_406_everywhere_in_v2(client, path):
 @pytest.mark.parametrize(
     'path, status',
     [
-        ('/v2/shelves/none', 404),
+        ('/v2/widgets/none', 404),
         ('/v2/fail/crash', 500),
         ('/v2/fail/quota', 413),
-        ('/v2/shelves/f1', 403),
-        ('/v2/fedcba/shelves', 400),
+        ('/v2/widgets/f1', 403),
+        ('/v2/fedcba/widgets', 400),
     ],
 )
 def test_faults_echo_the_version_too(client, path, status):
-    answer = client(
+    response = client(
         'GET', path, version='2.31', headers={EXPERIMENTAL: 'true'}
     )
-    assert answer.status_int == status
-    assert answer.headers[VERSION] == '2.31'
-    assert answer.headers[VARY] == VERSION
-    assert answer.headers[EXPERIMENTAL] == 'True'
+    assert response.status_int == status
+    assert response.headers[VERSION] == '2.31'
+    assert response.headers[VARY] == VERSION
+    assert response.headers[EXPERIMENTAL] == 'True'
 
 
 @pytest.mark.parametrize(
     'path', ['/', '/healthcheck', '/v1', '/nowhere', '/v2', '/v2/nowhere']
 )
-def test_answers_outside_of_the_versions_carry_no_version(client, path):
-    answer = client('GET', path)
-    assert VERSION not in answer.headers
-    assert VARY not in answer.headers
+def test_unversioned_responses_have_no_version_header(client, path):
+    response = client('GET', path)
+    assert VERSION not in response.headers
+    assert VARY not in response.headers
 
 
 @pytest.mark.parametrize(
@@ -88,9 +90,9 @@ def test_answers_outside_of_the_versions_carry_no_version(client, path):
 def test_true_experimental_header_is_echoed_for_stable_methods_too(
     client, sent, echoed
 ):
-    answer = client('GET', '/v2/shelves', headers={EXPERIMENTAL: sent})
-    assert answer.status_int == 200
-    assert answer.headers.get(EXPERIMENTAL) == echoed
+    response = client('GET', '/v2/widgets', headers={EXPERIMENTAL: sent})
+    assert response.status_int == 200
+    assert response.headers.get(EXPERIMENTAL) == echoed
 
 
 @pytest.mark.parametrize(
@@ -110,21 +112,21 @@ def test_true_experimental_header_is_echoed_for_stable_methods_too(
 def test_route_is_chosen_by_version_and_experimental_header(
     client, minor, header, found
 ):
-    answer = client(
+    response = client(
         'GET', '/v2/age', version=f'2.{minor}', headers={EXPERIMENTAL: header}
     )
     if found:
-        assert answer.json == {'is': found}
+        assert response.json == {'is': found}
     else:
-        assert answer.status_int == 404
-        assert answer.json['itemNotFound']['code'] == 404
+        assert response.status_int == 404
+        assert response.json['itemNotFound']['code'] == 404
 
 
 @pytest.mark.parametrize(
     'minor, status', [(2, 404), (3, 203), (80, 203), (81, 404)]
 )
-def test_method_outside_of_its_window_looks_like_404(client, minor, status):
-    answer = client('GET', '/v2/odd', version=f'2.{minor}')
-    assert answer.status_int == status
+def test_method_outside_its_window_is_404(client, minor, status):
+    response = client('GET', '/v2/odd', version=f'2.{minor}')
+    assert response.status_int == status
     if status == 404:
-        assert answer.json['itemNotFound']['code'] == 404
+        assert response.json['itemNotFound']['code'] == 404

@@ -1,4 +1,4 @@
-"""Pages and links: what a query may ask for, what an answer points to."""
+"""Paging parameters of queries and links in responses."""
 
 import pytest
 
@@ -64,7 +64,7 @@ def test_limit_and_offset_are_read(query, cap, limit, offset):
         '9' * 5000,
     ],
 )
-def test_number_that_is_none_is_refused(name, text):
+def test_malformed_number_is_refused(name, text):
     with pytest.raises(exception.InvalidInput, match=f'{name} must be'):
         paging.parse({name: text})
 
@@ -92,12 +92,12 @@ def test_order_is_read(query, strict, key, direction):
         {'sort_dir': ''},
     ],
 )
-def test_order_that_is_none_is_refused(query):
+def test_unknown_order_is_refused(query):
     with pytest.raises(exception.InvalidInput, match='sort_'):
         paging.parse(query, sort_keys=KEYS)
 
 
-def test_order_is_ignored_where_it_is_not_offered():
+def test_order_is_ignored_if_not_supported():
     page = paging.parse({'sort_key': 'x', 'sort_dir': 'y'})
     assert (page.sort_key, page.sort_dir) == ('created_at', 'desc')
 
@@ -132,7 +132,7 @@ def test_flag_is_read(text, truth):
     assert paging.parse_flag(query, 'all_tenants', default=True) is truth
 
 
-def test_flag_that_is_no_boolean_is_refused():
+def test_malformed_flag_is_refused():
     with pytest.raises(
         exception.InvalidInput, match='all_tenants must be a boolean'
     ):
@@ -150,11 +150,11 @@ def next_links(query, shown, **more):
     'query, shown',
     [('', 'ab'), ('limit=3', 'ab'), ('limit=0', ''), ('limit=2', '')],
 )
-def test_page_that_is_not_full_or_not_asked_for_has_no_next(query, shown):
+def test_partial_or_unlimited_page_has_no_next_link(query, shown):
     assert next_links(query, shown) == []
 
 
-def test_full_page_points_to_the_next_one():
+def test_full_page_links_to_the_next_one():
     assert next_links('limit=2&status=error', 'ab', project='f0') == [
         {
             'rel': 'next',
@@ -199,6 +199,6 @@ def test_links_have_the_form_of_the_request(more, own, bookmark):
     ]
 
 
-def test_odd_project_id_is_quoted():
+def test_unusual_project_id_is_quoted():
     req = request(project='a b/é')
     assert links.collection_url(req, 'x').endswith('/v2/a%20b%2F%C3%A9/x')

@@ -12,13 +12,13 @@ from manila_lite.api import router
 from manila_lite.api import routes
 from manila_lite.api.router import Route
 from tests.support import reference
-from tests.unit.api import sample_controller as shelves
+from tests.unit.api import sample_controller as widgets
 
 REGEX = r'[0-9a-f\-]+'
 PROJECTS = ['', '/0123abcd-ef', '/admin', '/shares', '/types']
 
-# Shapes that could be taken for each other.
-TRICKY = [
+# Paths that can be confused with each other.
+AMBIGUOUS = [
     Route('GET', '/types/{id}', 'c', 'h'),
     Route('GET', '/types/default', 'c', 'h'),
     Route('GET', '/types/{id}/specs/{key}', 'c', 'h'),
@@ -34,7 +34,7 @@ TRICKY = [
 
 
 def published():
-    """Routes of every published operation."""
+    """Return the routes of all published operations."""
     paths = dict.fromkeys(
         (row['method'], row['path'].removeprefix('/v2'))
         for row in reference.table('api-surface.csv')
@@ -63,14 +63,14 @@ def found_by_index(index, method, path):
     return found and (found.routes[0], found.values, found.project)
 
 
-class Both:
+class MapperAndIndex:
     def __init__(self, table, regex=REGEX):
         self.table = table
         self.mapper = router.build_mapper(table, regex)
         self.index = router.RouteIndex(table, regex)
 
     def find(self, method, path):
-        """What both of them find; they may not differ."""
+        """Return what the index finds; the mapper must find the same."""
         found = found_by_index(self.index, method, path)
         assert found == found_by_mapper(
             self.mapper, self.table, method, path
@@ -79,12 +79,19 @@ class Both:
 
 
 @pytest.mark.parametrize(
-    'make',
-    [lambda: routes.ROUTES, lambda: shelves.ROUTES, lambda: TRICKY, published],
-    ids=['ours', 'shelves', 'tricky', 'published'],
+    'get_table',
+    [
+        lambda: routes.ROUTES,
+        lambda: widgets.ROUTES,
+        lambda: AMBIGUOUS,
+        published,
+    ],
+    ids=['ours', 'widgets', 'tricky', 'published'],
 )
-def test_index_finds_every_route_in_all_its_forms_as_the_mapper_does(make):
-    both = Both(make())
+def test_index_finds_every_route_in_all_its_forms_as_the_mapper_does(
+    get_table,
+):
+    both = MapperAndIndex(get_table())
     url = URLGenerator(both.mapper, {})
     reached = set()
     for number, route in enumerate(both.table):
@@ -149,11 +156,12 @@ WORDS = [
     st.sampled_from([REGEX, '[^/]+', 'a1|ff-0']),
 )
 def test_index_and_mapper_agree_on_garbage(method, segments, regex):
-    TRICKY_BOTH[regex].find(method, '/' + '/'.join(segments))
+    AMBIGUOUS_BY_REGEX[regex].find(method, '/' + '/'.join(segments))
 
 
-TRICKY_BOTH = {
-    regex: Both(TRICKY, regex) for regex in (REGEX, '[^/]+', 'a1|ff-0')
+AMBIGUOUS_BY_REGEX = {
+    regex: MapperAndIndex(AMBIGUOUS, regex)
+    for regex in (REGEX, '[^/]+', 'a1|ff-0')
 }
 
 
@@ -169,7 +177,7 @@ TRICKY_BOTH = {
         ('/types/default', 'free'),
     ],
 )
-def test_kind_follows_from_the_path(path, kind):
+def test_default_kind_depends_on_the_path(path, kind):
     assert Route('GET', path, 'c', 'h').kind == kind
 
 
@@ -207,7 +215,7 @@ def test_disjoint_windows_and_other_methods_are_accepted():
     )
 
 
-def test_our_own_table_is_sound():
+def test_route_table_has_no_overlaps():
     router.check_overlaps(routes.ROUTES)
 
 
@@ -217,69 +225,69 @@ def test_our_own_table_is_sound():
 @pytest.mark.parametrize(
     'path',
     [
-        '/v2/shelves/a1',
-        '/v2/abcdef0123/shelves/a1',
-        '/v2/shelves/a1.json',
-        '/v2/abcdef0123/shelves/a1.json',
+        '/v2/widgets/a1',
+        '/v2/abcdef0123/widgets/a1',
+        '/v2/widgets/a1.json',
+        '/v2/abcdef0123/widgets/a1.json',
     ],
 )
 def test_path_works_with_and_without_project_and_suffix(client, path):
-    assert client('GET', path).json['shelf']['id'] == 'a1'
+    assert client('GET', path).json['widget']['id'] == 'a1'
 
 
 @pytest.mark.parametrize('roles', ['reader', 'admin'])
-def test_foreign_project_in_the_url_is_malformed(client, roles):
-    answer = client('GET', '/v2/fedcba9876/shelves', roles=roles)
-    assert answer.status_int == 400
-    assert answer.json == {
+def test_other_project_in_the_url_is_malformed(client, roles):
+    response = client('GET', '/v2/fedcba9876/widgets', roles=roles)
+    assert response.status_int == 400
+    assert response.json == {
         'badRequest': {'code': 400, 'message': 'Malformed request url'}
     }
 
 
-def test_project_of_another_form_is_taken_on_free_paths_only(client):
-    assert client('GET', '/v2/admin/shelves').status_int == 404
-    answer = client('GET', '/v2/admin/shelves/a1/books/b')
-    assert answer.status_int == 400  # it is not the caller's project
+def test_unusual_project_id_is_accepted_on_free_paths_only(client):
+    assert client('GET', '/v2/admin/widgets').status_int == 404
+    response = client('GET', '/v2/admin/widgets/a1/parts/b')
+    assert response.status_int == 400  # it is not the caller's project
 
 
 @pytest.mark.parametrize(
     'method, path',
     [
         ('GET', '/v2/nowhere'),
-        ('GET', '/v2/shelves/'),
-        ('PATCH', '/v2/shelves'),
-        ('DELETE', '/v2/shelves'),
-        ('GET', '/v2/shelves/a1/books/b.json/c'),
-        ('GET', '/v2//shelves'),
-        ('GET', '/v2/shelves/a\n'),
-        ('GET', '/v2/shelves/a\0'),
+        ('GET', '/v2/widgets/'),
+        ('PATCH', '/v2/widgets'),
+        ('DELETE', '/v2/widgets'),
+        ('GET', '/v2/widgets/a1/parts/b.json/c'),
+        ('GET', '/v2//widgets'),
+        ('GET', '/v2/widgets/a\n'),
+        ('GET', '/v2/widgets/a\0'),
         ('GET', '/v2/abcdef0123'),
         ('GET', '/v2/abcdef0123/'),
-        ('GET', '/v2/shelves/\xff'),
-        ('GET', '/v1/shelves'),
+        ('GET', '/v2/widgets/\xff'),
+        ('GET', '/v1/widgets'),
         ('GET', '/v22'),
-        ('BREW', '/v2/shelves'),
+        ('BREW', '/v2/widgets'),
     ],
 )
 def test_unknown_url_is_404_in_plain_text(client, method, path):
-    answer = client(method, path)
-    assert answer.status_int == 404
-    assert answer.content_type == 'text/plain'
-    assert 'itemNotFound' not in answer.text
+    response = client(method, path)
+    assert response.status_int == 404
+    assert response.content_type == 'text/plain'
+    assert 'itemNotFound' not in response.text
 
 
 def test_path_is_read_as_utf_8(client):
-    path = '/v2/shelves/a1/books/Bücher'.encode().decode('latin-1')
-    assert client('GET', path).json['book'] == 'Bücher'
+    path = '/v2/widgets/a1/parts/Bücher'.encode().decode('latin-1')
+    assert client('GET', path).json['part'] == 'Bücher'
 
 
 def test_suffix_is_part_of_a_name_on_free_paths(client):
-    answer = client('GET', '/v2/shelves/a1/books/b.json')
-    assert answer.json['book'] == 'b.json'
+    response = client('GET', '/v2/widgets/a1/parts/b.json')
+    assert response.json['part'] == 'b.json'
 
 
 def test_head_is_get_without_the_body(client):
-    answer = client('HEAD', '/v2/shelves/a1')
-    assert answer.status_int == 200
-    assert answer.body == b''
-    assert client('HEAD', '/v2/shelves/none').status_int == 404
+    response = client('HEAD', '/v2/widgets/a1')
+    assert response.status_int == 200
+    assert response.body == b''
+    assert client('HEAD', '/v2/widgets/none').status_int == 404

@@ -1,4 +1,4 @@
-"""Bodies are checked as declared, and the JSON Schema says the same."""
+"""Bodies are checked as declared, and the JSON Schema agrees."""
 
 from hypothesis import given
 from hypothesis import settings
@@ -12,14 +12,14 @@ from manila_lite.api import schema as s
 UUID = '0c1a8c31-1d5e-4a0b-8f3a-4b0e1c6c5a11'
 
 
-def refusal(make, value, minor=99):
-    """The text with which a type refuses a value."""
+def error_text(make, value, minor=99):
+    """Return the error text of a refused value."""
     with pytest.raises(exception.InvalidInput) as caught:
         s.schema(x=make).check({'x': value}, minor)
     return caught.value.msg.removeprefix('Invalid input received: ')
 
 
-def taken(make, value, minor=99):
+def checked_value(make, value, minor=99):
     return s.schema(x=make).check({'x': value}, minor)['x']
 
 
@@ -60,8 +60,8 @@ def taken(make, value, minor=99):
         (s.anything, {'any': [None]}, {'any': [None]}),
     ],
 )
-def test_value_is_taken_and_made_plain(make, value, result):
-    found = taken(make, value)
+def test_value_is_accepted_and_converted(make, value, result):
+    found = checked_value(make, value)
     assert found == result
     assert type(found) is type(result)
 
@@ -136,12 +136,12 @@ def test_value_is_taken_and_made_plain(make, value, result):
         (s.obj(), None, 'x must be an object'),
     ],
 )
-def test_refusal_names_the_field_and_the_rule(make, value, text):
-    assert refusal(make, value) == text
+def test_error_names_the_field_and_the_rule(make, value, text):
+    assert error_text(make, value) == text
 
 
-def test_refusal_does_not_repeat_the_value():
-    assert 'hunter2' not in refusal(s.uuid, 'hunter2')
+def test_error_does_not_repeat_the_value():
+    assert 'hunter2' not in error_text(s.uuid, 'hunter2')
 
 
 LATER = s.schema(
@@ -198,16 +198,16 @@ ALIASED = s.schema(
         ({'name': 'a', 'type': 't'}, {'name': 'a', 'kind': 't'}),
     ],
 )
-def test_alias_is_another_spelling(body, args):
+def test_alias_is_another_name(body, args):
     assert ALIASED.check(body, 0) == args
 
 
-def test_both_spellings_may_be_refused():
+def test_both_names_may_be_refused():
     with pytest.raises(exception.InvalidInput, match='type excludes kind'):
         ALIASED.check({'name': 'a', 'kind': 't', 'type': 't'}, 0)
 
 
-def test_error_is_about_the_spelling_that_was_sent():
+def test_error_uses_the_name_that_was_sent():
     with pytest.raises(exception.InvalidInput, match='display_name must'):
         ALIASED.check({'display_name': 5}, 0)
 
@@ -222,7 +222,7 @@ def test_unknown_keys_are_dropped_or_allowed(extra, args):
     )
 
 
-def test_wrapper_stands_before_the_path():
+def test_wrapper_is_part_of_the_path():
     body = s.schema(['a'], wrapper='share', a=s.boolean)
     with pytest.raises(exception.InvalidInput, match='share.a is required'):
         body.arguments({'share': {}}, 0)
@@ -230,12 +230,12 @@ def test_wrapper_stands_before_the_path():
         body.arguments({'share': None}, 0)
 
 
-def test_null_is_an_empty_object_where_nothing_is_required():
+def test_null_is_an_empty_object_if_nothing_is_required():
     body = s.schema(wrapper='share', a=s.boolean)
     assert body.arguments({'share': None}, 0) == {}
 
 
-def test_body_may_be_one_type():
+def test_body_may_be_a_single_type():
     body = s.body_of(s.metadata, wrapper='metadata', missing=400)
     assert body.arguments({'metadata': {'a': 'b'}}, 0) == {'a': 'b'}
     with pytest.raises(exception.InvalidInput, match='metadata is required'):
@@ -252,12 +252,12 @@ def test_body_may_be_one_type():
         lambda: s.alias('b', s.boolean, when_both='second'),
     ],
 )
-def test_schema_that_makes_no_sense_is_refused_when_declared(make):
+def test_contradictory_schema_is_refused_when_declared(make):
     with pytest.raises(ValueError, match='required but|none of|neither'):
         make()
 
 
-# The exported JSON Schema accepts exactly what is accepted.
+# The exported JSON Schema accepts exactly the same values.
 
 EVERYTHING = s.schema(
     ['size'],
@@ -348,7 +348,7 @@ values = st.recursive(
     ),
     st.sampled_from([0, 49, 50, 66, 67, 99]),
 )
-def test_json_schema_accepts_what_is_accepted(inside, minor):
+def test_json_schema_accepts_the_same_values(inside, minor):
     body = {'share': inside}
     rules = EVERYTHING.json_schema(minor)
     jsonschema.Draft202012Validator.check_schema(rules)

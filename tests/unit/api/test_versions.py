@@ -1,4 +1,4 @@
-"""The history is whole, and versions are read as published."""
+"""The version history is complete, and versions are parsed."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -58,7 +58,7 @@ def test_every_version_served_is_read_back(minor):
         '+2.5',
     ],
 )
-def test_text_that_is_no_version_is_refused(text):
+def test_malformed_version_is_refused(text):
     with pytest.raises(exception.InvalidVersionHeader):
         versions.parse(text)
 
@@ -88,14 +88,14 @@ def test_span_is_read(text, window):
 
 
 @given(windows, minors)
-def test_window_holds_both_of_its_ends(window, minor):
+def test_window_includes_both_ends(window, minor):
     assert (minor in window) == (
         minor in range(window.since, window.until + 1)
     )
 
 
 @given(st.lists(windows, max_size=5))
-def test_overlap_means_a_version_twice(several):
+def test_overlap_means_a_version_in_two_windows(several):
     seen = [
         minor
         for window in several

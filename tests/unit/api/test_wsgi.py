@@ -1,4 +1,4 @@
-"""What a controller declares is checked, in order, before it runs."""
+"""The declarations of a handler are checked in order before it runs."""
 
 import pytest
 
@@ -10,68 +10,68 @@ MESSAGE = 'Access was denied to this resource.'
 EXPERIMENTAL = {versions.EXPERIMENTAL_HEADER: 'true'}
 
 
-def act(client, body, shelf='a1', **more):
-    return client('POST', f'/v2/shelves/{shelf}/action', body, **more)
+def act(client, body, widget='a1', **more):
+    return client('POST', f'/v2/widgets/{widget}/action', body, **more)
 
 
-# Answers
+# Responses
 
 
 def test_dict_is_json_with_the_declared_status(client):
-    answer = client('POST', '/v2/shelves', {'shelf': {'size': 5}})
-    assert answer.status_int == 201
-    assert answer.content_type == 'application/json'
-    assert answer.json == {'args': {'size': 5}}
-    assert answer.content_length == len(answer.body)
+    response = client('POST', '/v2/widgets', {'widget': {'size': 5}})
+    assert response.status_int == 201
+    assert response.content_type == 'application/json'
+    assert response.json == {'args': {'size': 5}}
+    assert response.content_length == len(response.body)
 
 
 def test_none_is_an_empty_body(client):
-    answer = act(client, {'reset': None}, roles='admin')
-    assert (answer.status_int, answer.body) == (202, b'')
-    assert answer.headers['Content-Length'] == '0'
+    response = act(client, {'reset': None}, roles='admin')
+    assert (response.status_int, response.body) == (202, b'')
+    assert response.headers['Content-Length'] == '0'
 
 
 def test_no_content_has_no_length(client):
-    answer = client('DELETE', '/v2/shelves/a1')
-    assert (answer.status_int, answer.body) == (204, b'')
-    assert 'Content-Length' not in answer.headers
+    response = client('DELETE', '/v2/widgets/a1')
+    assert (response.status_int, response.body) == (204, b'')
+    assert 'Content-Length' not in response.headers
 
 
 def test_bytes_are_json_already(client):
-    assert client('GET', '/v2/shelves/detail').json == {'raw': [1]}
+    assert client('GET', '/v2/widgets/detail').json == {'raw': [1]}
 
 
-def test_answer_changes_status_and_adds_headers(client):
-    answer = client('GET', '/v2/odd', version='2.5')
-    assert answer.status_int == 203
-    assert answer.headers['X-Odd'] == 'yes'
-    assert answer.headers[versions.HEADER] == '2.5'
-    assert answer.json == [1]
+def test_response_changes_status_and_adds_headers(client):
+    response = client('GET', '/v2/odd', version='2.5')
+    assert response.status_int == 203
+    assert response.headers['X-Odd'] == 'yes'
+    assert response.headers[versions.HEADER] == '2.5'
+    assert response.json == [1]
 
 
 # Target, policy, body
 
 
-def test_absent_target_is_404_before_all_else(client):
-    answer = client('PUT', '/v2/shelves/none', {'nonsense': 1}, roles='none')
-    assert answer.status_int == 404
+def test_missing_target_is_404_before_other_checks(client):
+    response = client('PUT', '/v2/widgets/none', {'nonsense': 1}, roles='none')
+    assert response.status_int == 404
     assert (
-        answer.json['itemNotFound']['message']
-        == 'Shelf none could not be found.'
+        response.json['itemNotFound']['message']
+        == 'Widget none could not be found.'
     )
 
 
-def test_policy_is_asked_about_the_target_before_the_body(client):
-    answer = client('PUT', '/v2/shelves/f1', {'nonsense': 1})
-    assert answer.status_int == 403
-    assert answer.json == {'forbidden': {'code': 403, 'message': MESSAGE}}
+def test_policy_is_checked_before_the_body(client):
+    response = client('PUT', '/v2/widgets/f1', {'nonsense': 1})
+    assert response.status_int == 403
+    assert response.json == {'forbidden': {'code': 403, 'message': MESSAGE}}
 
 
-def test_policy_without_target_is_about_the_own_project(client):
-    body = {'shelf': {'size': 1}}
-    assert client('POST', '/v2/shelves', body).status_int == 201
+def test_policy_without_target_applies_to_the_own_project(client):
+    body = {'widget': {'size': 1}}
+    assert client('POST', '/v2/widgets', body).status_int == 201
     assert (
-        client('POST', '/v2/shelves', body, roles='reader').status_int == 403
+        client('POST', '/v2/widgets', body, roles='reader').status_int == 403
     )
 
 
@@ -83,11 +83,11 @@ def test_action_is_checked_like_a_method(client):
 
 
 def test_other_path_variables_are_named_arguments(client):
-    answer = client('GET', '/v2/shelves/a1/books/b2')
-    assert answer.json == {
+    response = client('GET', '/v2/widgets/a1/parts/b2')
+    assert response.json == {
         'id': 'a1',
-        'book': 'b2',
-        'vars': {'shelf_id': 'a1', 'book': 'b2'},
+        'part': 'b2',
+        'vars': {'widget_id': 'a1', 'part': 'b2'},
     }
 
 
@@ -110,10 +110,10 @@ def test_without_target_all_variables_are_named_arguments(client):
     ],
 )
 def test_one_function_serves_two_names(client, name, minor, status):
-    answer = act(client, {name: {'to': 2}}, version=f'2.{minor}')
-    assert answer.status_int == status
+    response = act(client, {name: {'to': 2}}, version=f'2.{minor}')
+    assert response.status_int == status
     key = 'id' if status == 202 else 'itemNotFound'
-    assert key in answer.json
+    assert key in response.json
 
 
 @pytest.mark.parametrize(
@@ -130,11 +130,11 @@ def test_one_function_serves_two_names(client, name, minor, status):
 def test_windows_of_one_action_have_their_own_schemas(
     client, minor, value, outcome
 ):
-    answer = act(client, {'measure': value}, version=f'2.{minor}')
+    response = act(client, {'measure': value}, version=f'2.{minor}')
     if outcome == 400:
-        assert answer.json['badRequest']['code'] == 400
+        assert response.json['badRequest']['code'] == 400
     else:
-        assert answer.json == {'args': outcome}
+        assert response.json == {'args': outcome}
 
 
 @pytest.mark.parametrize(
@@ -148,11 +148,13 @@ def test_windows_of_one_action_have_their_own_schemas(
         (31, {}, 202),
     ],
 )
-def test_experimental_action_wants_its_header(client, minor, headers, status):
-    answer = act(
+def test_experimental_action_requires_its_header(
+    client, minor, headers, status
+):
+    response = act(
         client, {'dream': None}, version=f'2.{minor}', headers=headers
     )
-    assert answer.status_int == status
+    assert response.status_int == status
 
 
 def test_field_of_a_later_version_is_dropped_below(client):
@@ -167,8 +169,8 @@ def test_field_of_a_later_version_is_dropped_below(client):
 @pytest.mark.parametrize('name', ['fly', 'Stretch', '', 'target'])
 @pytest.mark.parametrize('version', ['2.0', '2.99'])
 def test_unknown_action_is_400_and_named(client, name, version):
-    answer = act(client, {name: None}, version=version)
-    assert answer.json == {
+    response = act(client, {name: None}, version=version)
+    assert response.json == {
         'badRequest': {
             'code': 400,
             'message': f'There is no such action: {name}',
@@ -192,13 +194,13 @@ def test_unknown_action_is_400_and_named(client, name, version):
     ],
 )
 def test_action_body_must_have_one_key(client, body):
-    answer = act(client, body)
-    assert answer.json == {
+    response = act(client, body)
+    assert response.json == {
         'badRequest': {'code': 400, 'message': 'Malformed request body'}
     }
 
 
-# Declarations that make no sense
+# Invalid declarations
 
 
 def test_action_declared_twice_for_a_version_is_refused():
@@ -220,7 +222,7 @@ def test_controller_without_actions_cannot_have_an_action_route():
         wsgi.bind_actions(wsgi.Controller(None))
 
 
-def test_handler_that_is_not_declared_cannot_be_routed():
+def test_undeclared_handler_cannot_be_routed():
     class Bare(wsgi.Controller):
         def index(self, req):
             """Serve without a declaration."""
@@ -234,19 +236,19 @@ def test_controller_has_the_services():
     assert wsgi.Controller(services).services is services
 
 
-def test_missing_wrapper_answers_the_declared_code(client):
-    missing = client('POST', '/v2/shelves', {'size': 5})
+def test_missing_wrapper_has_the_declared_code(client):
+    missing = client('POST', '/v2/widgets', {'size': 5})
     assert missing.json == {
         'computeFault': {
             'code': 422,
-            'message': 'The body lacks the required element "shelf".',
+            'message': 'The body lacks the required element "widget".',
         }
     }
-    assert client('PUT', '/v2/shelves/a1', {'name': 'x'}).json['badRequest'][
+    assert client('PUT', '/v2/widgets/a1', {'name': 'x'}).json['badRequest'][
         'message'
-    ] == ('Invalid input received: shelf is required')
+    ] == ('Invalid input received: widget is required')
 
 
-def test_schema_refuses_an_unheard_of_code():
+def test_schema_refuses_an_unknown_code():
     with pytest.raises(ValueError, match='400 or 422'):
         schema.schema(wrapper='x', missing=404)

@@ -1,4 +1,4 @@
-"""An app behind a sign-in, asked directly or by real clients over HTTP."""
+"""An app behind authentication, called directly or over HTTP."""
 
 import contextlib
 import json
@@ -29,7 +29,7 @@ VERSIONS = {
 
 
 def whoami(environ, start_response):
-    """Answers every request by who asks, and as version discovery."""
+    """A WSGI app that returns the caller and a version list."""
     ctx = environ['manila_lite.context']
     body = VERSIONS | {
         'user': ctx.user_id,
@@ -59,8 +59,8 @@ def whoami(environ, start_response):
 
 
 @pytest.fixture
-def signed_in(tmp_path):
-    """`signed_in(strategy, text)`: the app, configured by that file."""
+def make_app(tmp_path):
+    """Return `make(strategy, text)`, which builds the configured app."""
 
     def make(strategy, text=''):
         file = tmp_path / 'manila.conf'
@@ -77,8 +77,8 @@ def signed_in(tmp_path):
 
 
 @pytest.fixture
-def ask():
-    """`ask(app, path, **headers)`: a webob response."""
+def call_app():
+    """Return `get(app, path, **headers)`, which returns a response."""
 
     def get(app, path='/v2/shares', environ=None, **headers):
         request = webob.Request.blank(
@@ -100,12 +100,12 @@ class _Server(ThreadingMixIn, simple_server.WSGIServer):
 
 class _Silent(simple_server.WSGIRequestHandler):
     def log_message(self, *args):
-        """Tests show what clients saw; the lines would only hide it."""
+        """Log nothing; the lines would only clutter the test output."""
 
 
 @pytest.fixture
 def serve():
-    """`serve(app)`: the URL at which the app answers over HTTP."""
+    """Return `start(app)`, which serves the app and returns its URL."""
     with contextlib.ExitStack() as stack:
 
         def start(app):

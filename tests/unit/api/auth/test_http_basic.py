@@ -1,4 +1,4 @@
-"""Users sign in by name and password; nobody else does."""
+"""HTTP basic authentication with a file of users."""
 
 import base64
 import subprocess
@@ -26,7 +26,7 @@ def basic(name, password, scheme='Basic'):
 
 @pytest.fixture
 def file(tmp_path):
-    """The users file that `$state_path/users` means."""
+    """The users file at the default path `$state_path/users`."""
     path = tmp_path / 'users'
     for name, roles in (
         ('alice', ['member']),
@@ -46,18 +46,18 @@ def file(tmp_path):
 
 
 @pytest.fixture
-def app(signed_in, file):
-    return signed_in('http_basic')
+def app(make_app, file):
+    return make_app('http_basic')
 
 
-def test_user_acts_in_the_own_project(app, ask):
-    answer = ask(
+def test_user_acts_in_own_project(app, call_app):
+    response = call_app(
         app,
         Authorization=basic('alice', 'alice-secret'),
         environ={'openstack.request_id': 'req-1'},
     ).json
-    assert (answer['user'], answer['project']) == ('id-of-alice', 'a1')
-    assert answer['request_id'] == 'req-1'
+    assert (response['user'], response['project']) == ('id-of-alice', 'a1')
+    assert response['request_id'] == 'req-1'
 
 
 @pytest.mark.parametrize(
@@ -68,9 +68,9 @@ def test_user_acts_in_the_own_project(app, ask):
         ('root', True, ['share:get', 'share:create', 'service:index']),
     ],
 )
-def test_roles_of_the_file_decide(app, ask, name, is_admin, may):
-    answer = ask(app, Authorization=basic(name, f'{name}-secret')).json
-    assert (answer['is_admin'], answer['may']) == (is_admin, may)
+def test_roles_come_from_the_file(app, call_app, name, is_admin, may):
+    response = call_app(app, Authorization=basic(name, f'{name}-secret')).json
+    assert (response['is_admin'], response['may']) == (is_admin, may)
 
 
 @pytest.mark.parametrize(
@@ -94,22 +94,22 @@ def test_roles_of_the_file_decide(app, ask, name, is_admin, may):
         'alice:alice-secret',
     ],
 )
-def test_others_are_refused(app, ask, header):
-    answer = ask(app, Authorization=header)
-    assert answer.status_int == 401
-    assert answer.headers['WWW-Authenticate'].startswith('Basic realm="')
-    assert answer.content_type == 'application/json'
-    assert answer.json['unauthorized']['code'] == 401
-    assert 'authentication' in answer.json['unauthorized']['message']
+def test_others_are_refused(app, call_app, header):
+    response = call_app(app, Authorization=header)
+    assert response.status_int == 401
+    assert response.headers['WWW-Authenticate'].startswith('Basic realm="')
+    assert response.content_type == 'application/json'
+    assert response.json['unauthorized']['code'] == 401
+    assert 'authentication' in response.json['unauthorized']['message']
 
 
-def test_no_header_is_refused(app, ask):
-    assert ask(app).status_int == 401
+def test_no_header_is_refused(app, call_app):
+    assert call_app(app).status_int == 401
 
 
-def test_headers_of_other_sign_ins_mean_nothing(app, ask):
+def test_headers_of_other_strategies_are_ignored(app, call_app):
     assert (
-        ask(
+        call_app(
             app,
             X_Auth_Token='admin',
             X_User_Id='id-of-root',
@@ -118,88 +118,91 @@ def test_headers_of_other_sign_ins_mean_nothing(app, ask):
         ).status_int
         == 401
     )
-    answer = ask(
+    response = call_app(
         app,
         X_Roles='admin',
         X_Project_Id='b2',
         Authorization=basic('alice', 'alice-secret'),
     ).json
-    assert (answer['project'], answer['is_admin']) == ('a1', False)
+    assert (response['project'], response['is_admin']) == ('a1', False)
 
 
-def test_scheme_may_be_written_in_any_case(app, ask):
+def test_scheme_is_case_insensitive(app, call_app):
     header = basic('alice', 'alice-secret', 'bAsIc')
-    assert ask(app, Authorization=header).status_int == 200
+    assert call_app(app, Authorization=header).status_int == 200
 
 
-def test_password_may_have_colons_and_any_character(app, ask, file):
+def test_password_may_have_colons_and_any_character(app, call_app, file):
     users.add(str(file), 'dora', 'a:b:ü ', 'u', 'a1', ['reader'], cost=CHEAP)
-    assert ask(app, Authorization=basic('dora', 'a:b:ü ')).status_int == 200
+    assert (
+        call_app(app, Authorization=basic('dora', 'a:b:ü ')).status_int == 200
+    )
 
 
-def test_changed_file_counts_at_once(app, ask, file):
+def test_changed_file_takes_effect_at_once(app, call_app, file):
     header = basic('alice', 'alice-secret')
-    assert ask(app, Authorization=header).status_int == 200
+    assert call_app(app, Authorization=header).status_int == 200
     users.remove(str(file), 'alice')
-    assert ask(app, Authorization=header).status_int == 401
+    assert call_app(app, Authorization=header).status_int == 401
     users.add(
         str(file), 'alice', 'new-secret', 'u', 'a1', ['member'], cost=CHEAP
     )
-    assert ask(app, Authorization=header).status_int == 401
+    assert call_app(app, Authorization=header).status_int == 401
     assert (
-        ask(app, Authorization=basic('alice', 'new-secret')).status_int == 200
+        call_app(app, Authorization=basic('alice', 'new-secret')).status_int
+        == 200
     )
 
 
-def test_new_password_ends_the_old_one(app, ask, file):
+def test_new_password_invalidates_the_old_one(app, call_app, file):
     old = basic('alice', 'alice-secret')
-    assert ask(app, Authorization=old).status_int == 200
+    assert call_app(app, Authorization=old).status_int == 200
     spare = file.with_name('spare')
     users.add(
         str(spare), 'alice', 'new-secret', 'u', 'a1', ['member'], cost=CHEAP
     )
     spare.rename(file)
-    assert ask(app, Authorization=old).status_int == 401
+    assert call_app(app, Authorization=old).status_int == 401
 
 
-def test_broken_file_keeps_the_users_and_is_reported_once(
-    app, ask, file, caplog
+def test_malformed_file_keeps_the_users_and_is_logged_once(
+    app, call_app, file, caplog
 ):
     file.write_text('alice:alice-secret\n')
     for _ in range(3):
-        answer = ask(app, Authorization=basic('alice', 'alice-secret'))
-        assert answer.status_int == 200
+        response = call_app(app, Authorization=basic('alice', 'alice-secret'))
+        assert response.status_int == 200
     assert caplog.text.count('keeping the previous users') == 1
     assert 'alice-secret' not in caplog.text
 
 
-def test_broken_file_at_the_start_is_an_error(signed_in, file):
+def test_malformed_file_at_the_start_is_an_error(make_app, file):
     file.write_text('alice:alice-secret\n')
     with pytest.raises(cfg.ConfigFileParseError, match='line 1'):
-        signed_in('http_basic')
+        make_app('http_basic')
 
 
-def test_without_a_file_nobody_signs_in(signed_in, ask, tmp_path, caplog):
+def test_without_a_file_all_logins_fail(make_app, call_app, tmp_path, caplog):
     file = tmp_path / 'late'
-    app = signed_in('http_basic', f'[http_basic]\nusers_file = {file}\n')
+    app = make_app('http_basic', f'[http_basic]\nusers_file = {file}\n')
     assert 'Cannot read the users file' in caplog.text
     header = basic('alice', 'alice-secret')
-    assert ask(app, Authorization=header).status_int == 401
+    assert call_app(app, Authorization=header).status_int == 401
     users.add(
         str(file), 'alice', 'alice-secret', 'u', 'a1', ['reader'], cost=CHEAP
     )
-    assert ask(app, Authorization=header).status_int == 200
+    assert call_app(app, Authorization=header).status_int == 200
 
 
-def test_secrets_are_never_logged(app, ask, caplog):
+def test_secrets_are_never_logged(app, call_app, caplog):
     caplog.set_level('DEBUG')
-    ask(app, Authorization=basic('alice', 'alice-secret'))
-    ask(app, Authorization=basic('alice', 'wrong-secret'))
+    call_app(app, Authorization=basic('alice', 'alice-secret'))
+    call_app(app, Authorization=basic('alice', 'wrong-secret'))
     assert 'secret' not in caplog.text
 
 
 class Clock:
-    """Seconds that pass when told to."""
+    """A clock that the test advances."""
 
     now = 1000.0
 
@@ -208,8 +211,8 @@ class Clock:
 
 
 @pytest.fixture
-def worked_out(monkeypatch):
-    """The kind and cost of every hash that bcrypt had to work out."""
+def hash_checks(monkeypatch):
+    """The kind and cost of every hash that bcrypt computed."""
     costs = []
     work = bcrypt.checkpw
 
@@ -221,41 +224,41 @@ def worked_out(monkeypatch):
     return costs
 
 
-def test_right_password_is_worked_out_once_in_five_minutes(file, worked_out):
+def test_right_password_is_verified_once_in_five_minutes(file, hash_checks):
     clock = Clock()
     passwords = http_basic.PasswordVerifier(str(file), clock)
     for later in (0, 1, 298):
         clock.now += later
         assert passwords.user('alice', b'alice-secret')
-    assert len(worked_out) == 1
+    assert len(hash_checks) == 1
     clock.now += 1
     assert passwords.user('alice', b'alice-secret')
-    assert len(worked_out) == 2
+    assert len(hash_checks) == 2
 
 
-def test_wrong_password_is_worked_out_every_time(file, worked_out):
+def test_wrong_password_is_verified_every_time(file, hash_checks):
     passwords = http_basic.PasswordVerifier(str(file), Clock())
     assert passwords.user('alice', b'alice-secret')
     for _ in range(2):
         assert passwords.user('alice', b'guess') is None
-    assert len(worked_out) == 3
+    assert len(hash_checks) == 3
 
 
-def test_unknown_name_takes_the_work_of_a_known_one(file, worked_out):
+def test_unknown_name_takes_as_long_as_a_known_one(file, hash_checks):
     passwords = http_basic.PasswordVerifier(str(file), Clock())
     users.add(str(file), 'erin', 'secret', 'u', 'a1', ['reader'])
     assert passwords.user('erin', b'guess') is None
     assert passwords.user('nobody', b'guess') is None
-    assert worked_out == ['$2b$12$', '$2b$12$']
+    assert hash_checks == ['$2b$12$', '$2b$12$']
 
 
-def test_passwords_are_not_kept(file):
+def test_passwords_are_not_stored(file):
     passwords = http_basic.PasswordVerifier(str(file), Clock())
     assert passwords.user('alice', b'alice-secret')
     assert b'alice-secret' not in repr(vars(passwords)).encode()
 
 
-def test_bcrypt_is_loaded_for_this_sign_in_alone():
+def test_bcrypt_is_loaded_for_this_strategy_only():
     script = (
         'import sys; import manila_lite.api.auth.noauth; '
         'sys.exit("bcrypt" in sys.modules)'
@@ -296,5 +299,5 @@ def test_openstacksdk_works(app, serve):
         },
         shared_file_system_endpoint_override=url,
     )
-    answer = cloud.shared_file_system.get('/shares').json()
-    assert answer['user'] == 'id-of-alice'
+    response = cloud.shared_file_system.get('/shares').json()
+    assert response['user'] == 'id-of-alice'

@@ -1,4 +1,4 @@
-"""Tokens of the identity service, checked by its own middleware."""
+"""Tokens of the identity service, validated by its middleware."""
 
 import dataclasses
 
@@ -19,8 +19,8 @@ def keystone():
 
 
 @pytest.fixture
-def app(signed_in, keystone):
-    return signed_in('keystone', keystone.service_config())
+def app(make_app, keystone):
+    return make_app('keystone', keystone.service_config())
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def alice(keystone):
 
 
 def sign_in(keystone, user, **scope):
-    """A keystoneauth session of the user, in the own project or a scope."""
+    """Return a session of the user in the own project or a given scope."""
     options = keystone.client_options(user)
     if scope:
         del options['project_name'], options['project_domain_id']
@@ -39,49 +39,56 @@ def sign_in(keystone, user, **scope):
     return session.Session(auth=loader.load_from_options(**options | scope))
 
 
-def test_token_names_user_project_and_roles(app, ask, keystone, alice):
+def test_token_names_user_project_and_roles(app, call_app, keystone, alice):
     token = sign_in(keystone, alice).get_token()
-    answer = ask(
+    response = call_app(
         app, X_Auth_Token=token, environ={'openstack.request_id': 'req-1'}
     ).json
-    assert (answer['user'], answer['project']) == (alice.id, alice.project_id)
-    assert answer['roles'] == ['member', 'reader']
-    assert answer['request_id'] == 'req-1'
-    assert answer['is_admin'] is False
-    assert answer['may'] == ['share:get', 'share:create']
+    assert (response['user'], response['project']) == (
+        alice.id,
+        alice.project_id,
+    )
+    assert response['roles'] == ['member', 'reader']
+    assert response['request_id'] == 'req-1'
+    assert response['is_admin'] is False
+    assert response['may'] == ['share:get', 'share:create']
 
 
-def test_context_keeps_no_token(app, ask, keystone, alice):
+def test_context_keeps_no_token(app, call_app, keystone, alice):
     token = sign_in(keystone, alice).get_token()
-    assert ask(app, X_Auth_Token=token).json['token'] is None
+    assert call_app(app, X_Auth_Token=token).json['token'] is None
 
 
-def test_admin_is_who_has_the_role(app, ask, keystone):
+def test_admin_role_makes_an_administrator(app, call_app, keystone):
     root = keystone.add_user('root', 'secret', 'ops', ['admin'])
-    answer = ask(app, X_Auth_Token=sign_in(keystone, root).get_token()).json
-    assert answer['is_admin'] is True
-    assert 'service:index' in answer['may']
+    response = call_app(
+        app, X_Auth_Token=sign_in(keystone, root).get_token()
+    ).json
+    assert response['is_admin'] is True
+    assert 'service:index' in response['may']
 
 
 @pytest.mark.parametrize('token', [None, '', 'unknown', 'alice:a1'])
-def test_others_are_refused(app, ask, keystone, token):
+def test_others_are_refused(app, call_app, keystone, token):
     headers = {} if token is None else {'X_Auth_Token': token}
-    answer = ask(app, **headers)
-    assert answer.status_int == 401
-    assert answer.headers['WWW-Authenticate'] == (
+    response = call_app(app, **headers)
+    assert response.status_int == 401
+    assert response.headers['WWW-Authenticate'] == (
         f'Keystone uri="{keystone.url}"'
     )
 
 
-def test_revoked_token_is_refused(app, ask, keystone, alice):
+def test_revoked_token_is_refused(app, call_app, keystone, alice):
     token = sign_in(keystone, alice).get_token()
     keystone.revoke(token)
-    assert ask(app, X_Auth_Token=token).status_int == 401
+    assert call_app(app, X_Auth_Token=token).status_int == 401
 
 
-def test_headers_of_the_client_mean_nothing(app, ask, keystone, alice):
+def test_identity_headers_of_the_client_are_ignored(
+    app, call_app, keystone, alice
+):
     assert (
-        ask(
+        call_app(
             app,
             X_User_Id='root',
             X_Roles='admin',
@@ -90,36 +97,36 @@ def test_headers_of_the_client_mean_nothing(app, ask, keystone, alice):
         ).status_int
         == 401
     )
-    answer = ask(
+    response = call_app(
         app,
         X_Auth_Token=sign_in(keystone, alice).get_token(),
         X_Roles='admin',
         X_Project_Id='b2',
         OpenStack_System_Scope='all',
     ).json
-    assert (answer['project'], answer['is_admin'], answer['system']) == (
+    assert (response['project'], response['is_admin'], response['system']) == (
         alice.project_id,
         False,
         None,
     )
 
 
-def test_no_option_lets_strangers_in(signed_in, ask, keystone):
-    app = signed_in(
+def test_no_option_admits_invalid_tokens(make_app, call_app, keystone):
+    app = make_app(
         'keystone', keystone.service_config() + 'delay_auth_decision = true\n'
     )
-    assert ask(app).status_int == 401
-    assert ask(app, X_Auth_Token='unknown').status_int == 401
+    assert call_app(app).status_int == 401
+    assert call_app(app, X_Auth_Token='unknown').status_int == 401
 
 
-def test_service_token_brings_service_roles(app, ask, keystone, alice):
-    answer = ask(
+def test_service_token_adds_service_roles(app, call_app, keystone, alice):
+    response = call_app(
         app,
         X_Auth_Token=sign_in(keystone, alice).get_token(),
         X_Service_Token=sign_in(keystone, keystone.service).get_token(),
     ).json
-    assert answer['service_roles'] == ['service']
-    assert answer['user'] == alice.id
+    assert response['service_roles'] == ['service']
+    assert response['user'] == alice.id
 
 
 @pytest.mark.parametrize(
@@ -129,30 +136,30 @@ def test_service_token_brings_service_roles(app, ask, keystone, alice):
         ({'domain_id': 'default'}, None, 'default'),
     ],
 )
-def test_other_scopes_may_nothing_in_projects(
-    app, ask, keystone, scope, system, domain
+def test_other_scopes_have_no_rights_in_projects(
+    app, call_app, keystone, scope, system, domain
 ):
     root = keystone.add_user('root', 'secret', 'ops', ['admin'])
     token = sign_in(keystone, root, **scope).get_token()
-    answer = ask(app, X_Auth_Token=token).json
-    assert (answer['system'], answer['domain']) == (system, domain)
-    assert (answer['is_admin'], answer['may']) == (False, [])
+    response = call_app(app, X_Auth_Token=token).json
+    assert (response['system'], response['domain']) == (system, domain)
+    assert (response['is_admin'], response['may']) == (False, [])
 
 
-def test_token_is_looked_up_once(app, ask, keystone, alice):
+def test_token_is_validated_once(app, call_app, keystone, alice):
     token = sign_in(keystone, alice).get_token()
     for _ in range(3):
-        assert ask(app, X_Auth_Token=token).status_int == 200
+        assert call_app(app, X_Auth_Token=token).status_int == 200
     assert keystone.validations == 1
 
 
-def test_unreachable_identity_service_is_unavailable(signed_in, ask):
+def test_unreachable_identity_service_is_unavailable(make_app, call_app):
     with Keystone() as gone:
-        app = signed_in(
+        app = make_app(
             'keystone',
             gone.service_config() + 'http_request_max_retries = 0\n',
         )
-    assert ask(app, X_Auth_Token='any').status_int == 503
+    assert call_app(app, X_Auth_Token='any').status_int == 503
 
 
 def test_clients_find_the_service_in_the_catalog(app, serve, keystone, alice):
@@ -171,8 +178,8 @@ def test_openstacksdk_works(app, serve, keystone, alice):
         region_name='RegionOne',
         auth=keystone.client_options(alice),
     )
-    answer = cloud.shared_file_system.get('/shares').json()
-    assert answer['project'] == alice.project_id
+    response = cloud.shared_file_system.get('/shares').json()
+    assert response['project'] == alice.project_id
 
 
 def test_wrong_password_gives_no_token(keystone, alice):

@@ -1,4 +1,4 @@
-"""Everybody is an administrator, under the name they give."""
+"""Without authentication every caller is an administrator."""
 
 from keystoneauth1 import adapter
 from keystoneauth1 import loading
@@ -10,8 +10,8 @@ PROJECT = '3f1c5d7e90ab4c2d8e6f0a1b2c3d4e5f'
 
 
 @pytest.fixture
-def app(signed_in):
-    return signed_in('noauth')
+def app(make_app):
+    return make_app('noauth')
 
 
 @pytest.mark.parametrize(
@@ -29,26 +29,26 @@ def app(signed_in):
         ('/v2/shares', 'alice:a1', 'alice', 'a1'),
         ('/v2/shares', 'alice:', 'alice', 'alice'),
         ('/v2/shares', 'alice', 'alice', 'alice'),
-        # The router refuses the request whose URL says otherwise.
+        # The router then refuses the request: its URL names another project.
         (f'/v2/{PROJECT}/shares', 'alice:a1', 'alice', 'a1'),
     ],
 )
-def test_caller_is_who_the_token_or_the_url_says(
-    app, ask, path, token, user, project
+def test_token_or_url_determine_the_caller(
+    app, call_app, path, token, user, project
 ):
     headers = {} if token is None else {'X_Auth_Token': token}
-    answer = ask(app, path, **headers).json
-    assert (answer['user'], answer['project']) == (user, project)
+    response = call_app(app, path, **headers).json
+    assert (response['user'], response['project']) == (user, project)
 
 
 @pytest.mark.parametrize('strategy', ['noauth', 'noauthv2'])
 @pytest.mark.parametrize('token', [None, 'alice', 'alice:a1'])
-def test_every_caller_is_an_administrator(signed_in, ask, strategy, token):
+def test_every_caller_is_an_administrator(make_app, call_app, strategy, token):
     headers = {'X_Auth_Token': token} if token else {}
-    answer = ask(signed_in(strategy), **headers).json
-    assert answer['roles'] == ['admin', 'member', 'reader']
-    assert answer['is_admin'] is True
-    assert answer['may'] == ['share:get', 'share:create', 'service:index']
+    response = call_app(make_app(strategy), **headers).json
+    assert response['roles'] == ['admin', 'member', 'reader']
+    assert response['is_admin'] is True
+    assert response['may'] == ['share:get', 'share:create', 'service:index']
 
 
 @pytest.mark.parametrize(
@@ -58,17 +58,17 @@ def test_every_caller_is_an_administrator(signed_in, ask, strategy, token):
         ('noauthv2', 'http://localhost/v2'),
     ],
 )
-def test_asking_for_a_token_gives_it(signed_in, ask, strategy, url):
-    answer = ask(
-        signed_in(strategy),
+def test_token_request_returns_a_token(make_app, call_app, strategy, url):
+    response = call_app(
+        make_app(strategy),
         '/v2',
         X_Auth_User='alice',
         X_Auth_Key='anything',
         X_Auth_Project_Id='a1',
     )
-    assert (answer.status_int, answer.body) == (204, b'')
-    assert answer.headers['X-Auth-Token'] == 'alice:a1'
-    assert answer.headers['X-Server-Management-Url'] == url
+    assert (response.status_int, response.body) == (204, b'')
+    assert response.headers['X-Auth-Token'] == 'alice:a1'
+    assert response.headers['X-Server-Management-Url'] == url
 
 
 @pytest.mark.parametrize(
@@ -79,37 +79,37 @@ def test_asking_for_a_token_gives_it(signed_in, ask, strategy, url):
         ({'X_Auth_Project_Id': 'a1'}, 'admin:a1'),
     ],
 )
-def test_token_has_admin_for_what_was_not_said(app, ask, headers, token):
-    answer = ask(app, '/v2/', **headers)
-    assert answer.status_int == 204
-    assert answer.headers['X-Auth-Token'] == token
+def test_token_defaults_to_admin(app, call_app, headers, token):
+    response = call_app(app, '/v2/', **headers)
+    assert response.status_int == 204
+    assert response.headers['X-Auth-Token'] == token
 
 
-def test_management_url_has_no_double_slash(app, ask):
-    answer = ask(app, '/v2/?a=b', X_Auth_User='alice')
+def test_management_url_has_no_double_slash(app, call_app):
+    response = call_app(app, '/v2/?a=b', X_Auth_User='alice')
     assert (
-        answer.headers['X-Server-Management-Url']
+        response.headers['X-Server-Management-Url']
         == 'http://localhost/v2/admin'
     )
 
 
-def test_given_token_is_accepted(app, ask):
-    token = ask(
+def test_given_token_is_accepted(app, call_app):
+    token = call_app(
         app, '/v2', X_Auth_User='alice', X_Auth_Project_Id='a1'
     ).headers['X-Auth-Token']
-    answer = ask(app, X_Auth_Token=token, X_Auth_User='bob').json
-    assert (answer['user'], answer['project']) == ('alice', 'a1')
+    response = call_app(app, X_Auth_Token=token, X_Auth_User='bob').json
+    assert (response['user'], response['project']) == ('alice', 'a1')
 
 
-def test_headers_of_other_sign_ins_mean_nothing(app, ask):
-    answer = ask(app, X_User_Id='mallory', X_Roles='service').json
-    assert answer['user'] == 'admin'
-    assert 'service' not in answer['roles']
+def test_headers_of_other_strategies_are_ignored(app, call_app):
+    response = call_app(app, X_User_Id='mallory', X_Roles='service').json
+    assert response['user'] == 'admin'
+    assert 'service' not in response['roles']
 
 
-def test_context_has_the_request_id_of_the_pipeline(app, ask):
-    answer = ask(app, environ={'openstack.request_id': 'req-1'})
-    assert answer.json['request_id'] == 'req-1'
+def test_context_has_the_request_id_of_the_pipeline(app, call_app):
+    response = call_app(app, environ={'openstack.request_id': 'req-1'})
+    assert response.json['request_id'] == 'req-1'
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_plugins_of_keystoneauth_work(app, serve, plugin, options, user):
     assert client.get('/shares').json()['user'] == user
 
 
-def test_openstacksdk_works_without_sign_in(app, serve):
+def test_openstacksdk_works_without_authentication(app, serve):
     url = f'{serve(app)}/v2'
     cloud = openstack.connect(
         auth_type='none',

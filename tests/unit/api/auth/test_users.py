@@ -1,4 +1,4 @@
-"""The file of users: what is written can be read, and nothing is lost."""
+"""The file of users can be read back, and no change is lost."""
 
 import concurrent.futures
 import os
@@ -36,7 +36,7 @@ def test_added_user_is_read(file):
     assert added.roles == ('member', 'service')
 
 
-def test_password_is_known_and_not_written(file):
+def test_password_is_verified_and_not_written(file):
     alice = add(file)
     assert users.verify_password(alice, b'wonderland')
     assert not users.verify_password(alice, b'Wonderland')
@@ -45,15 +45,15 @@ def test_password_is_known_and_not_written(file):
 
 
 @pytest.mark.parametrize('password', [b'', b'x' * 73, b'\0', b'\xff'])
-def test_odd_passwords_are_wrong(file, password):
+def test_unusual_passwords_are_wrong(file, password):
     assert not users.verify_password(add(file), password)
 
 
-def test_nobody_has_a_password():
+def test_unknown_user_has_no_password():
     assert not users.verify_password(None, b'wonderland')
 
 
-def test_longest_password_counts_to_its_end(file):
+def test_longest_password_is_compared_to_its_end(file):
     alice = add(file, password='x' * users.MAX_PASSWORD_BYTES)
     assert users.verify_password(alice, b'x' * users.MAX_PASSWORD_BYTES)
     assert not users.verify_password(alice, b'x' * 71 + b'y')
@@ -67,14 +67,14 @@ def test_only_the_owner_reads_the_file(file):
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
-def test_nothing_but_the_file_is_left(file):
+def test_no_temporary_files_are_left(file):
     add(file)
     users.remove(str(file), 'alice')
     assert os.listdir(file.parent) == ['users']
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason='only root gives files away')
-def test_file_stays_with_the_account_of_the_service(file):
+def test_file_keeps_its_owner(file):
     add(file)
     os.chown(file, 1234, 5678)
     add(file, name='bob')
@@ -116,13 +116,13 @@ def test_roles_imply_lesser_ones(file, given, listed):
     ],
     ids=str,
 )
-def test_values_of_no_use_are_refused(file, values):
+def test_malformed_values_are_refused(file, values):
     with pytest.raises(exception.InvalidInput):
         add(file, **values)
     assert not file.exists()
 
 
-def test_name_is_taken_once(file):
+def test_duplicate_name_is_refused(file):
     add(file)
     before = file.read_text()
     with pytest.raises(exception.InvalidInput, match='alice exists'):
@@ -130,7 +130,7 @@ def test_name_is_taken_once(file):
     assert file.read_text() == before
 
 
-def test_removed_user_is_gone_and_others_stay(file):
+def test_only_the_removed_user_is_gone(file):
     add(file, name='al')
     add(file)
     users.remove(str(file), 'al')
@@ -138,21 +138,21 @@ def test_removed_user_is_gone_and_others_stay(file):
 
 
 @pytest.mark.parametrize('name', ['bob', '# kept', '#', ''])
-def test_removing_nobody_is_an_error(file, name):
+def test_removing_an_unknown_user_is_an_error(file, name):
     file.write_text('# kept: yes\n#:\n\n')
     with pytest.raises(exception.NotFound):
         users.remove(str(file), name)
     assert file.read_text() == '# kept: yes\n#:\n\n'
 
 
-def test_comments_stay(file):
+def test_comments_are_preserved(file):
     file.write_text('# the red queen keeps this file\n\n')
     add(file)
     assert file.read_text().startswith('# the red queen keeps this file\n\n')
     assert list(users.read(str(file))) == ['alice']
 
 
-def test_users_added_at_once_are_all_there(file):
+def test_concurrent_additions_are_all_stored(file):
     names = [f'user{number}' for number in range(16)]
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda name: add(file, name=name), names))
@@ -176,7 +176,7 @@ HASH = '$2b$04$' + 'a' * 21 + 'u' + 'b' * 31
         'alice:' + HASH.replace('u', 'z') + ':u1:a1:member',
     ],
 )
-def test_line_without_sense_is_told_by_its_number_alone(file, line):
+def test_malformed_line_is_reported_by_number_only(file, line):
     file.write_text(f'# one\nbob:{HASH}:u2:a2:member\n{line}\n')
     with pytest.raises(cfg.ConfigFileParseError, match='line 3') as error:
         users.read(str(file))
@@ -190,13 +190,13 @@ def test_user_named_twice_is_an_error(file):
         users.read(str(file))
 
 
-def test_bytes_that_are_no_text_are_an_error(file):
+def test_bytes_that_are_not_text_are_an_error(file):
     file.write_bytes(b'\xff\xfe')
     with pytest.raises(cfg.ConfigFileParseError, match='line 1'):
         users.read(str(file))
 
 
-def test_hashes_of_other_tools_are_taken(file):
+def test_hashes_of_other_tools_are_accepted(file):
     alice = add(file)
     file.write_text(file.read_text().replace('$2b$', '$2y$'))
     other = users.read(str(file))['alice']

@@ -22,7 +22,7 @@ SERVERS = {'driver_handles_share_servers': 'False'}
         ('n', False),
     ],
 )
-def test_every_boolean_that_is_accepted_is_understood(word, truth):
+def test_every_accepted_boolean_is_parsed(word, truth):
     check = extra_specs.EXTRA_SPECS.at(0)
     assert check({'snapshot_support': word}) == {'snapshot_support': word}
     assert share_types.is_true(word) is truth
@@ -57,7 +57,7 @@ def test_every_boolean_that_is_accepted_is_understood(word, truth):
     'kind', [extra_specs.EXTRA_SPECS, extra_specs.NEW_EXTRA_SPECS]
 )
 @pytest.mark.parametrize('given', [{}, SERVERS])
-def test_the_json_schema_says_the_same(kind, given, specs):
+def test_json_schema_accepts_the_same_specs(kind, given, specs):
     if type(specs) is dict:
         specs = given | specs
     try:
@@ -72,7 +72,7 @@ def test_the_json_schema_says_the_same(kind, given, specs):
 @pytest.mark.parametrize(
     'text', ['a,' * 127, ' ,' * 127, 'a ' * 127, ',' * 255, 'aa,' * 84 + ',']
 )
-def test_no_list_of_zones_takes_long_to_refuse(text):
+def test_list_of_zones_is_refused_quickly(text):
     with pytest.raises(ValidationError):
         extra_specs.EXTRA_SPECS.at(0)({'availability_zones': text + ', '})
 
@@ -93,15 +93,15 @@ def test_filters_by_extra_specs(specs, wanted, met):
     assert extra_specs.matches(specs, wanted) is met
 
 
-def test_projects_are_shown_what_is_published():
+def test_projects_see_the_published_extra_specs():
     (line,) = (
         line
         for line in reference.notes().splitlines()
         if line.startswith('- Required: driver_handles')
     )
-    told = (
+    published = (
         line.removeprefix('- Required: ')
         .rstrip('.')
         .replace('. Tenants see it and ', ', ')
     )
-    assert set(extra_specs.TENANT_VISIBLE) == set(told.split(', '))
+    assert set(extra_specs.TENANT_VISIBLE) == set(published.split(', '))

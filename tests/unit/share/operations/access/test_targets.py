@@ -19,7 +19,7 @@ from manila_lite.share.operations.access.targets import normalise
         ('::/0', '::/0'),
     ],
 )
-def test_a_client_or_network_has_one_spelling(given, normal):
+def test_client_or_network_has_one_normal_form(given, normal):
     assert normalise('ip', given) == normal
 
 
@@ -43,12 +43,12 @@ def test_a_client_or_network_has_one_spelling(given, normal):
         '\uff11.0.0.1',
     ],
 )
-def test_what_is_no_address_or_has_host_bits_is_refused(given):
+def test_malformed_address_or_host_bits_are_refused(given):
     with pytest.raises(exception.InvalidShareAccess):
         normalise('ip', given)
 
 
-def test_older_versions_know_no_ipv6():
+def test_older_versions_have_no_ipv6():
     assert normalise('ip', '10.0.0.1', ipv6=False) == '10.0.0.1'
     with pytest.raises(exception.InvalidShareAccess):
         normalise('ip', '2001:db8::1', ipv6=False)
@@ -78,7 +78,7 @@ def test_users(given):
         'a[bc]',
     ],
 )
-def test_names_that_no_user_can_have(given):
+def test_invalid_user_names(given):
     with pytest.raises(exception.InvalidShareAccess):
         normalise('user', given)
 
@@ -97,7 +97,7 @@ def test_common_names(given, normal):
 
 
 @pytest.mark.parametrize('given', ['', '   ', 'a' * 65, 'two\nlines'])
-def test_what_is_no_common_name(given):
+def test_invalid_common_names(given):
     with pytest.raises(exception.InvalidShareAccess):
         normalise('cert', given)
 
@@ -108,16 +108,16 @@ def test_cephx_ids(given):
 
 
 @pytest.mark.parametrize('given', ['', 'a.b', 'jos\xe9', 'a\n', 'x' * 256])
-def test_what_is_no_cephx_id(given):
+def test_invalid_cephx_ids(given):
     with pytest.raises(exception.InvalidShareAccess):
         normalise('cephx', given)
 
 
-def test_types_that_a_version_does_not_know_are_named():
-    with pytest.raises(exception.InvalidShareAccess) as refused:
+def test_error_lists_the_access_types_of_the_version():
+    with pytest.raises(exception.InvalidShareAccess) as caught:
         normalise('cephx', 'alice', cephx=False)
-    assert 'ip, user, cert' in refused.value.msg
-    assert 'cephx' not in refused.value.msg
+    assert 'ip, user, cert' in caught.value.msg
+    assert 'cephx' not in caught.value.msg
     for kind in ('', 'IP', 'host'):
         assert kind not in ACCESS_TYPES
         with pytest.raises(exception.InvalidShareAccess):
