@@ -1,4 +1,4 @@
-"""Tries again, until it succeeds, what deferred deletion has promised."""
+"""Retry failed deferred deletions until they succeed."""
 
 import contextlib
 
@@ -16,13 +16,15 @@ from manila_lite.states.share_instance import InstanceStatus
 class DeferredDeletion:
     """The deferred deletions of one back end."""
 
-    def __init__(self, db: Database, provisionings: Client, service_host: str):
+    def __init__(
+        self, db: Database, provisioning_client: Client, service_host: str
+    ):
         self.db = db
-        self.provisionings = provisionings.on(service_host)
+        self.provisioning_client = provisioning_client.on(service_host)
         self.service_host = service_host
 
     def retry(self) -> int:
-        """Try once more what could not be deleted; how much it is."""
+        """Submit failed deletions again; return the count."""
         return self.db.write(self._retry)
 
     def _retry(self, session: Session) -> int:
@@ -32,12 +34,12 @@ class DeferredDeletion:
             self.service_host,
         )
         for row in failed:
-            # A second manager of the back end may have done so just now.
+            # Another manager of the back end may have just done the same.
             with contextlib.suppress(
                 exception.InvalidStatus, exception.ResourceNotFound
             ):
                 fire(session, SHARE_INSTANCE, row.id, 'retry_deferred')
-                self.provisionings.delete_share_instance_deferred(
+                self.provisioning_client.delete_share_instance_deferred(
                     session, owner_context(row), instance_id=row.id
                 )
         return len(failed)

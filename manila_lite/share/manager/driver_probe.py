@@ -1,4 +1,4 @@
-"""Questions to a driver that may never answer."""
+"""Calls to a driver that may never return."""
 
 from collections.abc import Callable
 from concurrent import futures
@@ -13,52 +13,53 @@ from manila_lite import exception
 
 LOG = logging.getLogger(__name__)
 
-# What may well be over soon is for the runner to try again.
-_PASSING = (exception.ServiceUnavailable, db_exc.DBError)
+# Errors that may soon be over: the runner retries the work.
+_TRANSIENT = (exception.ServiceUnavailable, db_exc.DBError)
 
 
 SLOW_AFTER = 1.0
-"""Seconds that a worker waits for an answer before it does other work."""
+"""Seconds that a worker waits for a reply before it does other work."""
 
 FORGET_AFTER = 600.0
-"""Seconds for which an answer is kept that nobody has come back for."""
+"""Seconds after its timeout until an uncollected reply is discarded."""
 
 
 class BackendUnresponsive(exception.ManilaLiteError):
-    """So many questions are unanswered that no more is asked."""
+    """Too many calls are pending; no more are made."""
 
-    message = 'The back end has left {count} questions unanswered.'
+    message = 'The back end has not replied to {count} pending calls.'
 
 
 class ProbeResult(typing.NamedTuple):
-    """What a driver said; `reason` is why that is nothing to go by."""
+    """The value returned by a driver, or the reason why there is none."""
 
     value: typing.Any
     reason: str | None
 
 
 class AnswerPending(exception.ManilaLiteError):
-    """The answer is waited for by nobody in particular; ask again."""
+    """The driver has not replied yet; poll again later."""
 
-    message = 'The driver has not answered yet.'
+    message = 'The driver has not replied yet.'
 
 
-class _Asked(typing.NamedTuple):
-    said: futures.Future
-    until: float
+class _Call(typing.NamedTuple):
+    future: futures.Future
+    deadline: float
 
 
 class DriverProbe:
-    """Asks in threads of their own, and waits for no answer too long.
+    """Calls driver methods in threads, with a time limit for the reply.
 
-    A question that hangs keeps its thread, and as many as `limit` may.
+    A call that hangs occupies its thread; at most `limit` calls run at a
+    time.
     """
 
     def __init__(self, timeout: float, limit: int):
         self.timeout = timeout
         self.limit = limit
         self._free = threading.BoundedSemaphore(limit)
-        self._asked: dict[str, _Asked] = {}
+        self._calls: dict[str, _Call] = {}
         self._lock = threading.Lock()
 
     def ask(
@@ -67,100 +68,103 @@ class DriverProbe:
         *args: typing.Any,
         on_slow: Callable[[], object] | None = None,
     ) -> ProbeResult:
-        """The answer, or why there is none; raises BackEndAway.
+        """Return the reply, or the reason why there is none.
 
-        Trouble that may pass is raised as it is. `late` is called when
-        there is no answer for `PATIENCE` seconds, which is waited for on.
+        Transient errors are raised unchanged, and BackendUnresponsive when
+        too many calls are pending. `on_slow` is called when there is no
+        reply within `SLOW_AFTER` seconds; the wait then goes on.
         """
-        asked = self._begin(method, args)
+        call = self._begin(method, args)
         patience = min(SLOW_AFTER, self.timeout)
-        if on_slow and not futures.wait([asked.said], patience).done:
+        if on_slow and not futures.wait([call.future], patience).done:
             on_slow()
-        futures.wait([asked.said], asked.until - time.monotonic())
-        return self._answer(asked, method)
+        futures.wait([call.future], call.deadline - time.monotonic())
+        return self._result(call, method)
 
     def poll(
         self, key: str, method: Callable[..., typing.Any], *args: typing.Any
     ) -> ProbeResult:
-        """The same for who has other work to do meanwhile.
+        """Return the reply, without blocking the worker until it comes.
 
-        Raises StillAsked when there is no answer for `PATIENCE` seconds:
-        it is kept for who comes back with the key.
+        Raises AnswerPending when there is none within `SLOW_AFTER`
+        seconds; a later call with the same key collects it.
         """
         with self._lock:
-            asked = self._asked.get(key)
-        if asked is None:
-            asked = self._begin(method, args)
-            futures.wait([asked.said], min(SLOW_AFTER, self.timeout))
-        is_open = not (asked.said.done() or time.monotonic() >= asked.until)
+            call = self._calls.get(key)
+        if call is None:
+            call = self._begin(method, args)
+            futures.wait([call.future], min(SLOW_AFTER, self.timeout))
+        is_pending = not (
+            call.future.done() or time.monotonic() >= call.deadline
+        )
         with self._lock:
-            self._asked.pop(key, None)
-            if is_open:
-                self._asked[key] = asked
+            self._calls.pop(key, None)
+            if is_pending:
+                self._calls[key] = call
                 raise AnswerPending
-        return self._answer(asked, method)
+        return self._result(call, method)
 
-    def _begin(self, method: Callable[..., typing.Any], args: tuple) -> _Asked:
+    def _begin(self, method: Callable[..., typing.Any], args: tuple) -> _Call:
         if not self._free.acquire(blocking=False):
             raise BackendUnresponsive(count=self.limit)
-        asked = _Asked(futures.Future(), time.monotonic() + self.timeout)
+        call = _Call(futures.Future(), time.monotonic() + self.timeout)
         with self._lock:
-            # What nobody has come back for, others have rescued.
-            self._asked = {
+            # Uncollected replies: another process has done the rescue.
+            self._calls = {
                 key: one
-                for key, one in self._asked.items()
-                if time.monotonic() < one.until + FORGET_AFTER
+                for key, one in self._calls.items()
+                if time.monotonic() < one.deadline + FORGET_AFTER
             }
         threading.Thread(
-            target=self._ask,
-            args=(asked.said, method, args),
-            name='question',
+            target=self._run,
+            args=(call.future, method, args),
+            name='driver-probe',
             daemon=True,
         ).start()
-        return asked
+        return call
 
-    def _answer(
-        self, asked: _Asked, method: Callable[..., typing.Any]
+    def _result(
+        self, call: _Call, method: Callable[..., typing.Any]
     ) -> ProbeResult:
-        if asked.said.done():
-            return _answer(asked.said)
+        if call.future.done():
+            return _result(call.future)
         LOG.error(
-            'The driver has not answered %s within %s s', method, self.timeout
+            'The driver did not reply to %s within %s s', method, self.timeout
         )
         return ProbeResult(
-            None, f'the back end did not answer within {self.timeout:g} s'
+            None, f'the back end did not reply within {self.timeout:g} s'
         )
 
-    def _ask(
+    def _run(
         self,
-        said: futures.Future,
+        future: futures.Future,
         method: Callable[..., typing.Any],
         args: tuple,
     ) -> None:
         value, error = None, None
         try:
             value = method(*args)
-        except BaseException as raised:  # noqa: BLE001 for who asked
+        except BaseException as raised:  # noqa: BLE001 raised in the caller
             error = raised
         self._free.release()
         if error is None:
-            said.set_result(value)
+            future.set_result(value)
         else:
-            said.set_exception(error)
+            future.set_exception(error)
 
 
-def _answer(said: futures.Future) -> ProbeResult:
-    error = said.exception()
+def _result(future: futures.Future) -> ProbeResult:
+    error = future.exception()
     if error is None:
-        return ProbeResult(said.result(), None)
+        return ProbeResult(future.result(), None)
     if isinstance(error, NotImplementedError):
-        return ProbeResult(None, 'the back end cannot tell what became of it')
+        return ProbeResult(None, 'the driver does not support the query')
     if isinstance(
         error,
         (exception.ShareResourceNotFound, exception.SnapshotResourceNotFound),
     ):
         return ProbeResult(None, 'the back end does not have it')
-    if isinstance(error, _PASSING) or not isinstance(error, Exception):
+    if isinstance(error, _TRANSIENT) or not isinstance(error, Exception):
         raise error
-    LOG.warning('A question to the driver failed', exc_info=error)
-    return ProbeResult(None, f'the back end fails to tell: {error}')
+    LOG.warning('A probe of the driver failed', exc_info=error)
+    return ProbeResult(None, f'the query of the back end failed: {error}')

@@ -1,8 +1,8 @@
-"""Makes sure that shares can be reached as their users were told.
+"""Ensure that shares are exported as recorded.
 
-An administrator asks for it, or a back end that starts and is not what it
-was. The work takes the shares of its service page by page, each page in a
-turn of its own, so that other work is not kept waiting.
+An administrator requests it, or a back end that starts with changed
+information. The work covers the shares of its service page by page and is
+queued again after each page, so that other work is not delayed.
 """
 
 from collections.abc import Mapping
@@ -39,33 +39,34 @@ from manila_lite.states.share_instance import InstanceStatus
 LOG = logging.getLogger(__name__)
 
 PAGE_SIZE = 100
-"""How many shares a driver is asked about at once."""
+"""Number of shares passed to the driver in one call."""
 
-# Those that are ensuring were left by a holder of the work who died.
+# Shares in `ensuring` were left by a previous holder of the work.
 _ENSURABLE = (InstanceStatus.AVAILABLE, InstanceStatus.ENSURING)
 
 EnsureReplies = Mapping[str, EnsureReply]
 
 
 class SharePage(typing.NamedTuple):
-    """Some of the shares; `last` is where others follow, or None."""
+    """A page of shares; `last` is the marker of the next page, if any."""
 
-    found: list[LoadedInstance]
+    instances: list[LoadedInstance]
     last: str | None
 
 
 @implements(EnsuringRpc)
 class EnsuringEndpoint:
-    """The ensuring of the shares of one back end.
+    """Ensures the shares of one back end.
 
-    `update_status` shows shares as ensuring when an administrator asks.
+    With `update_status`, shares are shown as ensuring when an
+    administrator has requested it.
     """
 
     def __init__(
         self,
         db: Database,
         driver: ShareDriver,
-        ensurings: Client,
+        ensuring_client: Client,
         service_host: str,
         *,
         name_template: str,
@@ -76,7 +77,7 @@ class EnsuringEndpoint:
     ):
         self.db = db
         self.driver = driver
-        self.ensurings = ensurings.on(service_host)
+        self.ensuring_client = ensuring_client.on(service_host)
         self.service_host = service_host
         self.name_template = name_template
         self.update_status = update_status
@@ -87,10 +88,10 @@ class EnsuringEndpoint:
     # Start
 
     def start(self) -> None:
-        """Ask for the work unless the back end is what it was.
+        """Submit the work unless the back end is unchanged.
 
-        A driver that cannot tell may always have changed; any other error
-        keeps it from starting, as published.
+        A driver without this information may always have changed. Any
+        other error prevents its start, as published.
         """
         try:
             info = _digest(self.driver.get_backend_info(RequestContext()))
@@ -102,8 +103,8 @@ class EnsuringEndpoint:
         service = services.get(session, self.service_host, BINARY)
         if info is not None and info == service.backend_info:
             return
-        # Healthy shares stay available while they are looked at.
-        self.ensurings.ensure_shares(
+        # Healthy shares stay available while they are checked.
+        self.ensuring_client.ensure_shares(
             session,
             RequestContext(),
             service_id=service.id,
@@ -125,116 +126,121 @@ class EnsuringEndpoint:
             for row in rows:
                 if row.status == InstanceStatus.AVAILABLE:
                     self._begin(session, row.id)
-        found = share_view.load_instances(session, [row.id for row in rows])
+        loaded = share_view.load_instances(session, [row.id for row in rows])
         return SharePage(
-            [one for one in found if one.row.status in _ENSURABLE],
+            [one for one in loaded if one.row.status in _ENSURABLE],
             rows[-1].id if len(rows) == self.page else None,
         )
 
     def _begin(self, session, instance_id):
         try:
             fire(session, SHARE_INSTANCE, instance_id, 'ensure')
-        except _LEFT_ALONE as error:
-            LOG.info('It is not ensured: %s', error)
+        except _SKIPPED as error:
+            LOG.info('Share instance is skipped: %s', error)
 
     def ensure_shares(self, job, service_id, update_status=True, after=''):
         page = job.prepared
-        answers = self._ask(
+        replies = self._call_driver(
             [
-                share_view.share_for_driver(found, self.name_template)
-                for found in page.found
+                share_view.share_for_driver(one, self.name_template)
+                for one in page.instances
             ]
         )
         if page.last is None:
-            job.finish(self._end, job.claim, page, answers)
+            job.finish(self._finish, job.claim, page, replies)
         else:
             job.continue_with(
-                {**job.args, 'after': page.last}, self._note, page, answers
+                {**job.args, 'after': page.last}, self._record, page, replies
             )
 
     def dropped_ensure_shares(self, session, job):
         services.finish_ensuring(session, job.args['service_id'], job.id)
 
-    # What the driver says
+    # The driver
 
-    def _ask(self, found: list[ShareForDriver]) -> EnsureReplies:
-        """Its answers; as published, errors of a driver are but logged."""
-        if not found:
+    def _call_driver(self, shares: list[ShareForDriver]) -> EnsureReplies:
+        """Return the replies; driver errors are only logged, as published."""
+        if not shares:
             return {}
         try:
-            return self.driver.ensure_shares(RequestContext(), found) or {}
+            return self.driver.ensure_shares(RequestContext(), shares) or {}
         except NotImplementedError:
-            return {share.id: self._ask_about(share) for share in found}
+            return {share.id: self._ensure_share(share) for share in shares}
         except Exception:
             LOG.exception(
-                '%s did not ensure %d shares', self.service_host, len(found)
+                'The driver of %s failed to ensure %d shares',
+                self.service_host,
+                len(shares),
             )
             return {}
 
-    def _ask_about(self, share: ShareForDriver) -> EnsureReply:
+    def _ensure_share(self, share: ShareForDriver) -> EnsureReply:
         try:
             exports = self.driver.ensure_share(
                 RequestContext(), share, share_server=share.share_server
             )
         except Exception:
             LOG.exception(
-                '%s did not ensure share instance %s',
+                'The driver of %s failed to ensure share instance %s',
                 self.service_host,
                 share.id,
             )
             return {}
         return {'export_locations': exports}
 
-    # What is noted
+    # The outcome
 
-    def _end(self, session, job, page, answers):
-        self._note(session, page, answers)
+    def _finish(self, session, job, page, replies):
+        self._record(session, page, replies)
         services.finish_ensuring(session, job.args['service_id'], job.id)
 
-    def _note(
-        self, session: Session, page: SharePage, answers: EnsureReplies
+    def _record(
+        self, session: Session, page: SharePage, replies: EnsureReplies
     ) -> None:
-        for found in page.found:
+        for instance in page.instances:
+            reply = replies.get(instance.row.id) or {}
             try:
-                self._note_one(session, found, answers.get(found.row.id) or {})
-            except _LEFT_ALONE as error:
-                LOG.info('It changed while it was ensured: %s', error)
-        self._reapply(
+                self._record_one(session, instance, reply)
+            except _SKIPPED as error:
+                LOG.info(
+                    'Share instance changed while it was ensured: %s', error
+                )
+        self._reapply_rules(
             session,
             [
-                found
-                for found in page.found
-                if (answers.get(found.row.id) or {}).get(
-                    'reapply_access_rules'
-                )
+                one
+                for one in page.instances
+                if (replies.get(one.row.id) or {}).get('reapply_access_rules')
             ],
         )
 
-    def _reapply(self, session: Session, page: list[LoadedInstance]) -> None:
-        """Have the rules of these shares brought to the back end anew."""
-        found = {one.row.id: one.row for one in page}
-        if not found:
+    def _reapply_rules(
+        self, session: Session, instances: list[LoadedInstance]
+    ) -> None:
+        """Resync the access rules of these shares."""
+        rows = {one.row.id: one.row for one in instances}
+        if not rows:
             return
         for instance_id in share_rules.list_instances_with_rules(
-            session, found
+            session, rows
         ):
-            row = found[instance_id]
+            row = rows[instance_id]
             self.access.resync(
                 session,
                 RequestContext(project_id=row.project_id, user_id=row.user_id),
                 row.id,
             )
 
-    def _note_one(
-        self, session: Session, found: LoadedInstance, answer: EnsureReply
+    def _record_one(
+        self, session: Session, instance: LoadedInstance, reply: EnsureReply
     ) -> None:
-        """Write what has changed, behind the move that guards it."""
-        row = found.row
-        failed = answer.get('status') == InstanceStatus.ERROR
-        exports = normalise_export_locations(answer.get('export_locations'))
-        metadata = answer.get('metadata') or {}
+        """Write the changes after the move that guards them."""
+        row = instance.row
+        failed = reply.get('status') == InstanceStatus.ERROR
+        exports = normalise_export_locations(reply.get('export_locations'))
+        metadata = reply.get('metadata') or {}
         if row.status == InstanceStatus.AVAILABLE:
-            if not (failed or _differ(found, exports, metadata)):
+            if not (failed or _differs(instance, exports, metadata)):
                 return
             fire(session, SHARE_INSTANCE, row.id, 'ensure')
         fire(
@@ -261,7 +267,7 @@ class EnsuringEndpoint:
             )
 
 
-_LEFT_ALONE = (exception.InvalidStatus, exception.ResourceNotFound)
+_SKIPPED = (exception.InvalidStatus, exception.ResourceNotFound)
 
 
 def _digest(info: Mapping[str, str]) -> str:
@@ -270,10 +276,10 @@ def _digest(info: Mapping[str, str]) -> str:
     ).hexdigest()
 
 
-def _differ(found: LoadedInstance, exports, metadata) -> bool:
-    known = {location.path for location in found.exports}
+def _differs(instance: LoadedInstance, exports, metadata) -> bool:
+    known = {location.path for location in instance.exports}
     return (
         bool(exports)
         and known != {one['path'] for one in exports}
-        or not metadata.items() <= found.metadata.items()
+        or not metadata.items() <= instance.metadata.items()
     )

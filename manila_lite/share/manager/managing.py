@@ -1,7 +1,8 @@
-"""Takes over what the back end has already, and lets it go again.
+"""Manage and unmanage existing shares and snapshots of a back end.
 
-Each method holds the happy way only, as in provisioning. What a driver
-took over before its work was given up is let go when it is unmanaged.
+Each method contains the success path only, as in provisioning. What a
+driver has managed before its work was given up stays managed until it is
+unmanaged.
 """
 
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.quota import charges
-from manila_lite.quota import snapshots as snapshot_books
+from manila_lite.quota import snapshots as snapshot_quota
 from manila_lite.quota.shares import deltas_of
 from manila_lite.quota.shares import owner_of
 from manila_lite.quota.shares import remove_and_credit
@@ -29,7 +30,7 @@ from manila_lite.rpc.share import ManagingRpc
 from manila_lite.share.drivers.base import ExportLocation
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.drivers.base import normalise_export_locations
-from manila_lite.share.manager.access import snapshot_rules as snapshot_access
+from manila_lite.share.manager.access import snapshot_rules
 from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
 from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
@@ -41,7 +42,7 @@ from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.states.snapshot_instance import SnapshotStatus
 
 MANAGED_AT = '__managed_at'
-"""The metadata key that tells when a share was taken over."""
+"""The metadata key with the time when a share was managed."""
 
 _BEING_UNMANAGED = (
     InstanceStatus.UNMANAGE_STARTING,
@@ -50,7 +51,7 @@ _BEING_UNMANAGED = (
 
 
 class ManagedShare(typing.NamedTuple):
-    """What a share was found to be."""
+    """What the driver reports about a managed share."""
 
     size: int
     exports: list[ExportLocation]
@@ -58,10 +59,10 @@ class ManagedShare(typing.NamedTuple):
 
 @implements(ManagingRpc)
 class ManagingEndpoint:
-    """What one back end has, and had before it was known here.
+    """Manages and unmanages the shares and snapshots of one back end.
 
-    `limits` are those of the options, for projects seen for the first
-    time: what is taken over counts, whatever their limits.
+    `limits` are the configured quotas, for projects without usage so far.
+    Managed resources are charged even beyond the limits.
     """
 
     def __init__(
@@ -76,21 +77,21 @@ class ManagingEndpoint:
         self.limits = limits
         self.servers = servers
 
-    def _ask(
+    def _call(
         self,
-        verb: str,
-        found: LoadedInstance | LoadedSnapshot,
+        method: str,
+        resource: LoadedInstance | LoadedSnapshot,
         *args: typing.Any,
     ) -> typing.Any:
-        """Ask the driver for what it offers in the mode it works in."""
+        """Call the variant of a driver method for its DHSS mode."""
         if not self.driver.driver_handles_share_servers:
-            return getattr(self.driver, verb)(*args)
-        if found.share_server is None:
+            return getattr(self.driver, method)(*args)
+        if resource.share_server is None:
             raise exception.InvalidShareServer(
-                reason=f'{found.row.id} is on no share server'
+                reason=f'{resource.row.id} is on no share server'
             )
-        return getattr(self.driver, f'{verb}_with_server')(
-            *args, share_server=found.share_server
+        return getattr(self.driver, f'{method}_with_server')(
+            *args, share_server=resource.share_server
         )
 
     # Shares
@@ -100,51 +101,52 @@ class ManagingEndpoint:
 
     def manage_share_instance(self, job, instance_id, driver_options):
         share = self._view(job.prepared)
-        found = _managed(
-            self._ask('manage_existing', job.prepared, share, driver_options),
+        managed = _parse_reply(
+            self._call('manage_existing', job.prepared, share, driver_options),
             job.prepared,
         )
         try:
-            job.finish(self._managed, job.prepared.row, found)
+            job.finish(self._managed, job.prepared.row, managed)
         except (exception.ClaimLost, exception.ResourceNotFound):
             if job.read(share_instances.find, instance_id) is None:
-                # Given up and removed meanwhile: nobody would let it go.
-                self._ask('unmanage', job.prepared, share)
+                # Given up and removed during the driver call.
+                self._call('unmanage', job.prepared, share)
             raise
 
-    def _managed(self, session, instance, found: ManagedShare):
+    def _managed(self, session, row, managed: ManagedShare):
         fire(
             session,
             SHARE_INSTANCE,
-            instance.id,
+            row.id,
             'managed',
             progress='100%',
             updated_at=session.now,
         )
-        shares.resize(session, instance.share_id, found.size)
-        sized = share_instances.get(session, instance.id)
+        shares.resize(session, row.share_id, managed.size)
+        resized = share_instances.get(session, row.id)
         charges.adjust(
-            session, owner_of(sized), deltas_of(sized), limits=self.limits
+            session, owner_of(resized), deltas_of(resized), limits=self.limits
         )
-        pools.add_preexisting(session, instance.host, found.size)
-        self._refuse_shared(session, instance, found)
+        pools.add_preexisting(session, row.host, managed.size)
+        self._refuse_managed_path(session, row, managed)
         share_instances.replace_export_locations(
-            session, instance.id, found.exports
+            session, row.id, managed.exports
         )
         shares.METADATA.merge(
-            session, instance.share_id, {MANAGED_AT: _text(session.now)}
+            session, row.share_id, {MANAGED_AT: _text(session.now)}
         )
 
-    def _refuse_shared(self, session, instance, found):
-        """A path may have several spellings, and only one share.
+    def _refuse_managed_path(self, session, row, managed):
+        """Raise ShareAlreadyManaged when another share has a path.
 
-        Who manages on this back end at the same time takes turns.
+        A request may name a path in another form than the driver reports.
+        The row lock serializes managing on one back end.
         """
-        host, _, _ = instance.host.partition('#')
+        host, _, _ = row.host.partition('#')
         services.get(session, host, BINARY, lock=True)
-        for export in found.exports:
+        for export in managed.exports:
             if share_instances.is_path_owned(
-                session, host, export['path'], but=instance.id
+                session, host, export['path'], except_id=row.id
             ):
                 raise exception.ShareAlreadyManaged(
                     path=export['path'], host=host
@@ -157,13 +159,13 @@ class ManagingEndpoint:
         if job.prepared.server is not None or (
             not self.driver.driver_handles_share_servers
         ):
-            self._ask('unmanage', job.prepared, self._view(job.prepared))
+            self._call('unmanage', job.prepared, self._view(job.prepared))
         job.finish(self._unmanaged, job.prepared.row)
 
-    def _unmanaged(self, session, instance):
-        remove_and_credit(session, instance, 'unmanaged')
-        self.servers.keep(session, instance.share_server_id)
-        self.servers.release(session, instance.share_server_id)
+    def _unmanaged(self, session, row):
+        remove_and_credit(session, row, 'unmanaged')
+        self.servers.disable_auto_delete(session, row.share_server_id)
+        self.servers.release(session, row.share_server_id)
 
     # Snapshots
 
@@ -176,8 +178,8 @@ class ManagingEndpoint:
         self, job, snapshot_instance_id, driver_options
     ):
         snapshot = share_view.snapshot_for_driver(job.prepared, self.names)
-        answer = (
-            self._ask(
+        reply = (
+            self._call(
                 'manage_existing_snapshot',
                 job.prepared,
                 snapshot,
@@ -186,20 +188,20 @@ class ManagingEndpoint:
             or {}
         )
         try:
-            job.finish(self._managed_snapshot, job.prepared.row, answer)
+            job.finish(self._managed_snapshot, job.prepared.row, reply)
         except (exception.ClaimLost, exception.ResourceNotFound):
             if job.read(snapshots.find, snapshot_instance_id) is None:
-                # Given up and removed meanwhile: nobody would let it go.
-                self._ask('unmanage_snapshot', job.prepared, snapshot)
+                # Given up and removed during the driver call.
+                self._call('unmanage_snapshot', job.prepared, snapshot)
             raise
 
-    def _managed_snapshot(self, session, row, answer):
-        """As large as the back end says, or as the share if it does not."""
-        location = answer.get('provider_location') or row.provider_location
-        size = int(answer.get('size') or 0) or row.share_size
+    def _managed_snapshot(self, session, row, reply):
+        """Record the reported size, or the size of the share without one."""
+        location = reply.get('provider_location') or row.provider_location
+        size = int(reply.get('size') or 0) or row.share_size
         snapshots.lock_share_instance(session, row.share_instance_id)
         if clone_sources.is_location_in_use(
-            session, row.share_id, location, but=row.id
+            session, row.share_id, location, except_id=row.id
         ):
             raise exception.ManageInvalidShareSnapshot(
                 reason=f'{location} is managed already'
@@ -216,19 +218,19 @@ class ManagingEndpoint:
         snapshots.resize(session, row.snapshot_id, size)
         charges.adjust(
             session,
-            snapshot_books.owner_of(row),
-            snapshot_books.deltas_of(size),
+            snapshot_quota.owner_of(row),
+            snapshot_quota.deltas_of(size),
             limits=self.limits,
         )
         if row.mount_snapshot_support:
             snapshot_exports.replace(
                 session,
                 row.id,
-                normalise_export_locations(answer.get('export_locations')),
+                normalise_export_locations(reply.get('export_locations')),
             )
 
     def prepare_unmanage_snapshot_instance(self, session: Session, job):
-        return snapshot_access.queue_denials(
+        return snapshot_rules.queue_denials(
             session,
             self._expect_snapshot(
                 session, job, SnapshotStatus.UNMANAGE_STARTING
@@ -237,18 +239,20 @@ class ManagingEndpoint:
         )
 
     def unmanage_snapshot_instance(self, job, snapshot_instance_id):
-        found = job.prepared.found
-        snapshot = share_view.snapshot_for_driver(found, self.names)
-        snapshot_access.deny_all(self.driver, snapshot, job.prepared)
-        self._ask('unmanage_snapshot', found, snapshot)
-        job.finish(self._unmanaged_snapshot, found)
+        loaded = job.prepared.snapshot
+        snapshot = share_view.snapshot_for_driver(loaded, self.names)
+        snapshot_rules.deny_all(self.driver, snapshot, job.prepared)
+        self._call('unmanage_snapshot', loaded, snapshot)
+        job.finish(self._unmanaged_snapshot, loaded)
 
-    def _unmanaged_snapshot(self, session, found):
-        snapshot_books.remove_and_credit(session, found.row, 'unmanaged')
-        self.servers.keep(session, found.share.row.share_server_id)
+    def _unmanaged_snapshot(self, session, snapshot):
+        snapshot_quota.remove_and_credit(session, snapshot.row, 'unmanaged')
+        self.servers.disable_auto_delete(
+            session, snapshot.share.row.share_server_id
+        )
 
     def failed_unmanage_snapshot_instance(self, session, job, error):
-        snapshot_access.fail_denials(session, job.resource_id)
+        snapshot_rules.fail_denials(session, job.resource_id)
         return False
 
     # All
@@ -256,58 +260,59 @@ class ManagingEndpoint:
     def _expect_snapshot(
         self, session: Session, job, status: str
     ) -> LoadedSnapshot:
-        found = share_view.load_snapshot(
+        """Return the locked snapshot if it still waits for this work."""
+        snapshot = share_view.load_snapshot(
             session, job.resource_id, lock_shared=True
         )
-        if found.row.status != status:
+        if snapshot.row.status != status:
             raise exception.InvalidStatus(
                 resource='snapshot instance',
-                id=found.row.id,
-                status=found.row.status,
+                id=snapshot.row.id,
+                status=snapshot.row.status,
                 event=job.kind,
                 allowed=status,
             )
-        return found
+        return snapshot
 
     def _expect(self, session: Session, job, *statuses: str) -> LoadedInstance:
-        """The instance, kept, if it still waits for this work."""
-        found = share_view.load_instance(
+        """Return the locked instance if it still waits for this work."""
+        instance = share_view.load_instance(
             session, job.resource_id, lock_shared=True
         )
-        if found.row.status not in statuses:
+        if instance.row.status not in statuses:
             raise exception.InvalidStatus(
                 resource='share instance',
-                id=found.row.id,
-                status=found.row.status,
+                id=instance.row.id,
+                status=instance.row.status,
                 event=job.kind,
                 allowed=', '.join(statuses),
             )
-        return found
+        return instance
 
-    def _view(self, found: LoadedInstance):
-        return share_view.share_for_driver(found, self.names.share)
+    def _view(self, instance: LoadedInstance):
+        return share_view.share_for_driver(instance, self.names.share)
 
 
-def _managed(answer: typing.Any, found: LoadedInstance) -> ManagedShare:
-    """What the driver says, its exports else those that were given."""
-    exports = normalise_export_locations(answer.get('export_locations'))
+def _parse_reply(reply: typing.Any, instance: LoadedInstance) -> ManagedShare:
+    """Return the reported size and exports; default to the known exports."""
+    exports = normalise_export_locations(reply.get('export_locations'))
     return ManagedShare(
-        _size(answer),
+        _size(reply),
         exports
         or [
             ExportLocation(
                 path=row.path, is_admin_only=row.is_admin_only, metadata={}
             )
-            for row in found.exports
+            for row in instance.exports
         ],
     )
 
 
-def _size(answer: Mapping[str, typing.Any]) -> int:
-    size = int(answer.get('size') or 0)
+def _size(reply: Mapping[str, typing.Any]) -> int:
+    size = int(reply.get('size') or 0)
     if size <= 0:
         raise exception.ManageInvalidShare(
-            reason='the driver did not tell its size'
+            reason='the driver did not report its size'
         )
     return size
 

@@ -1,4 +1,4 @@
-"""Turns what a driver reports into the pools that schedulers read."""
+"""Convert the statistics of a driver into the pools schedulers read."""
 
 import datetime
 import math
@@ -13,7 +13,7 @@ DEFAULT_POOL = 'pool'
 def pool_reports(
     stats: dict[str, typing.Any], service_host: str, now: datetime.datetime
 ) -> list[PoolReport]:
-    """One report per pool; what the back end says holds for each of them.
+    """Return one report per pool; values of the back end apply to each.
 
     Capacities that are not numbers (`infinite`, `unknown`) become None.
     """

@@ -1,8 +1,8 @@
-"""Carries out creation, resizing and deletion of share instances.
+"""Create, resize and delete share instances.
 
-Each method holds the happy way only: the runner has claimed the work
-before, and owns what happens when a driver fails. `prepare_` methods read
-inside the claiming transaction and raise when the work is out of date.
+Each method contains the success path only: the runner has claimed the
+work and handles errors of the driver. `prepare_` methods read inside the
+claiming transaction and raise when the work is stale.
 """
 
 from collections.abc import Mapping
@@ -45,14 +45,14 @@ _AWAIT = work_kinds(ProvisioningRpc)['provisioning.await_share_from_snapshot']
 
 
 class Clone(typing.NamedTuple):
-    """A share that is to be made, and the snapshot it is made of."""
+    """A share to be created, and the snapshot it is created from."""
 
     share: LoadedInstance
     snapshot: LoadedSnapshot
 
 
 class ReportedClone(typing.NamedTuple):
-    """What a driver tells about a share that is made of a snapshot."""
+    """What a driver reports about a share created from a snapshot."""
 
     status: str
     exports: list[ExportLocation]
@@ -61,10 +61,10 @@ class ReportedClone(typing.NamedTuple):
 
 @implements(ProvisioningRpc)
 class ProvisioningEndpoint:
-    """The share instances of one back end.
+    """Provisions the share instances of one back end.
 
-    Drivers that copy in the background are asked every `copy_interval`
-    seconds how they get on.
+    Drivers that copy in the background are polled every `copy_interval`
+    seconds.
     """
 
     def __init__(
@@ -93,14 +93,14 @@ class ProvisioningEndpoint:
         )
 
     def create_share_instance(self, job, instance_id):
-        found = self.setup.provide(job, job.prepared)
-        if found is None:
+        instance = self.setup.provide_server(job, job.prepared)
+        if instance is None:
             return
-        share, server = self._view(found), found.share_server
+        share, server = self._view(instance), instance.share_server
         locations = self.driver.create_share(
             RequestContext(), share, share_server=server
         )
-        self._keep(
+        self._finish_or_undo(
             job,
             share,
             server,
@@ -110,13 +110,13 @@ class ProvisioningEndpoint:
             normalise_export_locations(locations),
         )
 
-    def _keep(self, job, share, server, end, *args):
-        """End the work, unless there is nobody to know what was made."""
+    def _finish_or_undo(self, job, share, server, end, *args):
+        """Finish the work; delete the share if its rows are gone."""
         try:
             end(*args)
         except (exception.ClaimLost, exception.ResourceNotFound):
             if job.read(share_instances.find, share.id) is None:
-                # Given up and deleted meanwhile.
+                # Given up and deleted during the driver call.
                 self.driver.delete_share(
                     RequestContext(), share, share_server=server
                 )
@@ -136,11 +136,13 @@ class ProvisioningEndpoint:
         )
 
     def failed_create_share_instance(self, session, job, error):
-        """A driver may tell which exports exist in spite of the error."""
-        if self.setup.failed(session, job, error):
+        """Store exports that the driver reports in spite of the error."""
+        if self.setup.record_failure(session, job, error):
             return True
-        told = getattr(error, 'detail_data', None)
-        locations = isinstance(told, dict) and told.get('export_locations')
+        reported = getattr(error, 'detail_data', None)
+        locations = isinstance(reported, dict) and reported.get(
+            'export_locations'
+        )
         if locations:
             share_instances.insert_export_locations(
                 session, job.resource_id, normalise_export_locations(locations)
@@ -150,27 +152,27 @@ class ProvisioningEndpoint:
     # Create from a snapshot
 
     def prepare_create_share_from_snapshot(self, session: Session, job):
-        found = self._expect(
+        instance = self._expect(
             session, job, InstanceStatus.CREATING, share_view.load_new_instance
         )
         source = clone_sources.lock_source_shared(
             session, job.args['snapshot_id']
         )
         return Clone(
-            found, share_view.load_snapshot(session, source.instance_id)
+            instance, share_view.load_snapshot(session, source.instance_id)
         )
 
     def create_share_from_snapshot(self, job, instance_id, snapshot_id):
-        found = self.setup.provide(
+        instance = self.setup.provide_server(
             job, job.prepared.share, job.prepared.snapshot
         )
-        if found is None:
+        if instance is None:
             return
-        share, server = self._view(found), found.share_server
+        share, server = self._view(instance), instance.share_server
         snapshot = share_view.snapshot_for_driver(
             job.prepared.snapshot, self.names
         )
-        told = _told(
+        reported = _parse_reply(
             self.driver.create_share_from_snapshot(
                 RequestContext(),
                 share,
@@ -179,18 +181,18 @@ class ProvisioningEndpoint:
                 parent_share=snapshot.share,
             )
         )
-        if told.status == InstanceStatus.AVAILABLE:
-            self._keep(
+        if reported.status == InstanceStatus.AVAILABLE:
+            self._finish_or_undo(
                 job,
                 share,
                 server,
                 job.finish,
                 self._created,
                 instance_id,
-                told.exports,
+                reported.exports,
             )
         else:
-            self._keep(
+            self._finish_or_undo(
                 job,
                 share,
                 server,
@@ -198,14 +200,14 @@ class ProvisioningEndpoint:
                 self._copying,
                 job.claim,
                 instance_id,
-                told,
+                reported,
             )
 
     def failed_create_share_from_snapshot(self, session, job, error):
-        return self.setup.failed(session, job, error)
+        return self.setup.record_failure(session, job, error)
 
-    def _copying(self, session, job, instance_id, told):
-        """The driver has begun; from now on it is asked how it gets on."""
+    def _copying(self, session, job, instance_id, reported):
+        """Hand over to the work that polls the driver for progress."""
         table.hand_over(
             session,
             job,
@@ -219,11 +221,11 @@ class ProvisioningEndpoint:
             SHARE_INSTANCE,
             instance_id,
             'copy',
-            progress=told.progress,
+            progress=reported.progress,
             updated_at=session.now,
         )
         share_instances.insert_export_locations(
-            session, instance_id, told.exports
+            session, instance_id, reported.exports
         )
 
     def prepare_await_share_from_snapshot(self, session: Session, job):
@@ -232,20 +234,20 @@ class ProvisioningEndpoint:
         )
 
     def await_share_from_snapshot(self, job, instance_id):
-        told = _told(
+        reported = _parse_reply(
             self.driver.get_share_status(
                 self._view(job.prepared),
                 share_server=job.prepared.share_server,
             )
         )
-        if told.status == InstanceStatus.AVAILABLE:
-            job.finish(self._copied, instance_id, told)
+        if reported.status == InstanceStatus.AVAILABLE:
+            job.finish(self._copied, instance_id, reported)
         else:
             job.pause(
-                self.copy_interval, self._note_progress, instance_id, told
+                self.copy_interval, self._store_progress, instance_id, reported
             )
 
-    def _copied(self, session, instance_id, told):
+    def _copied(self, session, instance_id, reported):
         fire(
             session,
             SHARE_INSTANCE,
@@ -254,14 +256,16 @@ class ProvisioningEndpoint:
             progress=PROGRESS_DONE,
             updated_at=session.now,
         )
-        if told.exports:
+        if reported.exports:
             share_instances.replace_export_locations(
-                session, instance_id, told.exports
+                session, instance_id, reported.exports
             )
 
-    def _note_progress(self, session, instance_id, told):
-        if told.progress is not None:
-            share_instances.set_progress(session, instance_id, told.progress)
+    def _store_progress(self, session, instance_id, reported):
+        if reported.progress is not None:
+            share_instances.set_progress(
+                session, instance_id, reported.progress
+            )
 
     # Resize
 
@@ -276,24 +280,20 @@ class ProvisioningEndpoint:
         )
         job.finish(self._extended, job, job.prepared.row, new_size)
 
-    def _extended(self, session, job, instance, new_size):
-        """The share has grown, and so has what its project uses.
+    def _extended(self, session, job, row, new_size):
+        """Record the new size and charge it, for all replicas.
 
-        Other replicas grow with the active one, wherever they are now.
+        Other replicas grow with the active one, on whatever host.
         """
-        copies = lock_instances(session, instance)
+        instances = lock_instances(session, row)
         fire(
-            session,
-            SHARE_INSTANCE,
-            instance.id,
-            'extended',
-            updated_at=session.now,
+            session, SHARE_INSTANCE, row.id, 'extended', updated_at=session.now
         )
         resize(
             session,
-            instance,
+            row,
             new_size,
-            copies,
+            instances,
             reservations=job.charges,
             placed=(job.args['host'], job.args['growth']),
         )
@@ -312,39 +312,33 @@ class ProvisioningEndpoint:
         )
         job.finish(self._shrunk, job.prepared.row, new_size)
 
-    def _shrunk(self, session, instance, new_size):
-        """The share is smaller, and its project uses less."""
-        copies = lock_instances(session, instance)
-        fire(
-            session,
-            SHARE_INSTANCE,
-            instance.id,
-            'shrunk',
-            updated_at=session.now,
-        )
-        resize(session, instance, new_size, copies)
+    def _shrunk(self, session, row, new_size):
+        """Record the new size and reduce the usage."""
+        instances = lock_instances(session, row)
+        fire(session, SHARE_INSTANCE, row.id, 'shrunk', updated_at=session.now)
+        resize(session, row, new_size, instances)
 
     # Delete
 
     def prepare_delete_share_instance(self, session, job):
-        found = self._expect(session, job, InstanceStatus.DELETING)
-        if snapshots.has_snapshots(session, found.row.id):
-            # By decree only: no request is accepted while there are any.
+        instance = self._expect(session, job, InstanceStatus.DELETING)
+        if snapshots.has_snapshots(session, instance.row.id):
+            # Only after `reset_status`: requests are refused with snapshots.
             raise exception.InvalidShare(
-                reason=f'share instance {found.row.id} has snapshots'
+                reason=f'share instance {instance.row.id} has snapshots'
             )
-        return teardown.queue_denials(session, found, self.driver)
+        return teardown.queue_denials(session, instance, self.driver)
 
     def delete_share_instance(self, job, instance_id, force=False):
         self._delete(job.prepared, force)
         job.finish(self._deleted, job.prepared.row)
 
-    def _deleted(self, session, instance):
-        remove_and_credit(session, instance)
-        self.servers.release(session, instance.share_server_id)
+    def _deleted(self, session, row):
+        remove_and_credit(session, row)
+        self.servers.release(session, row.share_server_id)
 
     def failed_delete_share_instance(self, session, job, error):
-        """A forced deletion bears with the back end: the rows go."""
+        """Force delete ignores driver errors and removes the rows."""
         if not job.args['force']:
             teardown.fail_denials(session, job.resource_id)
             return False
@@ -362,24 +356,27 @@ class ProvisioningEndpoint:
 
     def delete_share_instance_deferred(self, job, instance_id):
         self._delete(job.prepared)
-        job.finish(self._deleted_uncounted, job.prepared.row)
+        job.finish(self._deleted_uncharged, job.prepared.row)
 
-    def _deleted_uncounted(self, session, instance):
-        remove_uncharged(session, instance)
-        self.servers.release(session, instance.share_server_id)
+    def _deleted_uncharged(self, session, row):
+        remove_uncharged(session, row)
+        self.servers.release(session, row.share_server_id)
 
     def failed_delete_share_instance_deferred(self, session, job, error):
         teardown.fail_denials(session, job.resource_id)
         return False
 
-    def _delete(self, leaving, force=False):
-        """Remove a share, its rules first; one that is gone is success.
+    def _delete(self, removal, force=False):
+        """Remove the rules, then the share; a missing share is success.
 
-        By force it is removed whatever becomes of its rules.
+        With force, the share is removed even if removing the rules fails.
         """
-        if self.setup.networks and leaving.found.server is None:
-            return  # it never came to be on any
-        share, server = (self._view(leaving.found), leaving.found.share_server)
+        if self.setup.networks and removal.instance.server is None:
+            return  # it was never placed on a share server
+        share, server = (
+            self._view(removal.instance),
+            removal.instance.share_server,
+        )
         remove = functools.partial(
             self.driver.delete_share,
             RequestContext(),
@@ -388,11 +385,11 @@ class ProvisioningEndpoint:
         )
         with (
             contextlib.suppress(exception.ShareResourceNotFound),
-            contextlib.ExitStack() as at_last,
+            contextlib.ExitStack() as cleanup,
         ):
             if force:
-                at_last.callback(remove)
-            teardown.deny_all(self.driver, share, leaving, server)
+                cleanup.callback(remove)
+            teardown.deny_all(self.driver, share, removal, server)
             if not force:
                 remove()
 
@@ -401,43 +398,43 @@ class ProvisioningEndpoint:
     def _expect(
         self, session: Session, job, status: str, find=share_view.load_instance
     ) -> LoadedInstance:
-        """The instance, if it still waits for this work.
+        """Return the instance if it still waits for this work.
 
-        It is kept: who moves it on, and submits other work, has to see
-        that this work is running.
+        Its row is locked: a request that moves it on and submits other
+        work must see that this work is running.
         """
-        found = find(session, job.resource_id, lock_shared=True)
-        if found.row.status != status:
+        instance = find(session, job.resource_id, lock_shared=True)
+        if instance.row.status != status:
             raise exception.InvalidStatus(
                 resource='share instance',
-                id=found.row.id,
-                status=found.row.status,
+                id=instance.row.id,
+                status=instance.row.status,
                 event=job.kind,
                 allowed=status,
             )
-        return found
+        return instance
 
-    def _view(self, found: LoadedInstance):
-        return share_view.share_for_driver(found, self.name_template)
+    def _view(self, instance: LoadedInstance):
+        return share_view.share_for_driver(instance, self.name_template)
 
 
-def _told(answer: typing.Any) -> ReportedClone:
-    """What an answer of either form says; raises InvalidShareInstance."""
-    if not isinstance(answer, Mapping):
+def _parse_reply(reply: typing.Any) -> ReportedClone:
+    """Parse a reply of either form; raise InvalidShareInstance."""
+    if not isinstance(reply, Mapping):
         return ReportedClone(
-            InstanceStatus.AVAILABLE, normalise_export_locations(answer)
+            InstanceStatus.AVAILABLE, normalise_export_locations(reply)
         )
-    status = answer.get('status')
+    status = reply.get('status')
     if status not in (
         InstanceStatus.AVAILABLE,
         InstanceStatus.CREATING_FROM_SNAPSHOT,
     ):
         raise exception.InvalidShareInstance(
-            reason=f'the driver says that it is {status}'
+            reason=f'the driver reports status {status}'
         )
-    progress = answer.get('progress')
+    progress = reply.get('progress')
     return ReportedClone(
         status,
-        normalise_export_locations(answer.get('export_locations')),
+        normalise_export_locations(reply.get('export_locations')),
         None if progress is None else str(progress)[:32],
     )

@@ -1,8 +1,9 @@
-"""Carries out creation and deletion of snapshots, and the way back to one.
+"""Create and delete snapshots, and revert shares to them.
 
-Each method holds the happy way only, as in provisioning. A share instance
-is snapshotting for as long as one snapshot of it is creating: whatever
-ends that lets the share go in the same transaction (`release_share`).
+Each method contains the success path only, as in provisioning. A share
+instance is snapshotting as long as one of its snapshots is creating:
+whatever ends the creation releases the share in the same transaction
+(`release_share`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,8 +12,8 @@ import typing
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.db.queries.access import share_rules as access
-from manila_lite.db.queries.access import snapshot_rules as snapshot_access
+from manila_lite.db.queries.access import share_rules
+from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.queries.snapshots import exports as snapshot_exports
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.session import Session
@@ -29,9 +30,9 @@ from manila_lite.rpc.share import SnapshotsRpc
 from manila_lite.share.drivers.base import AccessRuleForDriver
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.drivers.base import normalise_export_locations
-from manila_lite.share.manager.access import (
-    snapshot_rules as access_of_snapshots,
-)
+from manila_lite.share.manager.access.snapshot_rules import deny_all
+from manila_lite.share.manager.access.snapshot_rules import fail_denials
+from manila_lite.share.manager.access.snapshot_rules import queue_denials
 from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
@@ -46,19 +47,19 @@ from manila_lite.work.notify import notify_user
 PROGRESS_DONE = '100%'
 
 REVERT_PAUSE = 2.0
-"""Seconds before another look whether a revert has ended."""
+"""Seconds until the next check whether a revert has ended."""
 
 
 class UnusableSnapshot(exception.ShareBackendException):
-    """The driver has taken a snapshot that is of no use."""
+    """The driver reports a snapshot that is not available."""
 
-    def __init__(self, answer: Mapping[str, typing.Any]):
-        super().__init__(msg=f'the snapshot is {answer["status"]}')
-        self.answer = answer
+    def __init__(self, reply: Mapping[str, typing.Any]):
+        super().__init__(msg=f'the snapshot is {reply["status"]}')
+        self.reply = reply
 
 
 class RevertTarget(typing.NamedTuple):
-    """The snapshot to go back to, and the rules that are in force."""
+    """The snapshot to revert to, and the rules in force."""
 
     snapshot: LoadedSnapshot
     share_rules: list[AccessRuleForDriver]
@@ -67,7 +68,7 @@ class RevertTarget(typing.NamedTuple):
 
 @implements(SnapshotsRpc)
 class SnapshotsEndpoint:
-    """The snapshots of one back end."""
+    """Carries out work on the snapshots of one back end."""
 
     def __init__(
         self, driver: ShareDriver, names: NameTemplates, message_ttl: int
@@ -86,35 +87,35 @@ class SnapshotsEndpoint:
     ):
         snapshot = self.view(job.prepared)
         server = job.prepared.share_server
-        answer = (
+        reply = (
             self.driver.create_snapshot(
                 RequestContext(), snapshot, share_server=server
             )
             or {}
         )
         if (
-            answer.get('status', SnapshotStatus.AVAILABLE)
+            reply.get('status', SnapshotStatus.AVAILABLE)
             != SnapshotStatus.AVAILABLE
         ):
-            raise UnusableSnapshot(answer)
+            raise UnusableSnapshot(reply)
         try:
-            job.finish(self.created, job.prepared.row, answer)
+            job.finish(self.created, job.prepared.row, reply)
         except (exception.ClaimLost, exception.ResourceNotFound):
             if job.read(snapshots.find, snapshot_instance_id) is None:
-                # Given up and deleted meanwhile: nobody would know it.
+                # Given up and deleted during the driver call.
                 self.driver.delete_snapshot(
                     RequestContext(), snapshot, share_server=server
                 )
             raise
 
     def created(
-        self, session: Session, row, answer: Mapping[str, typing.Any]
+        self, session: Session, row, reply: Mapping[str, typing.Any]
     ) -> None:
-        """The snapshot is there as the answer of the driver says.
+        """Record the snapshot as reported and release its share.
 
-        Its share may be used again. What is not told stays as it is.
+        Values missing in the reply stay unchanged.
         """
-        release_share(session, row.share_instance_id, but=row.id)
+        release_share(session, row.share_instance_id, excluding=row.id)
         fire(
             session,
             SNAPSHOT_INSTANCE,
@@ -122,14 +123,14 @@ class SnapshotsEndpoint:
             'created',
             progress=PROGRESS_DONE,
             updated_at=session.now,
-            provider_location=_location(row, answer),
+            provider_location=_location(row, reply),
         )
-        self._resize(session, row, answer.get('size'))
+        self._resize(session, row, reply.get('size'))
         if row.mount_snapshot_support:
             snapshot_exports.replace(
                 session,
                 row.id,
-                normalise_export_locations(answer.get('export_locations')),
+                normalise_export_locations(reply.get('export_locations')),
             )
 
     def _resize(self, session, row, size):
@@ -140,49 +141,47 @@ class SnapshotsEndpoint:
             )
 
     def failed_create_snapshot_instance(self, session, job, error):
-        """Where the driver has said what it made is kept for deletion."""
+        """Store the reported location, which deletion needs."""
         if isinstance(error, UnusableSnapshot):
             snapshots.set_provider_location(
-                session, job.resource_id, error.answer.get('provider_location')
+                session, job.resource_id, error.reply.get('provider_location')
             )
         return False
 
     def dropped_create_snapshot_instance(self, session, job):
         release_share(
-            session, job.args['share_instance_id'], but=job.resource_id
+            session, job.args['share_instance_id'], excluding=job.resource_id
         )
 
     # Delete
 
     def prepare_delete_snapshot_instance(self, session: Session, job):
-        return access_of_snapshots.queue_denials(
+        return queue_denials(
             session, expect(session, job, SnapshotStatus.DELETING), self.driver
         )
 
     def delete_snapshot_instance(self, job, snapshot_instance_id, force=False):
-        leaving, found = job.prepared, job.prepared.found
-        if found.share.row.status == InstanceStatus.REVERTING:
-            # Deleted by force while its share is reverting, maybe to it.
+        removal, snapshot = job.prepared, job.prepared.snapshot
+        if snapshot.share.row.status == InstanceStatus.REVERTING:
+            # Force-deleted while its share is reverting, maybe to it.
             job.release(REVERT_PAUSE)
             return
-        # Where it is not there, what was asked for is the case.
+        # A missing snapshot is success.
         with contextlib.suppress(
             exception.SnapshotResourceNotFound, exception.ShareResourceNotFound
         ):
-            access_of_snapshots.deny_all(
-                self.driver, self.view(found), leaving
-            )
+            deny_all(self.driver, self.view(snapshot), removal)
             self.driver.delete_snapshot(
                 RequestContext(),
-                self.view(found),
-                share_server=found.share_server,
+                self.view(snapshot),
+                share_server=snapshot.share_server,
             )
-        job.finish(remove_and_credit, found.row)
+        job.finish(remove_and_credit, snapshot.row)
 
     def failed_delete_snapshot_instance(self, session, job, error):
-        """A forced deletion bears with the back end: the rows go."""
+        """Force delete ignores driver errors and removes the rows."""
         if not job.args['force']:
-            access_of_snapshots.fail_denials(session, job.resource_id)
+            fail_denials(session, job.resource_id)
             return False
         remove_and_credit(
             session, expect(session, job, SnapshotStatus.DELETING).row
@@ -195,27 +194,27 @@ class SnapshotsEndpoint:
         return get_revert_target(session, job)
 
     def revert_to_snapshot(self, job, instance_id, snapshot_id):
-        found = job.prepared
+        target = job.prepared
         size = self.driver.revert_to_snapshot(
             RequestContext(),
-            self.view(found.snapshot),
-            found.share_rules,
-            found.snapshot_rules,
-            share_server=found.snapshot.share_server,
+            self.view(target.snapshot),
+            target.share_rules,
+            target.snapshot_rules,
+            share_server=target.snapshot.share_server,
         )
         job.finish(
             self.reverted,
             job,
-            found.snapshot,
-            size or found.snapshot.row.share_size,
+            target.snapshot,
+            size or target.snapshot.row.share_size,
         )
 
     def reverted(
-        self, session: Session, job, found: LoadedSnapshot, size: int
+        self, session: Session, job, snapshot: LoadedSnapshot, size: int
     ) -> None:
-        """The share is as large as the back end says, and in the books."""
-        share = found.share.row
-        copies = lock_instances(session, share)
+        """Record the revert, and the reported size in rows and usage."""
+        share = snapshot.share.row
+        instances = lock_instances(session, share)
         fire(
             session,
             SHARE_INSTANCE,
@@ -227,16 +226,16 @@ class SnapshotsEndpoint:
             session,
             SNAPSHOT_INSTANCE,
             'restored',
-            {'id': found.row.id},
+            {'id': snapshot.row.id},
             updated_at=session.now,
         )
-        resize(session, share, size, copies, reservations=job.charges)
+        resize(session, share, size, instances, reservations=job.charges)
         notify_user(
             session, job, Action.REVERT_TO_SNAPSHOT, None, self.message_ttl
         )
 
     def dropped_revert_to_snapshot(self, session, job):
-        """Whatever became of the share, its snapshot is as it was."""
+        """Restore the snapshot's status, whatever the state of the share."""
         snapshots.lock_share_instance(session, job.resource_id)
         fire_matching(
             session,
@@ -252,14 +251,14 @@ class SnapshotsEndpoint:
     # All
 
     def given_up(self, session: Session, row, event: str) -> None:
-        """The visible end of work that was lost; the share goes on."""
-        release_share(session, row.share_instance_id, but=row.id)
+        """Fail a snapshot whose work was lost, and release its share."""
+        release_share(session, row.share_instance_id, excluding=row.id)
         fire(session, SNAPSHOT_INSTANCE, row.id, event, updated_at=session.now)
         if (
             event == 'create_failed'
             and row.replica_state == ReplicaState.ACTIVE
         ):
-            # From where should the other replicas have it now?
+            # The other replicas have no source to copy it from.
             fire_matching(
                 session,
                 SNAPSHOT_INSTANCE,
@@ -268,29 +267,29 @@ class SnapshotsEndpoint:
                 updated_at=session.now,
             )
 
-    def view(self, found: LoadedSnapshot):
-        """The snapshot as the driver is to see it."""
-        return share_view.snapshot_for_driver(found, self.names)
+    def view(self, snapshot: LoadedSnapshot):
+        """Return the snapshot in the form given to drivers."""
+        return share_view.snapshot_for_driver(snapshot, self.names)
 
 
 def expect(session: Session, job, status: str) -> LoadedSnapshot:
-    """The instance, kept, if it still waits for this work."""
-    found = share_view.load_snapshot(
+    """Return the locked instance if it still waits for this work."""
+    snapshot = share_view.load_snapshot(
         session, job.resource_id, lock_shared=True
     )
-    if found.row.status != status:
+    if snapshot.row.status != status:
         raise exception.InvalidStatus(
             resource='snapshot instance',
-            id=found.row.id,
-            status=found.row.status,
+            id=snapshot.row.id,
+            status=snapshot.row.status,
             event=job.kind,
             allowed=status,
         )
-    return found
+    return snapshot
 
 
 def get_revert_target(session: Session, job) -> RevertTarget:
-    """What a share is reverted to, if it still waits for this work."""
+    """Return what a share is reverted to, if it still waits for this work."""
     share = share_view.load_instance(
         session, job.resource_id, lock_shared=True
     )
@@ -306,42 +305,42 @@ def get_revert_target(session: Session, job) -> RevertTarget:
         session, job.args['snapshot_id'], share.row.id
     )
     if row is None or row.status != SnapshotStatus.RESTORING:
-        # By an administrator's decree: nothing is reverted then.
+        # Changed by `reset_status`: nothing must be reverted.
         raise exception.InvalidShareSnapshot(
             reason=f'{job.args["snapshot_id"]} is no longer '
             f'{SnapshotStatus.RESTORING}'
         )
     return RevertTarget(
         share_view.load_snapshot(session, row.id),
-        _rules(access.list_for_instance(session, share.row.id)),
-        _rules(snapshot_access.list_for_instance(session, row.id)),
+        _rules(share_rules.list_for_instance(session, share.row.id)),
+        _rules(snapshot_rules.list_for_instance(session, row.id)),
     )
 
 
 def release_share(
-    session: Session, share_instance_id: str, *, but: str = ''
+    session: Session, share_instance_id: str, *, excluding: str = ''
 ) -> None:
-    """Have a share instance that is snapshotting be available again.
+    """Make a snapshotting share instance available again.
 
-    Not while a snapshot of it is creating, another than `but`. A share
-    that is not snapshotting any more is left alone.
+    It stays snapshotting while a snapshot other than `excluding` is
+    creating. A share in any other status is left unchanged.
     """
     status = snapshots.lock_share_instance(session, share_instance_id)
     if (
         status == InstanceStatus.SNAPSHOTTING
         and not snapshots.is_snapshot_in_progress(
-            session, share_instance_id, but
+            session, share_instance_id, excluding
         )
     ):
         fire(session, SHARE_INSTANCE, share_instance_id, 'snapshotted')
 
 
-def _location(row, answer: Mapping[str, typing.Any]) -> str | None:
-    return answer.get('provider_location') or row.provider_location
+def _location(row, reply: Mapping[str, typing.Any]) -> str | None:
+    return reply.get('provider_location') or row.provider_location
 
 
 def _rules(rows: Iterable[typing.Any]) -> list[AccessRuleForDriver]:
-    """Snapshots can only be read, so their rules have neither of both."""
+    """Return the active rules; those of snapshots are read-only, keyless."""
     return [
         AccessRuleForDriver(
             id=row.id,

@@ -50,7 +50,8 @@ def again(build_node):
             node.db,
             old.driver,
             old.runner,
-            old.ensuring,
+            old.endpoints,
+            old.deferred_deletion,
             host=old.host,
             zone=old.zone,
             incarnation=old.incarnation,
@@ -58,7 +59,6 @@ def again(build_node):
             expire=old._expire,
             pause=pauses,
         )
-        new.reconciliation = old.reconciliation
         made.append(new)
         return node, new
 
@@ -80,7 +80,7 @@ def test_a_driver_that_does_not_start_is_tried_again(again):
     backend.start()
     assert wait_until_up([backend], TIMEOUT)
     assert pauses.taken == [1.0, 2.0, 4.0]
-    assert said[0].startswith('The driver does not start: ')
+    assert said[0].startswith('The driver failed to start: ')
     assert 'do_setup' in said[1]
     assert 'check_for_setup_error' in said[2]
     assert health(node) is None
@@ -175,7 +175,7 @@ def test_stopping_ends_the_trying(build_node):
     backend = node.backend()
     failed = threading.Event()
     node.db.on_step = lambda name: (
-        backend.health.startswith('The driver does not')
+        backend.health.startswith('The driver failed')
         and name == 'committed'
         and failed.set()
     )
@@ -251,7 +251,9 @@ def test_new_services_may_begin_disabled(build_node):
 def test_a_back_end_that_is_not_up_is_not_asked(build_node):
     node = build_node()
     node.backend().register()
-    node.backend().report_if_up()
+    for task in node.share.tasks:
+        if task.name in ('heartbeat', 'report'):
+            task.run()
     assert node.driver().calls == []
     assert node.rows(sa.select(POOL)) == []
 

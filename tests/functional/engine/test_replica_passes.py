@@ -112,8 +112,8 @@ def limit(cloud, timeout, most):
 
 
 def is_answered(cloud, replica_id):
-    asked = cloud.endpoint().probe._asked[replica_id]
-    while asked.said is None:
+    call = cloud.endpoint().probe._calls[replica_id]
+    while call.reply is None:
         threading.Event().wait(0.001)
 
 

@@ -738,7 +738,7 @@ def test_a_share_on_a_network_needs_a_driver_that_makes_servers(tmp_path):
 def test_a_back_end_whose_network_makes_no_sense_does_not_start(tmp_path):
     with pytest.raises(
         exception.NetworkBadConfigurationException,
-        match=r'section \[alpha\].*mask is no mask: 99',
+        match=r'section \[alpha\].*mask is not a mask: 99',
     ):
         ShareServersCloud(
             tmp_path,

@@ -1,9 +1,10 @@
-"""Brings the access rules of share instances to their back end.
+"""Apply the access rules of share instances on their back end.
 
-Requests queue rules and ask for one coalesced piece of work per instance.
-A round of it takes everything that is queued at once, calls the driver
-outside of any transaction, and writes down what came of each rule. What
-is queued meanwhile is the next round's, by way of the work table.
+Requests queue rules and submit one coalesced row of work per instance.
+One round of this work takes everything that is queued, calls the driver
+outside of any transaction, and records the outcome of each rule. Rules
+queued in the meantime belong to the next round, which the work table
+guarantees.
 """
 
 from collections.abc import Mapping
@@ -66,9 +67,9 @@ RuleReplies = Mapping[str, AccessReply]
 
 
 class SyncRound(typing.NamedTuple):
-    """What one round was begun with; `anew` asks for the whole set too."""
+    """The input of one round; with `full` the whole set is sent as well."""
 
-    found: LoadedInstance
+    instance: LoadedInstance
     rules: list[RuleView]
     full: bool
 
@@ -78,7 +79,7 @@ class SyncRound(typing.NamedTuple):
 
 @implements(AccessRpc)
 class AccessEndpoint:
-    """The access rules of the share instances of one back end."""
+    """Syncs the access rules of the share instances of one back end."""
 
     def __init__(
         self,
@@ -99,17 +100,17 @@ class AccessEndpoint:
         self.message_ttl = message_ttl
         self.locks = locks
 
-    # What others call
+    # Called by other components
 
     def resync(
         self, session: Session, ctx: RequestContext, instance_id: str
     ) -> None:
-        """Have the driver told the whole rule set of an instance again.
+        """Send the whole rule set of an instance to the driver again.
 
-        For whoever has changed what rules mean there, such as the cast to
-        read-only, or doubts that the back end has them.
+        Used when the meaning of the rules has changed, as by the cast to
+        read-only, or when the back end may not have them.
         """
-        # In the order of requests: the work first, then the instance.
+        # Same lock order as in requests: the work, then the instance.
         self.sync_client.sync_access(session, ctx, instance_id=instance_id)
         share_rules.mark_stale(session, instance_id)
         fire_matching(
@@ -117,16 +118,17 @@ class AccessEndpoint:
         )
 
     def run_pass(self) -> int:
-        """Submit the work for rules that wait and have none."""
+        """Submit work for pending rules without any; return the count."""
         return self.db.write(self.submit_missing_work)
 
     def submit_missing_work(self, session: Session) -> int:
-        lost = share_rules.list_instances_without_work(
+        pending = share_rules.list_instances_without_work(
             session, self.service_host
         )
-        for row in lost:
+        for row in pending:
             LOG.warning(
-                'Rules of share instance %s wait and nobody works on them',
+                'Access rules of share instance %s are pending but have no '
+                'work; submitting it',
                 row.id,
             )
             self.resync(
@@ -134,46 +136,46 @@ class AccessEndpoint:
                 RequestContext(project_id=row.project_id, user_id=row.user_id),
                 row.id,
             )
-        return len(lost)
+        return len(pending)
 
-    # Take
+    # Prepare
 
     def prepare_sync_access(self, session: Session, job) -> SyncRound:
-        """Take everything that is queued, in the claiming transaction.
+        """Take all queued rules in the transaction that claims the work.
 
-        What is in transit then was left by a holder who is gone; nobody
-        knows what the back end has of it.
+        Rules already in transit were left by a lost holder, and whether
+        the back end has them is unknown.
         """
-        found = share_view.load_instance(
+        instance = share_view.load_instance(
             session, job.resource_id, lock_shared=True
         )
-        if found.row.status in SYNC_EXCLUDED:
+        if instance.row.status in SYNC_EXCLUDED:
             raise exception.InvalidStatus(
                 resource='share instance',
-                id=found.row.id,
-                status=found.row.status,
+                id=instance.row.id,
+                status=instance.row.status,
                 event=job.kind,
-                allowed='one that is there and keeps its rules',
+                allowed='a status in which its rules can be synced',
             )
-        stale = found.row.access_stale
+        stale = instance.row.access_stale
         if stale:
-            share_rules.mark_stale(session, found.row.id, False)
-        rules = share_rules.list_for_instance(session, found.row.id)
+            share_rules.mark_stale(session, instance.row.id, False)
+        rules = share_rules.list_for_instance(session, instance.row.id)
         lost = [row for row in rules if row.state in IN_TRANSIT]
         if lost:
-            self._move(session, found.row.id, lost, _REQUEUE)
-            rules = share_rules.list_for_instance(session, found.row.id)
-        self._move(session, found.row.id, rules, _TAKE)
+            self._move(session, instance.row.id, lost, _REQUEUE)
+            rules = share_rules.list_for_instance(session, instance.row.id)
+        self._move(session, instance.row.id, rules, _TAKE)
         return SyncRound(
-            found,
+            instance,
             access_view.rule_views(
-                found.row, rules, self.driver, state_of=_taken
+                instance.row, rules, self.driver, state_of=_taken
             ),
             bool(lost) or stale or job.abandoned,
         )
 
     def _move(self, session, instance_id, rules, events) -> None:
-        """Make a move for every rule in one of the states."""
+        """Fire `events`, by state, for the rules in these states."""
         for state, event in events.items():
             expected = sum(row.state == state for row in rules)
             if expected and expected != fire_matching(
@@ -181,69 +183,71 @@ class AccessEndpoint:
             ):
                 raise ConcurrentChange(table=share_rules.MAPPING.name)
 
-    # Tell
+    # Call the driver
 
     def sync_access(self, job, instance_id):
-        answers = self._tell(job.prepared)
+        replies = self._call_driver(job.prepared)
         with self.locks.lock(f'access-{instance_id}'):
-            job.finish(self._settle, job, answers)
+            job.finish(self._record, job, replies)
 
-    def _tell(self, begun: SyncRound) -> RuleReplies:
-        """What the driver says; nothing, when it need not be asked."""
-        shown = SyncRound(
-            begun.found,
-            [rule for rule in begun.rules if not rule.hidden],
-            begun.full,
+    def _call_driver(self, sync_round: SyncRound) -> RuleReplies:
+        """Return the driver's replies; empty when no call is needed."""
+        visible = SyncRound(
+            sync_round.instance,
+            [rule for rule in sync_round.rules if not rule.hidden],
+            sync_round.full,
         )
-        changed = shown.in_state(*IN_TRANSIT)
-        answers: dict[str, AccessReply] = {}
-        if shown.full:
-            answers |= self._apply(shown)
-            for rule in changed:  # it is asked about them below
-                answers.pop(rule.id, None)
+        changed = visible.in_state(*IN_TRANSIT)
+        replies: dict[str, AccessReply] = {}
+        if visible.full:
+            replies |= self._apply(visible)
+            for rule in changed:  # the second call replies about these
+                replies.pop(rule.id, None)
         if changed:
-            answers |= self._apply(
-                shown,
+            replies |= self._apply(
+                visible,
                 RuleState.APPLYING,
                 RuleState.DENYING,
                 RuleState.UPDATING,
             )
-        return answers
+        return replies
 
-    def _apply(self, shown: SyncRound, *changes: str):
+    def _apply(self, sync_round: SyncRound, *changes: str):
         add, delete, update = (
-            [rule.shown for rule in shown.in_state(state)]
+            [rule.for_driver for rule in sync_round.in_state(state)]
             for state in changes or (None, None, None)
         )
         return self.driver.apply_access(
             RequestContext(),
-            share_view.share_for_driver(shown.found, self.name_template),
+            share_view.share_for_driver(
+                sync_round.instance, self.name_template
+            ),
             [
-                rule.shown
-                for rule in shown.in_state(
+                rule.for_driver
+                for rule in sync_round.in_state(
                     RuleState.ACTIVE, RuleState.APPLYING, RuleState.UPDATING
                 )
             ],
             add,
             delete,
             update,
-            share_server=shown.found.share_server,
+            share_server=sync_round.instance.share_server,
         )
 
-    # Settle
+    # Record the outcome
 
-    def _settle(self, session: Session, job, answers: RuleReplies) -> None:
-        """Write down what came of each rule.
+    def _record(self, session: Session, job, replies: RuleReplies) -> None:
+        """Record the outcome of each rule.
 
-        Rules that were changed or denied while the driver worked are
-        queued by now; their moves do not match, and they stay so.
+        Rules changed or denied during the driver call are queued again:
+        their moves do not match, and they stay queued.
         """
-        begun, instance_id = job.prepared, job.resource_id
-        failed = self._failed(begun, answers)
-        denied = [rule.id for rule in begun.in_state(RuleState.DENYING)]
+        sync_round, instance_id = job.prepared, job.resource_id
+        failed = self._failed(sync_round, replies)
+        denied = [rule.id for rule in sync_round.in_state(RuleState.DENYING)]
         if denied:
-            if begun.found.row.replica_state is not None:
-                # Who removes another replica has the instances first.
+            if sync_round.instance.row.replica_state is not None:
+                # Removal of another replica locks the instances first.
                 share_rules.lock_instance(session, instance_id)
             share_rules.lock_rules(session, denied)
         for state, event in _FAILED.items():
@@ -257,8 +261,8 @@ class AccessEndpoint:
                     updated_at=session.now,
                 )
         for state, event in _DONE.items():
-            if begun.in_state(state):
-                # Those that are not done are in transit no longer.
+            if sync_round.in_state(state):
+                # Failed rules have already left the in-transit state.
                 fire_matching(
                     session,
                     ACCESS_RULE,
@@ -266,59 +270,62 @@ class AccessEndpoint:
                     {'share_instance_id': instance_id},
                     **_times(session, event),
                 )
-        self._note_keys(session, instance_id, begun, answers)
+        self._store_keys(session, instance_id, sync_round, replies)
         if denied:
             share_rules.remove_unmapped(session, denied)
-        self._sum_up(session, instance_id)
-        # Who should have come in and did not is outside, unless the whole
-        # set, told before, has let him in.
+        self._update_status(session, instance_id)
+        # A client whose rule failed to apply has no access, unless the
+        # full set, sent before, has granted it.
         if any(
-            begun.full or rule.state != RuleState.APPLYING for rule in failed
+            sync_round.full or rule.state != RuleState.APPLYING
+            for rule in failed
         ):
-            self._ask_again(session, job)
+            self._resync_after_failure(session, job)
         if failed:
-            self._tell_user(session, job, Detail.FORBIDDEN_CLIENT_ACCESS)
+            self._notify_user(session, job, Detail.FORBIDDEN_CLIENT_ACCESS)
 
     def _failed(
-        self, begun: SyncRound, answers: RuleReplies
+        self, sync_round: SyncRound, replies: RuleReplies
     ) -> list[RuleView]:
-        """The rules that the driver says are not as they should be."""
+        """Return the rules that the driver reports as failed."""
         known = {
-            rule.id: rule for rule in begun.rules if rule.state in _FAILED
+            rule.id: rule for rule in sync_round.rules if rule.state in _FAILED
         }
-        for access_id in answers.keys() - known.keys():
+        for access_id in replies.keys() - known.keys():
             LOG.warning(
-                'The driver of %s spoke of access rule %s, which '
-                'it was not asked about',
+                'The driver of %s replied about access rule %s, which was '
+                'not part of the request',
                 self.service_host,
                 access_id,
             )
         failed = []
         for access_id, rule in known.items():
-            state = answers.get(access_id, {}).get('state')
-            # Nothing but gone is what was asked for of a denied rule.
+            state = replies.get(access_id, {}).get('state')
+            # A denied rule must be gone: any state means failure.
             if state is not None and (
                 state != RuleState.ACTIVE or rule.state == RuleState.DENYING
             ):
                 failed.append(rule)
         return failed
 
-    def _note_keys(self, session, instance_id, begun, answers) -> None:
-        known = {rule.id: rule.shown.access_key for rule in begun.rules}
+    def _store_keys(self, session, instance_id, sync_round, replies) -> None:
+        known = {
+            rule.id: rule.for_driver.access_key for rule in sync_round.rules
+        }
         share_rules.set_access_keys(
             session,
             instance_id,
             {
-                access_id: answer['access_key']
-                for access_id, answer in answers.items()
+                access_id: reply['access_key']
+                for access_id, reply in replies.items()
                 if access_id in known
-                and 'access_key' in answer
-                and answer['access_key'] != known[access_id]
+                and 'access_key' in reply
+                and reply['access_key'] != known[access_id]
             },
         )
 
-    def _sum_up(self, session: Session, instance_id: str) -> None:
-        """Make `access_rules_status` say what the rules say."""
+    def _update_status(self, session: Session, instance_id: str) -> None:
+        """Set `access_rules_status` to the sum of the rule states."""
         status, states = share_rules.get_status_and_states(
             session, instance_id
         )
@@ -327,7 +334,7 @@ class AccessEndpoint:
         elif states <= {RuleState.ACTIVE}:
             event = 'cleared' if status == RulesStatus.ERROR else 'synced'
         else:
-            return  # others are queued, and work for them is owed
+            return  # others are queued, and their work is pending
         if SHARE_INSTANCE_ACCESS[event].can_leave(status):
             fire_matching(
                 session, SHARE_INSTANCE_ACCESS, event, {'id': instance_id}
@@ -336,7 +343,7 @@ class AccessEndpoint:
     # Fail
 
     def failed_sync_access(self, session, job, error):
-        """Exactly what was in transit has failed."""
+        """Mark exactly the rules in transit as failed."""
         failed = 0
         for event in ('apply_failed', 'update_failed', 'deny_failed'):
             failed += fire_matching(
@@ -350,19 +357,19 @@ class AccessEndpoint:
             session, SHARE_INSTANCE_ACCESS, 'failed', {'id': job.resource_id}
         )
         if failed:
-            self._tell_user(session, job, message_detail(error))
+            self._notify_user(session, job, message_detail(error))
         if isinstance(error, NotImplementedError):
             return True
         if failed:
-            self._ask_again(session, job)
-        else:  # a look at what is lost does, in a while
+            self._resync_after_failure(session, job)
+        else:  # the next pass over stale instances is soon enough
             share_rules.mark_stale(session, job.resource_id)
         return True
 
-    def _ask_again(self, session, job) -> None:
-        """Have the back end put right, which may have more than is known.
+    def _resync_after_failure(self, session, job) -> None:
+        """Resync the back end, which may have more rules than are known.
 
-        A rule in error is not in force; above all, one that should go.
+        A rule in error must not be in force, least of all a denied one.
         """
         share_rules.mark_stale(session, job.resource_id)
         self.sync_client.sync_access(
@@ -371,14 +378,14 @@ class AccessEndpoint:
             instance_id=job.resource_id,
         )
 
-    def _tell_user(self, session, job, detail: Detail) -> None:
+    def _notify_user(self, session, job, detail: Detail) -> None:
         notify_user(
             session, job, Action.UPDATE_ACCESS_RULES, detail, self.message_ttl
         )
 
 
 def _taken(row: typing.Any) -> str:
-    """The state a row has got by being taken."""
+    """Return the state of a row after it has been taken."""
     event = _TAKE.get(row.state)
     return row.state if event is None else ACCESS_RULE[event].target
 
@@ -400,7 +407,7 @@ _UNSUPPORTED = (
 
 
 def message_detail(error: Exception) -> Detail:
-    """What to tell the user of an error of the driver."""
+    """Return the user message detail for an error of the driver."""
     own = getattr(error, 'params', {}).get('message_detail')
     if own is not None:
         return own

@@ -1,9 +1,10 @@
-"""Brings the access rules of snapshots to their back end.
+"""Apply the access rules of snapshots on their back end.
 
-As with the rules of shares, a round takes all that is queued for one
-snapshot instance at once, calls the driver outside of any transaction,
-and writes down what came of each rule. Work on a snapshot instance takes
-turns: its rules do not change while it is created, deleted or let go.
+As with share rules, one round takes everything that is queued for one
+snapshot instance, calls the driver outside of any transaction, and
+records the outcome of each rule. Work on a snapshot instance is
+serialized: its rules do not change while it is created, deleted or
+unmanaged.
 """
 
 import contextlib
@@ -52,16 +53,16 @@ RuleReplies = dict[str, AccessReply]
 
 
 class SnapshotSyncRound(typing.NamedTuple):
-    """What one round was begun with; `anew` tells the driver all of it."""
+    """The input of one round; with `full` the whole set is sent."""
 
-    found: LoadedSnapshot
+    snapshot: LoadedSnapshot
     rules: list[RuleView]
     full: bool
 
-    def shown(self, *states: str) -> list[typing.Any]:
-        """What the driver is shown of the rules in these states."""
+    def for_driver(self, *states: str) -> list[typing.Any]:
+        """Return the rules in these states in the form given to drivers."""
         return [
-            rule.shown
+            rule.for_driver
             for rule in self.rules
             if rule.state in states and not rule.hidden
         ]
@@ -69,7 +70,7 @@ class SnapshotSyncRound(typing.NamedTuple):
 
 @implements(SnapshotAccessRpc)
 class SnapshotAccessEndpoint:
-    """The access rules of the snapshots of one back end."""
+    """Syncs the access rules of the snapshots of one back end."""
 
     def __init__(
         self,
@@ -89,94 +90,95 @@ class SnapshotAccessEndpoint:
         self.message_ttl = message_ttl
 
     def run_pass(self) -> int:
-        """Submit the work for rules that wait and have none."""
+        """Submit work for pending rules without any; return the count."""
         return self.db.write(self.submit_missing_work)
 
     def submit_missing_work(self, session: Session) -> int:
-        lost = snapshot_rules.list_instances_without_work(
+        pending = snapshot_rules.list_instances_without_work(
             session, self.service_host
         )
-        for row in lost:
+        for row in pending:
             LOG.warning(
-                'Rules of snapshot instance %s wait and nobody works on them',
+                'Access rules of snapshot instance %s are pending but have '
+                'no work; submitting it',
                 row.id,
             )
             self._submit(session, row, row.id)
-        return len(lost)
+        return len(pending)
 
-    # A round: take, tell, settle
+    # A round: take the queued rules, call the driver, record the outcome
 
     def prepare_sync_snapshot_access(
         self, session: Session, job
     ) -> SnapshotSyncRound:
-        """Take everything that is queued, in the claiming transaction.
+        """Take all queued rules in the transaction that claims the work.
 
-        What is in transit then was left by a holder who is gone; nobody
-        knows what the back end has of it.
+        Rules already in transit were left by a lost holder, and whether
+        the back end has them is unknown.
         """
-        found = share_view.load_snapshot(
+        snapshot = share_view.load_snapshot(
             session, job.resource_id, lock_shared=True
         )
-        if found.row.status in SYNC_EXCLUDED:
+        if snapshot.row.status in SYNC_EXCLUDED:
             raise exception.InvalidStatus(
                 resource='snapshot instance',
-                id=found.row.id,
-                status=found.row.status,
+                id=snapshot.row.id,
+                status=snapshot.row.status,
                 event=job.kind,
-                allowed='one that is there and keeps its rules',
+                allowed='a status in which its rules can be synced',
             )
         lost = [
-            _fire(session, found.row.id, event)
+            _fire(session, snapshot.row.id, event)
             for event in ('requeue_apply', 'requeue_deny')
         ]
         for event in ('apply', 'withdraw'):
-            _fire(session, found.row.id, event)
-        stale = found.row.access_stale
+            _fire(session, snapshot.row.id, event)
+        stale = snapshot.row.access_stale
         if stale:
-            snapshot_rules.mark_stale(session, found.row.id, False)
+            snapshot_rules.mark_stale(session, snapshot.row.id, False)
         return SnapshotSyncRound(
-            found,
-            _rules(session, found, self.driver),
+            snapshot,
+            _rules(session, snapshot, self.driver),
             any(lost) or stale or job.abandoned,
         )
 
     def sync_snapshot_access(self, job, snapshot_instance_id):
-        job.finish(self._settle, job, self._tell(job.prepared))
+        job.finish(self._record, job, self._call_driver(job.prepared))
 
-    def _tell(self, begun: SnapshotSyncRound) -> RuleReplies:
-        """What the driver says; nothing, when it need not be asked."""
+    def _call_driver(self, sync_round: SnapshotSyncRound) -> RuleReplies:
+        """Return the driver's replies; empty when no call is needed."""
         add, delete = (
-            begun.shown(RuleState.APPLYING),
-            begun.shown(RuleState.DENYING),
+            sync_round.for_driver(RuleState.APPLYING),
+            sync_round.for_driver(RuleState.DENYING),
         )
-        if not (begun.full or add or delete):
+        if not (sync_round.full or add or delete):
             return {}
-        if begun.full:
+        if sync_round.full:
             add, delete = [], []
         return _update(
             self.driver,
-            share_view.snapshot_for_driver(begun.found, self.names),
-            begun.found.share_server,
-            begun.shown(RuleState.ACTIVE, RuleState.APPLYING),
+            share_view.snapshot_for_driver(sync_round.snapshot, self.names),
+            sync_round.snapshot.share_server,
+            sync_round.for_driver(RuleState.ACTIVE, RuleState.APPLYING),
             add,
             delete,
         )
 
-    def _settle(self, session: Session, job, answers: RuleReplies) -> None:
-        """Write down what came of each rule.
+    def _record(self, session: Session, job, replies: RuleReplies) -> None:
+        """Record the outcome of each rule.
 
-        One that was denied while the driver worked is queued by now; its
-        move does not match, and it stays so.
+        A rule denied during the driver call is queued again: its move
+        does not match, and it stays queued.
         """
         rules = job.prepared.rules
-        failed = [rule for rule in rules if _has_failed(rule, answers)]
+        failed = [rule for rule in rules if _has_failed(rule, replies)]
         done = [rule for rule in rules if rule not in failed]
         denied = [rule.id for rule in done if rule.state == RuleState.DENYING]
         snapshot_rules.lock_rules(session, denied)
-        for events, those in ((_FAILED, failed), (_DONE, done)):
+        for events, selected in ((_FAILED, failed), (_DONE, done)):
             for state, event in events.items():
                 ids = [
-                    rule.mapping_id for rule in those if rule.state == state
+                    rule.mapping_id for rule in selected if rule.state == state
                 ]
                 if ids:
                     fire_matching(
@@ -188,88 +190,89 @@ class SnapshotAccessEndpoint:
                     )
         snapshot_rules.remove_unmapped(session, denied)
         if any(rule.state == RuleState.DENYING for rule in failed):
-            self._ask_again(session, job)
+            self._resync_after_failure(session, job)
         if failed:
-            self._tell_user(session, job, Detail.FORBIDDEN_CLIENT_ACCESS)
+            self._notify_user(session, job, Detail.FORBIDDEN_CLIENT_ACCESS)
 
     def failed_sync_snapshot_access(self, session: Session, job, error):
-        """Exactly what was in transit has failed."""
+        """Mark exactly the rules in transit as failed."""
         failed = [
             _fire(session, job.resource_id, event)
             for event in ('apply_failed', 'deny_failed')
         ]
         if any(failed):
-            self._tell_user(session, job, message_detail(error))
+            self._notify_user(session, job, message_detail(error))
         if isinstance(error, NotImplementedError):
             return True
         if any(failed):
-            self._ask_again(session, job)
-        else:  # a look at what is lost does, in a while
+            self._resync_after_failure(session, job)
+        else:  # the next pass over stale instances is soon enough
             snapshot_rules.mark_stale(session, job.resource_id)
         return True
 
-    def _ask_again(self, session, job) -> None:
-        """Have the back end put right, which may have more than is known.
+    def _resync_after_failure(self, session, job) -> None:
+        """Resync the back end, which may have more rules than are known.
 
-        A rule in error is not in force; above all, one that should go.
+        A rule in error must not be in force, least of all a denied one.
         """
         snapshot_rules.mark_stale(session, job.resource_id)
         self._submit(session, job, job.resource_id)
 
-    def _submit(self, session, whose, snapshot_instance_id) -> None:
+    def _submit(self, session, owner, snapshot_instance_id) -> None:
         self.sync_client.sync_snapshot_access(
             session,
-            RequestContext(project_id=whose.project_id, user_id=whose.user_id),
+            RequestContext(project_id=owner.project_id, user_id=owner.user_id),
             snapshot_instance_id=snapshot_instance_id,
         )
 
-    def _tell_user(self, session, job, detail: Detail) -> None:
+    def _notify_user(self, session, job, detail: Detail) -> None:
         notify_user(
             session, job, Action.UPDATE_ACCESS_RULES, detail, self.message_ttl
         )
 
 
-# When an instance goes, its rules go first.
+# Teardown: the rules of an instance are removed before the instance.
 
 
 class SnapshotTeardown(typing.NamedTuple):
-    """An instance that goes, and the rules that go before it."""
+    """A snapshot instance to be removed, and its rules."""
 
-    found: LoadedSnapshot
+    snapshot: LoadedSnapshot
     rules: list[RuleView]
 
 
 def queue_denials(
-    session: Session, found: LoadedSnapshot, driver: ShareDriver
+    session: Session, snapshot: LoadedSnapshot, driver: ShareDriver
 ) -> SnapshotTeardown:
-    """Have every rule of the instance be denied."""
+    """Move all rules of the instance to denying."""
     rules = (
-        _rules(session, found, driver)
-        if found.row.mount_snapshot_support
+        _rules(session, snapshot, driver)
+        if snapshot.row.mount_snapshot_support
         else []
     )
     if rules:
         for event in ('deny', 'withdraw'):
-            _fire(session, found.row.id, event)
-    return SnapshotTeardown(found, rules)
+            _fire(session, snapshot.row.id, event)
+    return SnapshotTeardown(snapshot, rules)
 
 
 def deny_all(
-    driver: ShareDriver, snapshot: SnapshotForDriver, leaving: SnapshotTeardown
+    driver: ShareDriver, snapshot: SnapshotForDriver, removal: SnapshotTeardown
 ) -> None:
-    """Tell the driver that nobody may use the snapshot any longer."""
-    shown = [rule.shown for rule in leaving.rules if not rule.hidden]
-    if shown:
+    """Remove all access to the snapshot on the back end."""
+    denied = [rule.for_driver for rule in removal.rules if not rule.hidden]
+    if denied:
         with contextlib.suppress(NotImplementedError):
             _update(
-                driver, snapshot, leaving.found.share_server, [], [], shown
+                driver, snapshot, removal.snapshot.share_server, [], [], denied
             )
 
 
 def fail_denials(session: Session, snapshot_instance_id: str) -> None:
-    """The instance stays; its rules are in error, and none is in force.
+    """Mark the rules of an instance that could not be removed as failed.
 
-    Where it can still be reached, the back end is told so in a while.
+    A rule in error is not in force: a later resync removes it from a back
+    end that can still be reached.
     """
     if _fire(session, snapshot_instance_id, 'deny_failed'):
         snapshot_rules.mark_stale(session, snapshot_instance_id)
@@ -281,7 +284,7 @@ def _update(
     share_server: ShareServerMapping | None,
     *rules: list[typing.Any],
 ) -> RuleReplies:
-    """What the driver answers; one that cannot raises, as others do."""
+    """Return the driver's replies; raise when it has no such method."""
     update = getattr(driver, 'snapshot_update_access', None)
     if update is None:
         raise NotImplementedError
@@ -291,11 +294,11 @@ def _update(
 
 
 def _rules(
-    session: Session, found: LoadedSnapshot, driver: ShareDriver
+    session: Session, snapshot: LoadedSnapshot, driver: ShareDriver
 ) -> list[RuleView]:
     return access_view.rule_views(
-        found.share.row,
-        snapshot_rules.list_for_instance(session, found.row.id),
+        snapshot.share.row,
+        snapshot_rules.list_for_instance(session, snapshot.row.id),
         driver,
     )
 
@@ -318,12 +321,12 @@ def _times(session: Session, event: str) -> dict[str, object]:
     )
 
 
-def _has_failed(rule: RuleView, answers: RuleReplies) -> bool:
-    """Whether the driver says that a rule is not as it should be.
+def _has_failed(rule: RuleView, replies: RuleReplies) -> bool:
+    """Return whether the driver reports a rule as failed.
 
-    Nothing but gone is what was asked for of a denied rule.
+    A denied rule must be gone: any reported state means failure.
     """
-    state = answers.get(rule.id, {}).get('state')
+    state = replies.get(rule.id, {}).get('state')
     return (
         rule.state in _FAILED
         and state is not None

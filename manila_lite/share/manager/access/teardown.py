@@ -1,4 +1,4 @@
-"""Takes the access rules of a share instance away before it goes."""
+"""Remove the access rules of a share instance before the instance."""
 
 import typing
 
@@ -17,54 +17,57 @@ from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
 
 
 class Teardown(typing.NamedTuple):
-    """An instance that goes, and the rules that go before it."""
+    """A share instance to be removed, and its rules."""
 
-    found: LoadedInstance
+    instance: LoadedInstance
     rules: list[RuleView]
 
     @property
     def row(self) -> typing.Any:
-        return self.found.row
+        return self.instance.row
 
 
 def queue_denials(
-    session: Session, found: LoadedInstance, driver: ShareDriver
+    session: Session, instance: LoadedInstance, driver: ShareDriver
 ) -> Teardown:
-    """Have every rule of the instance be denied."""
-    rows = share_rules.list_for_instance(session, found.row.id)
+    """Move all rules of the instance to denying."""
+    rows = share_rules.list_for_instance(session, instance.row.id)
     if rows:
         for event in ('deny', 'withdraw'):
             fire_matching(
                 session,
                 ACCESS_RULE,
                 event,
-                {'share_instance_id': found.row.id},
+                {'share_instance_id': instance.row.id},
             )
-    return Teardown(found, access_view.rule_views(found.row, rows, driver))
+    return Teardown(
+        instance, access_view.rule_views(instance.row, rows, driver)
+    )
 
 
 def deny_all(
     driver: ShareDriver,
     share: ShareForDriver,
-    leaving: Teardown,
+    removal: Teardown,
     share_server: ShareServerMapping | None = None,
 ) -> None:
-    """Tell the driver that nobody may use the share any longer."""
-    shown = [rule.shown for rule in leaving.rules if not rule.hidden]
-    if shown:
+    """Remove all access to the share on the back end."""
+    denied = [rule.for_driver for rule in removal.rules if not rule.hidden]
+    if denied:
         driver.apply_access(
             RequestContext(),
             share,
             [],
-            delete_rules=shown,
+            delete_rules=denied,
             share_server=share_server,
         )
 
 
 def fail_denials(session: Session, instance_id: str) -> None:
-    """The instance stays; its rules are in error, and none is in force.
+    """Mark the rules of an instance that could not be removed as failed.
 
-    Where it can still be reached, the back end is told so in a while.
+    A rule in error is not in force: a later resync removes it from a back
+    end that can still be reached.
     """
     if fire_matching(
         session,

@@ -1,4 +1,4 @@
-"""Access rules of a share instance as its driver is shown them."""
+"""Access rules of a share instance in the form given to its driver."""
 
 from collections.abc import Callable, Iterable
 import ipaddress
@@ -11,17 +11,16 @@ READ_ONLY = 'ro'
 
 
 class RuleView(typing.NamedTuple):
-    """A rule on an instance, and what a driver is shown of it.
+    """A rule on an instance, and its form for the driver.
 
-    One that is `hidden` is kept from the driver, who could not make
-    anything of it.
+    A `hidden` rule is not given to the driver, which could not handle it.
     """
 
     id: str
     mapping_id: str
     state: str
     hidden: bool
-    shown: AccessRuleForDriver
+    for_driver: AccessRuleForDriver
 
 
 def rule_views(
@@ -32,10 +31,11 @@ def rule_views(
     state_of: Callable[[typing.Any], str] = lambda row: row.state,
     read_only: bool | None = None,
 ) -> list[RuleView]:
-    """The rules of an instance: `rows` as `access.of_instance` reads them.
+    """Return the rules of an instance.
 
-    The one place where the cast to read-only is honoured; `read_only` is
-    what it is to be in place of what it is.
+    `rows` come from `share_rules.list_for_instance`. This is the only
+    place that applies the cast to read-only; `read_only` overrides the
+    flag of the instance.
     """
     if read_only is None:
         read_only = instance.cast_rules_to_readonly

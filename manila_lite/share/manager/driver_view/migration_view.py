@@ -1,4 +1,4 @@
-"""A share server that moves, as the work finds it and drivers see it."""
+"""A share server migration as read for work, and as given to drivers."""
 
 import dataclasses
 import typing
@@ -15,9 +15,9 @@ from manila_lite.share.manager.driver_view.share_view import NameTemplates
 
 
 class LoadedMigration(typing.NamedTuple):
-    """A migration, its servers, and everything that moves.
+    """A migration, its servers, and the shares and snapshots that move.
 
-    There is no destination before one is made or chosen.
+    `destination` is None until one has been created or chosen.
     """
 
     migration: typing.Any
@@ -28,7 +28,7 @@ class LoadedMigration(typing.NamedTuple):
 
     @property
     def dest_host(self) -> str:
-        """Where it goes: host@backend, with the pool that was named."""
+        """The destination: host@backend, with the requested pool if any."""
         host, pool = (
             self.migration.destination_host,
             self.migration.destination_pool,
@@ -37,10 +37,10 @@ class LoadedMigration(typing.NamedTuple):
 
 
 def load_migration(session: Session, source_id: str) -> LoadedMigration:
-    """Everything a driver may want to know of a migration under way.
+    """Read the open migration of a share server.
 
     Raises InvalidShareServer when there is none, and ShareServerNotFound
-    when a server of it is gone.
+    when one of its servers no longer exists.
     """
     migration = server_migrations.find_open(session, source_id)
     if migration is None:
@@ -65,7 +65,7 @@ def load_migration(session: Session, source_id: str) -> LoadedMigration:
 def load_contents(
     session: Session, server_id: str
 ) -> tuple[list[LoadedInstance], list[LoadedSnapshot]]:
-    """The shares on a server and their snapshots."""
+    """Read the share instances on a server and their snapshots."""
     ids = [
         row.instance_id
         for row in server_migrations.list_server_with_shares(
@@ -74,7 +74,7 @@ def load_contents(
         if row.instance_id
     ]
     shares = share_view.load_instances(session, ids)
-    by_id = {found.row.id: found for found in shares}
+    by_id = {instance.row.id: instance for instance in shares}
     tags = server_migrations.get_snapshot_metadata(session, server_id)
     return shares, [
         LoadedSnapshot(row, tags.get(row.id, {}), by_id[row.share_instance_id])
@@ -86,17 +86,17 @@ def load_contents(
 
 
 def driver_arguments(
-    moving: LoadedMigration, names: NameTemplates
+    loaded: LoadedMigration, names: NameTemplates
 ) -> tuple[typing.Any, ...]:
-    """What all methods of the two phases are given, in order."""
-    assert moving.destination is not None
+    """Return the arguments common to all driver methods of both phases."""
+    assert loaded.destination is not None
     return (
-        server_view.server_for_driver(moving.source),
+        server_view.server_for_driver(loaded.source),
         dataclasses.replace(
-            server_view.server_for_driver(moving.destination),
-            host=moving.dest_host,
+            server_view.server_for_driver(loaded.destination),
+            host=loaded.dest_host,
         ),
-        *contents_for_driver(moving.shares, moving.snapshots, names),
+        *contents_for_driver(loaded.shares, loaded.snapshots, names),
     )
 
 
@@ -105,29 +105,29 @@ def contents_for_driver(
     snapshots: list[LoadedSnapshot],
     names: NameTemplates,
 ) -> tuple[list[typing.Any], list[typing.Any]]:
-    """Shares and snapshots, as drivers are shown them."""
+    """Return shares and snapshots in the form given to drivers."""
     return (
-        [share_view.share_for_driver(found, names.share) for found in shares],
-        [share_view.snapshot_for_driver(found, names) for found in snapshots],
+        [share_view.share_for_driver(one, names.share) for one in shares],
+        [share_view.snapshot_for_driver(one, names) for one in snapshots],
     )
 
 
 def request_spec(
     shares: list[LoadedInstance], snapshots: list[LoadedSnapshot]
 ) -> dict[str, typing.Any]:
-    """What the destination is asked to hold, sizes in GiB."""
+    """Return what the destination has to hold; sizes are in GiB."""
     return {
-        'shares_size': sum(found.row.size for found in shares),
-        'snapshots_size': sum(found.row.size for found in snapshots),
+        'shares_size': sum(one.row.size for one in shares),
+        'snapshots_size': sum(one.row.size for one in snapshots),
         'shares_req_spec': [
             {
-                'share_id': found.row.share_id,
-                'share_instance_id': found.row.id,
-                'size': found.row.size,
-                'share_proto': found.row.share_proto,
-                'share_type_id': found.row.share_type_id,
+                'share_id': one.row.share_id,
+                'share_instance_id': one.row.id,
+                'size': one.row.size,
+                'share_proto': one.row.share_proto,
+                'share_type_id': one.row.share_type_id,
             }
-            for found in shares
+            for one in shares
         ],
     }
 
@@ -135,7 +135,10 @@ def request_spec(
 def network_for_driver(
     session: Session, network_id: str | None, server_id: str
 ) -> dict[str, typing.Any]:
-    """A share network with its subnets; only the id when it is gone."""
+    """Return a share network with its subnets.
+
+    A network that no longer exists has its id only.
+    """
     rows = server_migrations.list_networks_with_subnets(
         session, [network_id], server_id
     )

@@ -1,4 +1,4 @@
-"""What drivers are shown of a share that has replicas."""
+"""A replicated share as read for work, and as given to drivers."""
 
 from collections.abc import Collection, Iterable
 import typing
@@ -22,14 +22,14 @@ from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_replica import UP_TO_DATE
 from manila_lite.states.share_replica import ReplicaState
 
-_GONE = frozenset({RuleState.QUEUED_TO_DENY, RuleState.DENYING})
+_DENIED = frozenset({RuleState.QUEUED_TO_DENY, RuleState.DENYING})
 
 
 class ReplicatedShare(typing.NamedTuple):
-    """A share with all its replicas, as the work found them.
+    """A share with all its replicas, read at one time.
 
-    `rules` are rows by instance id, `snapshots` all instances of all its
-    snapshots, the oldest snapshot first.
+    `rules` maps instance ids to rows; `snapshots` are all instances of
+    all its snapshots, the oldest snapshot first.
     """
 
     share_id: str
@@ -37,14 +37,14 @@ class ReplicatedShare(typing.NamedTuple):
     rules: dict[str, list[typing.Any]]
     snapshots: list[LoadedSnapshot]
 
-    def get(self, replica_id: str) -> LoadedInstance | None:
+    def find_replica(self, replica_id: str) -> LoadedInstance | None:
         return next(
             (one for one in self.replicas if one.row.id == replica_id), None
         )
 
     @property
     def active(self) -> LoadedInstance | None:
-        """The active replica; of several the oldest that stays."""
+        """The active replica; of several, the oldest not being deleted."""
         return min(
             (
                 one
@@ -59,8 +59,10 @@ class ReplicatedShare(typing.NamedTuple):
             default=None,
         )
 
-    def shown(self, names: NameTemplates) -> list[ShareForDriver]:
-        """The `replica_list` of a driver."""
+    def replicas_for_driver(
+        self, names: NameTemplates
+    ) -> list[ShareForDriver]:
+        """Return the `replica_list` argument of driver methods."""
         return [
             share_view.share_for_driver(one, names.share)
             for one in self.replicas
@@ -73,22 +75,22 @@ class ReplicatedShare(typing.NamedTuple):
         *,
         read_only: bool | None = None,
     ) -> list[AccessRuleForDriver]:
-        """The rules that hold, or are to hold, as the replica knows them.
+        """Return the rules that are or will be in force on a replica.
 
-        `read_only` is for one that is to know them in another way.
+        `read_only` overrides the cast to read-only of the replica.
         """
-        replica = self.get(replica_id)
+        replica = self.find_replica(replica_id)
         if replica is None:
             return []
         return [
-            rule.shown
+            rule.for_driver
             for rule in access_view.rule_views(
                 replica.row,
                 self.rules.get(replica_id, ()),
                 driver,
                 read_only=read_only,
             )
-            if not rule.hidden and rule.state not in _GONE
+            if not rule.hidden and rule.state not in _DENIED
         ]
 
     def snapshots_on(self, replica_id: str) -> list[LoadedSnapshot]:
@@ -103,63 +105,65 @@ class ReplicatedShare(typing.NamedTuple):
             one for one in self.snapshots if one.row.snapshot_id == snapshot_id
         ]
 
-    def complete(self, but: str | None = None) -> set[str]:
-        """Snapshots that are available on all replicas that count.
+    def complete_snapshots(self, excluding: str | None = None) -> set[str]:
+        """Return ids of snapshots available on all up-to-date replicas.
 
-        A replica, `but`, may be left out of account.
+        The replica `excluding` is not considered.
         """
-        counting: dict[str, list[str]] = {}
+        by_snapshot: dict[str, list[str]] = {}
         for one in self.snapshots:
             if (
                 one.row.replica_state in UP_TO_DATE
-                and one.row.share_instance_id != but
+                and one.row.share_instance_id != excluding
             ):
-                counting.setdefault(one.row.snapshot_id, []).append(
+                by_snapshot.setdefault(one.row.snapshot_id, []).append(
                     one.row.status
                 )
         return {
             id
-            for id, statuses in counting.items()
+            for id, statuses in by_snapshot.items()
             if snapshot_instance.aggregate_status(statuses)
             == snapshot_instance.SnapshotStatus.AVAILABLE
         }
 
-    def pairs(
+    def snapshot_pairs(
         self, replica_id: str, names: NameTemplates
     ) -> list[ReplicaSnapshot]:
-        """The `replica_snapshots` of a driver that is asked of a replica.
+        """Return the `replica_snapshots` argument for one replica.
 
-        Those of available snapshots: on the active replica, and on it.
+        One pair per complete snapshot: its instance on the active replica
+        and its instance on this one.
         """
         active = self.active
         if active is None:
             return []
-        complete = self.complete(but=replica_id)
-        there = {
+        complete = self.complete_snapshots(excluding=replica_id)
+        on_active = {
             one.row.snapshot_id: one
             for one in self.snapshots_on(active.row.id)
         }
         return [
             ReplicaSnapshot(
                 active_replica_snapshot=snapshot_for_driver(
-                    there[one.row.snapshot_id], names
+                    on_active[one.row.snapshot_id], names
                 ),
                 share_replica_snapshot=snapshot_for_driver(one, names),
             )
             for one in self.snapshots_on(replica_id)
-            if one.row.snapshot_id in complete and one.row.snapshot_id in there
+            if one.row.snapshot_id in complete
+            and one.row.snapshot_id in on_active
         ]
 
 
 def load_replicated_share(session: Session, share_id: str) -> ReplicatedShare:
-    """Everything about the replicas of a share; none of another."""
+    """Read all replicas of a share, with their rules and snapshots."""
     return load_replicated_shares(session, [share_id])[share_id]
 
 
 def load_replicated_shares(
     session: Session, share_ids: Collection[str]
 ) -> dict[str, ReplicatedShare]:
-    """The same of many shares, in as many statements as of one."""
+    """Read several shares, in as many statements as for one."""
     found = rows.list_instances(session, share_ids)
     servers = server_view.load_servers(
         session,
@@ -173,8 +177,8 @@ def load_replicated_shares(
     }
     rules = rows.list_rules(session, share_ids)
     snapshots, metadata = rows.list_snapshots(session, share_ids)
-    of_share = _grouped(instances.values(), lambda one: one.row.share_id)
-    taken = _grouped(
+    by_share = _grouped(instances.values(), lambda one: one.row.share_id)
+    snapshots_by_share = _grouped(
         [
             LoadedSnapshot(
                 row,
@@ -189,12 +193,12 @@ def load_replicated_shares(
     return {
         share_id: ReplicatedShare(
             share_id,
-            of_share.get(share_id, []),
+            by_share.get(share_id, []),
             {
                 one.row.id: rules.get(one.row.id, [])
-                for one in of_share.get(share_id, [])
+                for one in by_share.get(share_id, [])
             },
-            taken.get(share_id, []),
+            snapshots_by_share.get(share_id, []),
         )
         for share_id in share_ids
     }
@@ -207,9 +211,9 @@ def snapshot_for_driver(
 
 
 def _grouped(
-    found: Iterable[typing.Any], key: typing.Callable[[typing.Any], str]
+    items: Iterable[typing.Any], key: typing.Callable[[typing.Any], str]
 ) -> dict[str, list[typing.Any]]:
     groups: dict[str, list[typing.Any]] = {}
-    for one in found:
+    for one in items:
         groups.setdefault(key(one), []).append(one)
     return groups

@@ -1,4 +1,4 @@
-"""What a driver is shown of a share server."""
+"""A share server as read for work, and as given to drivers."""
 
 from collections.abc import Collection, Mapping
 import typing
@@ -12,7 +12,7 @@ from manila_lite.share.drivers.base import ShareServerForDriver
 
 
 class LoadedServer(typing.NamedTuple):
-    """A share server as the work found it, and what hangs on it."""
+    """A share server as read for work, with what belongs to it."""
 
     row: typing.Any
     details: Mapping[str, str]
@@ -23,10 +23,10 @@ class LoadedServer(typing.NamedTuple):
 def load_server(
     session: Session, server_id: str, *, lock_shared: bool = False
 ) -> LoadedServer:
-    """Everything a driver may want to know of a server.
+    """Read a server with its details, subnets and addresses.
 
-    With `keep` it stays as it is until the transaction ends. Raises
-    ShareServerNotFound.
+    With `lock_shared` its row is locked against changes until the
+    transaction ends. Raises ShareServerNotFound.
     """
     row = share_servers.get(session, server_id, lock_shared=lock_shared)
     return _with_all(session, [row])[0]
@@ -35,17 +35,17 @@ def load_server(
 def load_servers(
     session: Session, ids: Collection[str]
 ) -> dict[str, LoadedServer]:
-    """The same of several, by id, without those that are gone."""
+    """Read several servers, by id; skip those that no longer exist."""
     if not ids:
         return {}
     rows = share_servers.list_by_ids(session, ids)
-    return {found.row.id: found for found in _with_all(session, rows)}
+    return {one.row.id: one for one in _with_all(session, rows)}
 
 
 def find_server(
     session: Session, server_id: str | None
 ) -> LoadedServer | None:
-    """The server of an instance; None when it has none, or it is gone."""
+    """Read a server; None without an id or when it no longer exists."""
     if server_id is None:
         return None
     return load_servers(session, [server_id]).get(server_id)
@@ -66,15 +66,15 @@ def _with_all(
     ]
 
 
-def server_for_driver(found: LoadedServer) -> ShareServerForDriver:
-    row = found.row
+def server_for_driver(server: LoadedServer) -> ShareServerForDriver:
+    row = server.row
     return ShareServerForDriver(
         id=row.id,
         host=row.host,
         status=row.status,
         identifier=row.identifier,
         share_network_id=row.share_network_id,
-        share_network_subnet_ids=list(found.subnet_ids),
+        share_network_subnet_ids=list(server.subnet_ids),
         is_auto_deletable=row.is_auto_deletable,
         source_share_server_id=row.source_share_server_id,
         encryption_key_ref=row.encryption_key_ref,
@@ -85,22 +85,22 @@ def server_for_driver(found: LoadedServer) -> ShareServerForDriver:
         share_replicas_migration_support=(
             row.share_replicas_migration_support
         ),
-        backend_details=dict(found.details),
+        backend_details=dict(server.details),
         network_allocations=[
-            allocation_for_driver(one) for one in found.allocations
+            allocation_for_driver(one) for one in server.allocations
         ],
     )
 
 
 def optional_server_for_driver(
-    found: LoadedServer | None,
+    server: LoadedServer | None,
 ) -> ShareServerForDriver | None:
-    """The argument `share_server` of a driver's methods."""
-    return None if found is None else server_for_driver(found)
+    """Return the `share_server` argument of driver methods."""
+    return None if server is None else server_for_driver(server)
 
 
 def allocation_for_driver(row: typing.Any) -> NetworkAllocation:
-    """An address, as drivers are shown it."""
+    """Return an allocated address in the form given to drivers."""
     return NetworkAllocation(
         id=row.id,
         share_server_id=row.share_server_id,
@@ -118,7 +118,7 @@ def allocation_for_driver(row: typing.Any) -> NetworkAllocation:
 
 
 def security_service_for_driver(row: typing.Any) -> SecurityServiceForDriver:
-    """A directory service, as drivers are shown it."""
+    """Return a security service in the form given to drivers."""
     return SecurityServiceForDriver(
         id=row.id,
         type=row.type,
@@ -133,28 +133,28 @@ def security_service_for_driver(row: typing.Any) -> SecurityServiceForDriver:
     )
 
 
-def details_for_driver(found: LoadedServer) -> dict[str, str]:
-    """What teardown is given: what was remembered, and always the id."""
-    return {'server_id': found.row.id, **found.details}
+def details_for_driver(server: LoadedServer) -> dict[str, str]:
+    """Return the stored details and the id, as teardown expects them."""
+    return {'server_id': server.row.id, **server.details}
 
 
 def network_info(
-    session: Session, found: LoadedServer, backend_name: str
+    session: Session, server: LoadedServer, backend_name: str
 ) -> list[NetworkInfo]:
-    """What a server is to be: one entry for each subnet it is in."""
-    subnets = share_servers.list_subnets(session, found.subnet_ids)
-    metadata = share_servers.get_subnet_metadata(session, found.subnet_ids)
+    """Return the desired network setup, one entry per subnet."""
+    subnets = share_servers.list_subnets(session, server.subnet_ids)
+    metadata = share_servers.get_subnet_metadata(session, server.subnet_ids)
     services = [
         security_service_for_driver(row)
         for row in share_servers.list_security_services(
-            session, found.row.share_network_id
+            session, server.row.share_network_id
         )
     ]
-    addresses = [allocation_for_driver(row) for row in found.allocations]
+    addresses = [allocation_for_driver(row) for row in server.allocations]
     admin = [one for one in addresses if one['label'] == 'admin']
     return [
         NetworkInfo(
-            server_id=found.row.id,
+            server_id=server.row.id,
             backend_name=backend_name,
             share_network_id=subnet.share_network_id,
             share_network_subnet_id=subnet.id,

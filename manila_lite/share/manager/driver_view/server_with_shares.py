@@ -1,4 +1,4 @@
-"""A share server whose network changes, as its driver is shown it."""
+"""A share server with its shares, as read when its network changes."""
 
 from collections.abc import Mapping
 import typing
@@ -20,29 +20,29 @@ from manila_lite.share.manager.servers.setup import ServerSetup
 
 
 class ServerWithShares(typing.NamedTuple):
-    """What the work about a server needs of it, read at once.
+    """A server, its network and its shares, read in one transaction.
 
     `known_rules` has the access rules of its shares, by instance id.
     """
 
-    found: LoadedServer
+    server: LoadedServer
     network_info: list[NetworkInfo]
     security_services: list[SecurityServiceForDriver]
     shares: list[ShareForDriver]
     known_rules: Mapping[str, list[RuleView]]
 
     @property
-    def shown(self) -> ShareServerForDriver:
-        return server_view.server_for_driver(self.found)
+    def for_driver(self) -> ShareServerForDriver:
+        return server_view.server_for_driver(self.server)
 
     @property
     def rules(self) -> list[dict[str, typing.Any]]:
-        """The rules of each share, in the form that drivers expect."""
+        """The rules of each share in the form given to drivers."""
         return [
             {
                 'share_instance_id': id,
                 'access_rules': [
-                    rule.shown for rule in rules if not rule.hidden
+                    rule.for_driver for rule in rules if not rule.hidden
                 ],
             }
             for id, rules in self.known_rules.items()
@@ -50,11 +50,11 @@ class ServerWithShares(typing.NamedTuple):
 
     @property
     def addresses(self) -> dict[str, typing.Any]:
-        """Those it has, subnet by subnet."""
+        """The addresses of the server, by subnet."""
         return {
             'admin_network_allocations': [
                 one
-                for one in self.shown['network_allocations']
+                for one in self.for_driver['network_allocations']
                 if one['label'] == 'admin'
             ],
             'subnets': [
@@ -64,7 +64,7 @@ class ServerWithShares(typing.NamedTuple):
 
 
 def subnet_allocations(info: NetworkInfo) -> dict[str, typing.Any]:
-    """The addresses in one subnet, and what that is."""
+    """Return the addresses in one subnet, with the subnet's ids."""
     return {
         name: info[name]
         for name in (  # type: ignore[literal-required]
@@ -83,12 +83,12 @@ def load_server_with_shares(
     *,
     lock_shared: bool = False,
 ) -> ServerWithShares:
-    """The server with its network, its shares and their access rules.
+    """Read a server with its network, its shares and their access rules.
 
-    With `keep` it stays as it is until the transaction ends. Raises
-    ShareServerNotFound.
+    With `lock_shared` its row is locked against changes until the
+    transaction ends. Raises ShareServerNotFound.
     """
-    found = server_view.load_server(
+    server = server_view.load_server(
         session, server_id, lock_shared=lock_shared
     )
     instances = share_view.load_instances(
@@ -101,12 +101,12 @@ def load_server_with_shares(
         ],
     )
     return ServerWithShares(
-        found,
-        server_view.network_info(session, found, setup.backend_name),
+        server,
+        server_view.network_info(session, server, setup.backend_name),
         [
             server_view.security_service_for_driver(row)
             for row in share_servers.list_security_services(
-                session, found.row.share_network_id
+                session, server.row.share_network_id
             )
         ],
         [

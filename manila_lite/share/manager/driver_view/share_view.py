@@ -1,4 +1,4 @@
-"""What a driver is shown of a share instance, and is asked about it."""
+"""Share and snapshot instances as read for work, and as given to drivers."""
 
 from collections.abc import Collection, Mapping
 import typing
@@ -14,7 +14,7 @@ from manila_lite.share.manager.driver_view.server_view import LoadedServer
 
 
 class LoadedInstance(typing.NamedTuple):
-    """An instance as the work found it: its row, and what hangs on it."""
+    """A share instance as read for work, with what belongs to it."""
 
     row: typing.Any
     metadata: Mapping[str, str]
@@ -23,16 +23,17 @@ class LoadedInstance(typing.NamedTuple):
 
     @property
     def share_server(self) -> ShareServerForDriver | None:
-        """Its share server, as drivers are shown it."""
+        """Its share server in the form given to drivers."""
         return server_view.optional_server_for_driver(self.server)
 
 
 def load_instance(
     session: Session, instance_id: str, *, lock_shared: bool = False
 ) -> LoadedInstance:
-    """Everything a driver may want to know of an instance.
+    """Read an instance with its metadata, exports and share server.
 
-    With `keep` it stays as it is until the transaction ends.
+    With `lock_shared` its row is locked against changes until the
+    transaction ends.
     """
     row, metadata = share_instances.get_with_metadata(
         session, instance_id, lock_shared=lock_shared
@@ -48,7 +49,7 @@ def load_instance(
 def load_new_instance(
     session: Session, instance_id: str, *, lock_shared: bool = False
 ) -> LoadedInstance:
-    """The same of an instance that was never created."""
+    """Read an instance that has not been created yet: it has no exports."""
     row, metadata = share_instances.get_with_metadata(
         session, instance_id, lock_shared=lock_shared
     )
@@ -63,7 +64,7 @@ def load_new_instance(
 def load_instances(
     session: Session, instance_ids: Collection[str]
 ) -> list[LoadedInstance]:
-    """The same of several instances, without those that are gone."""
+    """Read several instances; skip those that no longer exist."""
     found = share_instances.list_with_details(session, instance_ids)
     servers = server_view.load_servers(
         session,
@@ -78,7 +79,7 @@ def load_instances(
 
 
 class LoadedSnapshot(typing.NamedTuple):
-    """A snapshot instance, and the share instance it was taken of."""
+    """A snapshot instance and the share instance it belongs to."""
 
     row: typing.Any
     metadata: Mapping[str, str]
@@ -86,16 +87,17 @@ class LoadedSnapshot(typing.NamedTuple):
 
     @property
     def share_server(self) -> ShareServerForDriver | None:
-        """The share server of its share, as drivers are shown it."""
+        """The share server of its share in the form given to drivers."""
         return self.share.share_server
 
 
 def load_snapshot(
     session: Session, snapshot_instance_id: str, *, lock_shared: bool = False
 ) -> LoadedSnapshot:
-    """Everything a driver may want to know of a snapshot instance.
+    """Read a snapshot instance with its metadata and its share.
 
-    With `keep` it stays as it is until the transaction ends.
+    With `lock_shared` its row is locked against changes until the
+    transaction ends.
     """
     row, metadata = snapshots.get_with_metadata(
         session, snapshot_instance_id, lock_shared=lock_shared
@@ -106,9 +108,9 @@ def load_snapshot(
 
 
 def share_for_driver(
-    found: LoadedInstance, name_template: str
+    instance: LoadedInstance, name_template: str
 ) -> ShareForDriver:
-    row = found.row
+    row = instance.row
     return ShareForDriver(
         id=row.id,
         share_id=row.share_id,
@@ -130,37 +132,37 @@ def share_for_driver(
         cast_rules_to_readonly=row.cast_rules_to_readonly,
         share_network_id=row.share_network_id,
         share_server_id=row.share_server_id,
-        share_server=found.share_server,
-        metadata=found.metadata,
+        share_server=instance.share_server,
+        metadata=instance.metadata,
         export_locations=[
             {
                 'path': export.path,
                 'is_admin_only': export.is_admin_only,
                 'metadata': {},
             }
-            for export in found.exports
+            for export in instance.exports
         ],
     )
 
 
 class NameTemplates(typing.NamedTuple):
-    """Templates of the names that things have on a back end."""
+    """Templates of the names of shares and snapshots on a back end."""
 
     share: str
     snapshot: str
 
 
 def snapshot_for_driver(
-    found: LoadedSnapshot, names: NameTemplates
+    snapshot: LoadedSnapshot, names: NameTemplates
 ) -> SnapshotForDriver:
-    row = found.row
+    row = snapshot.row
     return SnapshotForDriver(
         id=row.id,
         snapshot_id=row.snapshot_id,
         name=names.snapshot % row.id,
         size=row.share_size,
-        share=share_for_driver(found.share, names.share),
+        share=share_for_driver(snapshot.share, names.share),
         status=row.status,
         provider_location=row.provider_location,
-        metadata=found.metadata,
+        metadata=snapshot.metadata,
     )

@@ -1,1 +1,1 @@
-"""How each kind of resource is rescued: one module per kind."""
+"""Rescue of resources in flight: one module per kind of resource."""

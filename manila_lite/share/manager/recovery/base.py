@@ -1,4 +1,4 @@
-"""What recovery has to know of a kind of resource, and tells about it."""
+"""What a kind of resource provides for its recovery."""
 
 import abc
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from manila_lite.states.machine import Rescue
 
 
 class Decision(enum.StrEnum):
-    """What was done about a resource, as its record names it."""
+    """What a rescue has done, as the recovery log names it."""
 
     CONVERGED = 'converged'
     GIVEN_UP = 'given up'
@@ -26,45 +26,45 @@ class Decision(enum.StrEnum):
 
 
 class RescueCase(typing.NamedTuple):
-    """A resource as a rescue finds it.
+    """A resource as read for its rescue.
 
-    `row` has at least id, host, project_id and user_id; `found` is
-    whatever else the kind of resource needs to ask the driver.
+    `row` has at least id, host, project_id and user_id; `loaded` is
+    whatever else the kind of resource needs to call the driver.
     """
 
     row: typing.Any
-    found: typing.Any = None
+    loaded: typing.Any = None
 
 
 class Verdict(typing.NamedTuple):
-    """What a driver's answer means.
+    """What a driver's reply means for a resource.
 
-    `reason` says why the resource cannot become what it was to become,
-    and is None where it can. `patience` is how many seconds later to ask
-    again, of what the back end still works on.
+    `reason` says why the resource cannot reach its target status; None
+    means that it can. `retry_after` is set while the back end is still
+    busy: the seconds until the next probe.
     """
 
     facts: typing.Any = None
     reason: str | None = None
-    patience: float | None = None
+    retry_after: float | None = None
 
 
 DriverCall = tuple[Callable[..., typing.Any], *tuple[typing.Any, ...]]
-"""A method, and the arguments of its call."""
+"""A driver method and its arguments."""
 
 
 class ResourceRecovery(abc.ABC):
-    """One kind of resource: how to look, and how to go on.
+    """How one kind of resource is found and rescued.
 
-    `rescues` is the client on whose queue rescues are submitted, `kinds`
-    are the state tables whose resources are rescued so.
+    `rescue_client` submits the rescues; `kinds` are the resources of the
+    state tables that are rescued this way.
     """
 
     machine: Machine
 
-    def __init__(self, rescues: Client, works: dict[str, Client]):
-        self.rescues = rescues
-        self.works = works
+    def __init__(self, rescue_client: Client, work_clients: dict[str, Client]):
+        self.rescue_client = rescue_client
+        self.work_clients = work_clients
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -72,53 +72,53 @@ class ResourceRecovery(abc.ABC):
 
     @property
     def rescue(self) -> str:
-        """The method that carries the rescue out."""
+        """The contract method that carries out the rescue."""
         return RESCUES[self.machine.resource]
 
     @abc.abstractmethod
     def find(self, session: Session, id: str) -> RescueCase | None:
-        """The resource as it is now, or None when it is gone."""
+        """Read the resource; None when it no longer exists."""
 
     def status_of(self, case: RescueCase) -> str:
         return getattr(case.row, self.machine.column)
 
     def rescue_of(self, case: RescueCase) -> Rescue | None:
-        """What the state table says is done; None when it is at rest."""
+        """Return the rescue in the state table; None when at rest."""
         return self.machine.in_flight.get(self.status_of(case))
 
     def submit(
         self, session: Session, id: str, owner: typing.Any, asked_by: str = ''
     ) -> None:
-        """Have somebody rescue what has this id, for whose it is."""
-        argument = self.rescues.contract.methods[self.rescue].resource
-        getattr(self.rescues, self.rescue)(
+        """Submit the rescue of a resource on behalf of its owner."""
+        argument = self.rescue_client.contract.methods[self.rescue].resource
+        getattr(self.rescue_client, self.rescue)(
             session, owner_context(owner), asked_by=asked_by, **{argument: id}
         )
 
     def resubmit(self, session: Session, case: RescueCase, kind: str) -> None:
-        """Submit the work of a rescue once more."""
+        """Submit the work named by a rescue again."""
         contract, _, method = kind.partition('.')
-        work = self.works[contract]
+        work = self.work_clients[contract]
         argument = work.contract.methods[method].resource
         getattr(work, method)(
             session, owner_context(case.row), **{argument: case.row.id}
         )
 
     def release_reservations(self, session: Session, job: typing.Any) -> None:
-        """Return what lost work had reserved."""
+        """Release what lost work had reserved."""
         charges.release_reservations(session, job.charges)
 
 
 class ProbedRecovery(ResourceRecovery):
-    """A kind of resource that the back end can be asked about."""
+    """A kind of resource whose state the back end can report."""
 
     @abc.abstractmethod
-    def question(self, case: RescueCase, name: str) -> DriverCall:
-        """The driver's method of that name, and what it is given."""
+    def driver_call(self, case: RescueCase, name: str) -> DriverCall:
+        """Return the driver method of this name with its arguments."""
 
     @abc.abstractmethod
-    def read(self, case: RescueCase, answer: typing.Any) -> Verdict:
-        """What an answer of the driver means for the resource."""
+    def interpret(self, case: RescueCase, reply: typing.Any) -> Verdict:
+        """Return what a reply of the driver means for the resource."""
 
     @abc.abstractmethod
     def converge(
@@ -129,25 +129,25 @@ class ProbedRecovery(ResourceRecovery):
         event: str,
         facts: typing.Any,
     ) -> None:
-        """Make the rows say what the back end has."""
+        """Update the rows to match the back end."""
 
     @abc.abstractmethod
     def give_up(
         self, session: Session, job: typing.Any, case: RescueCase, event: str
     ) -> None:
-        """Make the loss visible, to users too."""
+        """Fire the failure event and notify the user."""
 
     def is_comparable(self, case: RescueCase) -> bool:
-        """Whether the back end may have changed what is at rest."""
+        """Return whether the back end may differ from a row at rest."""
         return False
 
     def correct(
         self, session: Session, case: RescueCase, facts: typing.Any
     ) -> bool:
-        """Note what has changed; whether anything had."""
+        """Store what differs on the back end; return whether it did."""
         return False
 
 
 def owner_context(row: typing.Any) -> RequestContext:
-    """Work about a resource is done for whom it belongs to."""
+    """Return a context with the owner of a resource."""
     return RequestContext(project_id=row.project_id, user_id=row.user_id)

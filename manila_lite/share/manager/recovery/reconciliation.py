@@ -1,10 +1,11 @@
-"""What is done about resources in flight that nobody works on.
+"""Rescue of resources that are in flight without a living worker.
 
-The state tables name the rescue of every status in flight; this carries
-it out: ask the back end and converge, repeat the idempotent work, resume
-what only waits, or give up visibly. It is called with abandoned work of a
-lost holder, and with work that a pass submits for rows that no work is
-owed for. What is special about a kind of resource stands in `recovery`.
+The state tables name the rescue of every status in flight; this module
+carries it out: ask the back end and converge, repeat the idempotent work,
+resume what only waits, or give up visibly. It handles abandoned work of a
+lost holder, and the work that a pass submits for rows in flight that have
+none. The other modules of `recovery` hold what is specific to one kind of
+resource.
 """
 
 from collections.abc import Iterator, Mapping
@@ -40,16 +41,16 @@ from manila_lite.work import table
 LOG = logging.getLogger(__name__)
 
 LOCKED_PAUSE = 5.0
-"""Seconds before another look at what a second manager is rescuing."""
+"""Seconds until a retry when another manager holds the rescue lock."""
 
 REPLY_PAUSE = 1.0
-"""Seconds before another look for the answer of a driver that thinks."""
+"""Seconds until the next poll for a pending reply of the driver."""
 
 UNRESPONSIVE_PAUSE = 30.0
-"""Seconds before a back end that leaves questions unanswered is asked."""
+"""Seconds until an unresponsive back end is called again."""
 
 ROUND_PAUSE = 0.2
-"""Seconds between the rounds of a pass that finds a mass of resources."""
+"""Seconds between the rounds of a pass that exceeds one batch."""
 
 _RESCUES = tuple(
     kind for kind in ReconciliationRpc.methods if kind.startswith('rescue_')
@@ -58,17 +59,17 @@ _RESCUES = tuple(
 
 @implements(ReconciliationRpc)
 class ReconciliationEndpoint:
-    """The rescues of one back end.
+    """Carries out the rescues of one back end.
 
-    `resources` has how each kind of resource is rescued, by the name its
-    state table gives it. At most `batch` rescues are owed at a time.
+    `resources` maps the resource names of the state tables to their
+    recovery. At most `batch` rescues are queued at a time.
     """
 
     def __init__(
         self,
         db: Database,
         resources: Mapping[str, ResourceRecovery],
-        rescues: Client,
+        rescue_client: Client,
         service_host: str,
         locks: Coordinator | NullCoordinator,
         probe: DriverProbe,
@@ -76,7 +77,7 @@ class ReconciliationEndpoint:
     ):
         self.db = db
         self.resources = resources
-        self.rescues = rescues.on(service_host)
+        self.rescue_client = rescue_client.on(service_host)
         self.service_host = service_host
         self.locks = locks
         self.probe = probe
@@ -92,10 +93,10 @@ class ReconciliationEndpoint:
     # The pass
 
     def request_pass(self, before: datetime.datetime | None = None) -> bool:
-        """Ask for a pass if there is something to rescue; whether so.
+        """Submit a pass if anything needs a rescue; return whether so.
 
-        With `before` only what has been in flight since before counts.
-        Where nothing is stuck this reads, and does nothing else.
+        With `before`, only what has been in flight since then counts.
+        When nothing is stuck, this only reads.
         """
         if not any(
             self.db.read(
@@ -104,14 +105,14 @@ class ReconciliationEndpoint:
             for kind in self._order()
         ):
             return False
-        self.db.write(self._ask_for_pass, before)
+        self.db.write(self._submit_pass, before)
         return True
 
-    def _ask_for_pass(
+    def _submit_pass(
         self, session: Session, before: datetime.datetime | None
     ) -> None:
         service = services.get(session, self.service_host, BINARY)
-        self.rescues.recover(
+        self.rescue_client.recover(
             session,
             RequestContext(),
             service_id=service.id,
@@ -119,26 +120,26 @@ class ReconciliationEndpoint:
         )
 
     def recover(self, job, service_id, before='', asked_by=''):
-        """Submit rescues, in as many rounds as it takes."""
-        _, is_all = self._round(
+        """Submit rescues, in as many rounds as needed."""
+        _, is_complete = self._round(
             datetime.datetime.fromisoformat(before) if before else None,
             asked_by,
         )
-        if is_all:
+        if is_complete:
             job.finish(lambda session: None)
         else:
             job.release(ROUND_PAUSE)
 
     def run_pass(self) -> int:
-        """One round, now: how many rows nobody worked on."""
+        """Run one round now; return the number of stuck rows."""
         return self._round(None, '')[0]
 
     def _round(
         self, before: datetime.datetime | None, asked_by: str
     ) -> tuple[int, bool]:
-        """Submit rescues while not too many are owed already.
+        """Submit rescues as long as fewer than `batch` are queued.
 
-        How many there were, and whether they were all there are.
+        Returns the number submitted and whether all were covered.
         """
         submitted, room = (
             0,
@@ -166,26 +167,26 @@ class ReconciliationEndpoint:
         before: datetime.datetime | None,
         asked_by: str,
     ) -> int:
-        # Looked for once more: another manager may have been faster.
+        # Read again here: another manager may have been faster.
         stuck = rows.list_stuck(
             session, kind, self.service_host, most=room, before=before
         )
         for row in stuck:
             LOG.warning(
-                '%s %s is %s and nobody works on it',
+                '%s %s is stuck in %s without work; submitting its rescue',
                 kind.replace('_', ' ').capitalize(),
                 row.id,
                 row.status,
             )
-        # In order, or two managers would wait for each other's.
-        for about, row in sorted(
+        # Sorted, so that two managers cannot deadlock.
+        for subject_id, row in sorted(
             {row.subject_id: row for row in stuck}.items()
         ):
-            self.resources[kind].submit(session, about, row, asked_by)
+            self.resources[kind].submit(session, subject_id, row, asked_by)
         return len(stuck)
 
     def _order(self) -> Iterator[str]:
-        """Kinds of resources: first what others depend on."""
+        """Yield kinds of resources, those others depend on first."""
         return (kind for kind in rows.KINDS if kind in self.resources)
 
     # The rescues as work
@@ -215,14 +216,14 @@ class ReconciliationEndpoint:
         self.rescue(job)
 
     def _failed(self, session: Session, job, error: Exception) -> bool:
-        """Not even a rescue was possible: give up visibly."""
+        """Give up visibly when the rescue itself has failed."""
         resource = self._resource(job)
         case = resource.find(session, job.resource_id)
         rescue = case and resource.rescue_of(case)
         if rescue and isinstance(resource, ProbedRecovery):
             event = rescue.events[-1]
             resource.give_up(session, job, case, event)
-            self._note(
+            self._log_decision(
                 session,
                 job,
                 resource,
@@ -234,7 +235,7 @@ class ReconciliationEndpoint:
         return True
 
     def recheck(self, session: Session, job) -> None:
-        """Have somebody look at what the job was about."""
+        """Submit a rescue of the resource of this job."""
         resource = self._resource(job)
         case = resource and resource.find(session, job.resource_id)
         if case:
@@ -243,10 +244,10 @@ class ReconciliationEndpoint:
     # One rescue
 
     def rescue(self, job) -> None:
-        """Carry out the rescue of the status the resource is in.
+        """Carry out the rescue for the current status of the resource.
 
-        The lock spares two managers of one back end the same questions;
-        what makes the outcome right is the fence of the work.
+        The lock saves a second manager of the back end the same driver
+        calls; correctness comes from the fence of the work.
         """
         with self.locks.try_lock(f'rescue-{job.claim.resource_id}') as held:
             if held:
@@ -257,20 +258,20 @@ class ReconciliationEndpoint:
     def _resource(self, job) -> ResourceRecovery:
         return self._by_kind.get(job.kind) or self.resources[job.resource]
 
-    def _note(
+    def _log_decision(
         self,
         session: Session,
         job,
         resource: ResourceRecovery,
         case: RescueCase,
-        deed: Decision,
+        decision: Decision,
         event: str | None = None,
         *,
         evidence: str | None = None,
         reason: str | None = None,
         duration: float = 0.0,
     ) -> None:
-        """Write the decision down, in the transaction that acts on it."""
+        """Record the decision in the transaction that acts on it."""
         before = resource.status_of(case)
         rows.record_decision(
             session,
@@ -279,7 +280,7 @@ class ReconciliationEndpoint:
             host=case.row.host,
             status_before=before,
             evidence=evidence,
-            action=str(deed),
+            action=str(decision),
             status_after=(resource.machine[event].target if event else before),
             reason=reason,
             duration=duration,
@@ -288,29 +289,29 @@ class ReconciliationEndpoint:
 
 
 class _Rescue:
-    """One rescue, from the look at the rows to what is written."""
+    """One rescue, from reading the rows to writing the outcome."""
 
     def __init__(self, owner: ReconciliationEndpoint, job):
         self.owner = owner
         self.job = job
         self.resource = owner._resource(job.claim)
-        self.began = time.monotonic()
+        self.started_at = time.monotonic()
 
     def carry_out(self) -> None:
-        case, is_last = self.job.read(self._look)
+        case, is_last = self.job.read(self._read)
         if case is None or not is_last:
-            # Gone, or its status is about other work: this was given up.
-            self._end(case, Decision.LEFT_ALONE, reason='others work on it')
+            # Removed, or its status belongs to newer work.
+            self._end(case, Decision.LEFT_ALONE, reason='it has other work')
             return
         rescue = self.resource.rescue_of(case)
         if isinstance(rescue, Ask):
             self._ask(case, rescue)
         elif isinstance(rescue, GiveUp):
             self._give_up(
-                case, rescue.event, 'nobody can tell how far it had come'
+                case, rescue.event, 'the progress of the lost work is unknown'
             )
         elif rescue is not None:
-            self._again(case, rescue)
+            self._resubmit(case, rescue)
         elif isinstance(self.resource, ProbedRecovery) and (
             self.resource.is_comparable(case)
         ):
@@ -318,26 +319,26 @@ class _Rescue:
         else:
             self._end(case, Decision.LEFT_ALONE, reason='it is at rest')
 
-    def _look(self, session: Session):
-        job = self.job.claim
+    def _read(self, session: Session):
+        claim = self.job.claim
         return (
-            self.resource.find(session, job.resource_id),
-            not table.has_other_work(session, job),
+            self.resource.find(session, claim.resource_id),
+            not table.has_other_work(session, claim),
         )
 
     def _ask(self, case: RescueCase, rescue: Ask) -> None:
-        reading = self._reading(case, rescue.driver_method)
-        if reading is None:
+        verdict = self._verdict(case, rescue.driver_method)
+        if verdict is None:
             return
         LOG.warning(
-            '%s in %s: %s',
+            'Rescue of %s in status %s: %s',
             case.row.id,
             self.resource.status_of(case),
-            reading.reason or 'the back end has it',
+            verdict.reason or 'the back end has completed it',
         )
-        if reading.reason:
+        if verdict.reason:
             self._give_up(
-                case, rescue.no, reading.reason, rescue.driver_method
+                case, rescue.no, verdict.reason, rescue.driver_method
             )
             return
         self._end(
@@ -347,50 +348,50 @@ class _Rescue:
             self.resource.converge,
             case,
             rescue.yes,
-            reading.facts,
-            evidence=f'{rescue.driver_method}: {_brief(reading.facts)}',
+            verdict.facts,
+            evidence=f'{rescue.driver_method}: {_brief(verdict.facts)}',
         )
 
     def _compare(self, case: RescueCase) -> None:
-        reading = self._reading(case, 'get_share_status')
-        if reading is None:
+        verdict = self._verdict(case, 'get_share_status')
+        if verdict is None:
             return
-        if reading.reason:
-            self._end(case, Decision.LEFT_ALONE, reason=reading.reason)
+        if verdict.reason:
+            self._end(case, Decision.LEFT_ALONE, reason=verdict.reason)
             return
 
         def correct(session: Session, job) -> None:
-            changed = self.resource.correct(session, case, reading.facts)
+            changed = self.resource.correct(session, case, verdict.facts)
             if changed or job.args.get('asked_by'):
-                self._note(
+                self._log_decision(
                     session,
                     case,
                     Decision.CORRECTED if changed else Decision.LEFT_ALONE,
-                    evidence=f'get_share_status: {_brief(reading.facts)}',
+                    evidence=f'get_share_status: {_brief(verdict.facts)}',
                 )
 
         self._end(None, Decision.LEFT_ALONE, None, correct)
 
-    def _reading(self, case: RescueCase, question: str) -> Verdict | None:
-        """What the back end says; None when it is asked again later."""
+    def _verdict(self, case: RescueCase, method: str) -> Verdict | None:
+        """Probe the back end; return None when it is to be retried later."""
         try:
-            answer = self.owner.probe.poll(
-                self.job.claim.id, *self.resource.question(case, question)
+            result = self.owner.probe.poll(
+                self.job.claim.id, *self.resource.driver_call(case, method)
             )
         except AnswerPending:
             self.job.release(REPLY_PAUSE)
             return None
-        except BackendUnresponsive as away:
-            LOG.warning('%s of %s waits: %s', question, case.row.id, away)
+        except BackendUnresponsive as error:
+            LOG.warning('%s of %s is deferred: %s', method, case.row.id, error)
             self.job.release(UNRESPONSIVE_PAUSE)
             return None
-        if answer.reason:
-            return Verdict(reason=answer.reason)
-        reading = self.resource.read(case, answer.value)
-        if reading.patience is not None:
-            self.job.release(reading.patience)
+        if result.reason:
+            return Verdict(reason=result.reason)
+        verdict = self.resource.interpret(case, result.value)
+        if verdict.retry_after is not None:
+            self.job.release(verdict.retry_after)
             return None
-        return reading
+        return verdict
 
     def _give_up(
         self,
@@ -410,7 +411,7 @@ class _Rescue:
             evidence=evidence,
         )
 
-    def _again(self, case: RescueCase, rescue) -> None:
+    def _resubmit(self, case: RescueCase, rescue) -> None:
         def resubmit(session: Session, job) -> None:
             self.resource.resubmit(session, case, rescue.kind)
 
@@ -427,30 +428,32 @@ class _Rescue:
     def _end(
         self,
         case: RescueCase | None,
-        deed: Decision,
+        decision: Decision,
         event: str | None = None,
         function: typing.Callable | None = None,
         *args: typing.Any,
         evidence: str | None = None,
         reason: str | None = None,
     ) -> None:
-        """Finish with what the function writes; reservations go back.
+        """Finish the work, run `function`, and release reservations.
 
-        That a resource was left alone is news to who has asked about it.
+        That a resource was left alone is logged only on an administrator's
+        request.
         """
-        job = self.job.claim
+        claim = self.job.claim
 
         def end(session: Session) -> None:
             if function is not None:
-                function(session, job, *args)
-            self.resource.release_reservations(session, job)
+                function(session, claim, *args)
+            self.resource.release_reservations(session, claim)
             if case and (
-                deed is not Decision.LEFT_ALONE or job.args.get('asked_by')
+                decision is not Decision.LEFT_ALONE
+                or claim.args.get('asked_by')
             ):
-                self._note(
+                self._log_decision(
                     session,
                     case,
-                    deed,
+                    decision,
                     event,
                     evidence=evidence,
                     reason=reason,
@@ -458,20 +461,20 @@ class _Rescue:
 
         self.job.finish(end)
 
-    def _note(
+    def _log_decision(
         self,
         session: Session,
         case: RescueCase,
         *args: typing.Any,
         **facts: typing.Any,
     ) -> None:
-        self.owner._note(
+        self.owner._log_decision(
             session,
             self.job.claim,
             self.resource,
             case,
             *args,
-            duration=time.monotonic() - self.began,
+            duration=time.monotonic() - self.started_at,
             **facts,
         )
 

@@ -1,9 +1,9 @@
-"""How the access rules of shares and of snapshots are rescued.
+"""Rescue of the access rules of shares and of snapshots.
 
-Rules are brought to a back end in sets, those of one instance at a time.
-The work that does so finds by itself what a lost holder left in transit,
-and tells the driver the whole set then: all there is to do is to ask for
-it. A record is about the set, and so has the id of the instance.
+Rules are synced in sets, one instance at a time. The sync work itself
+detects rules left in transit by a lost holder and then sends the full
+set, so a rescue only has to submit this work. A record in the recovery
+log is about the set and has the id of the instance.
 """
 
 from manila_lite.db.queries.shares import instances as share_instances
@@ -25,14 +25,17 @@ from manila_lite.states.snapshot_instance import LEAVING
 
 
 class RuleSetRecovery(ResourceRecovery):
-    """The rules of share instances, and the sum of each set."""
+    """Rescues the rules of share instances and `access_rules_status`."""
 
     machine = SHARE_INSTANCE_ACCESS
 
     def __init__(
-        self, rescues: Client, works: dict[str, Client], access: AccessEndpoint
+        self,
+        rescue_client: Client,
+        work_clients: dict[str, Client],
+        access: AccessEndpoint,
     ):
-        super().__init__(rescues, works)
+        super().__init__(rescue_client, work_clients)
         self.access = access
 
     @property
@@ -44,7 +47,7 @@ class RuleSetRecovery(ResourceRecovery):
         return row and RescueCase(row)
 
     def rescue_of(self, case: RescueCase) -> Rescue | None:
-        """Whoever asks has seen that something of the set is in flight."""
+        """Return Resume: the caller knows that the set is in flight."""
         return (
             None
             if case.row.status in SYNC_EXCLUDED
@@ -56,7 +59,7 @@ class RuleSetRecovery(ResourceRecovery):
 
 
 class SnapshotRuleSetRecovery(ResourceRecovery):
-    """The rules of snapshot instances."""
+    """Rescues the rules of snapshot instances."""
 
     machine = SNAPSHOT_ACCESS_RULE
 
@@ -65,7 +68,7 @@ class SnapshotRuleSetRecovery(ResourceRecovery):
         return row and RescueCase(row)
 
     def status_of(self, case: RescueCase) -> str:
-        """Rules of one set may be in several states; this stands for all."""
+        """Return one state that stands for all states in the set."""
         return RuleState.QUEUED_TO_APPLY
 
     def rescue_of(self, case: RescueCase) -> Rescue | None:

@@ -1,7 +1,7 @@
-"""How migrations of share servers are rescued.
+"""Rescue of share server migrations.
 
-The work of every step may be done again, by the service that the server
-goes to. A step that nobody owes is asked for anew.
+The work of every step is idempotent and runs on the service of the
+destination. A step without work is submitted again.
 """
 
 from manila_lite.db.queries.servers import share_servers

@@ -1,4 +1,4 @@
-"""How share instances are rescued."""
+"""Rescue of share instances."""
 
 import typing
 
@@ -44,15 +44,17 @@ _ACTIONS = {
     InstanceStatus.REVERTING: Action.REVERT_TO_SNAPSHOT,
     InstanceStatus.REPLICATION_CHANGE: Action.PROMOTE,
 }
-_BEING_MADE = (InstanceStatus.CREATING, InstanceStatus.CREATING_FROM_SNAPSHOT)
-_DELETION = 'replication.delete_share_replica'
-_OF_REPLICAS: dict[str, Rescue] = {
+_CREATING = (InstanceStatus.CREATING, InstanceStatus.CREATING_FROM_SNAPSHOT)
+_DELETE_REPLICA = 'replication.delete_share_replica'
+_PASSIVE_REPLICA_RESCUES: dict[str, Rescue] = {
     InstanceStatus.CREATING: Ask(
         'get_replica_status', 'created', 'create_failed'
     ),
-    InstanceStatus.DELETING: Repeat(_DELETION, 'deleted', 'delete_failed'),
+    InstanceStatus.DELETING: Repeat(
+        _DELETE_REPLICA, 'deleted', 'delete_failed'
+    ),
 }
-"""Of those that only follow, where it is not that of any instance."""
+"""Rescues of passive replicas where they differ from other instances."""
 
 
 class ShareInstanceRecovery(ProbedRecovery):
@@ -60,78 +62,78 @@ class ShareInstanceRecovery(ProbedRecovery):
 
     def __init__(
         self,
-        rescues: Client,
-        works: dict[str, Client],
+        rescue_client: Client,
+        work_clients: dict[str, Client],
         provisioning: ProvisioningEndpoint,
         message_ttl: int,
         replication: ReplicasEndpoint,
     ):
-        super().__init__(rescues, works)
+        super().__init__(rescue_client, work_clients)
         self.provisioning = provisioning
         self.replication = replication
         self.message_ttl = message_ttl
 
     def find(self, session: Session, id: str) -> RescueCase | None:
-        found = share_instances.find(session, id) and share_view.load_instance(
+        loaded = share_instances.find(
             session, id
-        )
-        return found and RescueCase(found.row, found)
+        ) and share_view.load_instance(session, id)
+        return loaded and RescueCase(loaded.row, loaded)
 
     def rescue_of(self, case: RescueCase) -> Rescue | None:
         if case.row.replica_state in PASSIVE:
-            own = _OF_REPLICAS.get(case.row.status)
-            if own is not None:
-                return own
+            rescue = _PASSIVE_REPLICA_RESCUES.get(case.row.status)
+            if rescue is not None:
+                return rescue
         return super().rescue_of(case)
 
     def resubmit(self, session: Session, case: RescueCase, kind: str) -> None:
-        """An active replica is deleted as one, too, where others stay."""
+        """Resubmit; an active replica among others is deleted as a replica."""
         row = case.row
         if (
             row.status == InstanceStatus.DELETING
             and row.replica_state is not None
             and replicas.count(session, row.share_id) > 1
         ):
-            kind = _DELETION
+            kind = _DELETE_REPLICA
         super().resubmit(session, case, kind)
 
-    def question(self, case: RescueCase, name: str) -> DriverCall:
+    def driver_call(self, case: RescueCase, name: str) -> DriverCall:
         return (
             getattr(self.provisioning.driver, name),
             share_view.share_for_driver(
-                case.found, self.provisioning.name_template
+                case.loaded, self.provisioning.name_template
             ),
-            case.found.share_server,
+            case.loaded.share_server,
         )
 
-    def read(self, case: RescueCase, answer: typing.Any) -> Verdict:
-        """The size and the exports, where the answer fits the row."""
+    def interpret(self, case: RescueCase, reply: typing.Any) -> Verdict:
+        """Return size and exports if the reply is consistent with the row."""
         row = case.row
         try:
-            status, size = answer['status'], answer.get('size')
-            proto = answer.get('share_proto', row.share_proto)
-            exports = normalise_export_locations(
-                answer.get('export_locations')
-            )
+            status, size = reply['status'], reply.get('size')
+            proto = reply.get('share_proto', row.share_proto)
+            exports = normalise_export_locations(reply.get('export_locations'))
         except (TypeError, KeyError, AttributeError) as error:
-            return Verdict(reason=f'the back end makes no sense: {error!r}')
-        if status in _BEING_MADE and (
+            return Verdict(
+                reason=f'the reply of the driver is invalid: {error!r}'
+            )
+        if status in _CREATING and (
             InstanceStatus.CREATING_FROM_SNAPSHOT in (status, row.status)
-            and row.status in _BEING_MADE
+            and row.status in _CREATING
         ):
-            return Verdict(patience=self.provisioning.copy_interval)
+            return Verdict(retry_after=self.provisioning.copy_interval)
         if status != InstanceStatus.AVAILABLE:
-            return Verdict(reason=f'the back end says {status}')
+            return Verdict(reason=f'the back end reports status {status}')
         if proto != row.share_proto:
-            return Verdict(reason=f'the back end has it as {proto}')
-        if row.status in _BEING_MADE and size not in (None, row.size):
-            return Verdict(reason=f'the back end has {size} GiB')
+            return Verdict(reason=f'the back end reports protocol {proto}')
+        if row.status in _CREATING and size not in (None, row.size):
+            return Verdict(reason=f'the back end reports a size of {size} GiB')
         if _is_new_replica(row):
             return Verdict(
-                ReportedReplica(answer.get('replica_state'), exports)
+                ReportedReplica(reply.get('replica_state'), exports)
             )
-        if row.status not in _BEING_MADE and not isinstance(size, int):
-            return Verdict(reason='the back end does not tell its size')
+        if row.status not in _CREATING and not isinstance(size, int):
+            return Verdict(reason='the back end does not report its size')
         return Verdict((size, exports))
 
     def converge(
@@ -146,7 +148,7 @@ class ShareInstanceRecovery(ProbedRecovery):
             self.replication.created(session, job, case.row, facts)
             return
         size, exports = facts
-        if case.row.status in _BEING_MADE:
+        if case.row.status in _CREATING:
             fire(
                 session,
                 SHARE_INSTANCE,
@@ -161,7 +163,7 @@ class ShareInstanceRecovery(ProbedRecovery):
         else:
             self._resize(session, case.row, size, event)
             if job.args.get('new_size', size) != size:
-                # At rest and well, and yet not what was accepted.
+                # At rest and healthy, but not of the requested size.
                 notify_user(
                     session,
                     job,
@@ -178,7 +180,7 @@ class ShareInstanceRecovery(ProbedRecovery):
             release_share(session, row.id)
             return
         if row.status == InstanceStatus.REPLICATION_CHANGE:
-            self.replication.promotion.given_up(session, row)
+            self.replication.promotion.record_loss(session, row)
         else:
             self._give_up(session, job, row, event)
         if SHARE_INSTANCE[event].target != InstanceStatus.AVAILABLE:
@@ -195,14 +197,14 @@ class ShareInstanceRecovery(ProbedRecovery):
     ) -> None:
         fire(session, SHARE_INSTANCE, row.id, event, updated_at=session.now)
         if row.status == InstanceStatus.REVERTING:
-            self._lose_restored(session, job, row.id)
+            self._mark_restore_lost(session, job, row.id)
         if _is_new_replica(row):
             replicas.mark_failed(session, row.id)
 
-    def _lose_restored(
+    def _mark_restore_lost(
         self, session: Session, job: typing.Any, instance_id: str
     ) -> None:
-        """The snapshot that was gone back to is told of as well."""
+        """Fail the snapshot of a lost revert, and notify its user too."""
         for one in snapshots.list_on_share_instance(session, instance_id):
             if one.status == SnapshotStatus.RESTORING and fire_matching(
                 session,
@@ -223,14 +225,14 @@ class ShareInstanceRecovery(ProbedRecovery):
                 )
 
     def release_reservations(self, session: Session, job: typing.Any) -> None:
-        """What lost work had reserved: quota, and room in a pool."""
+        """Release what lost work had reserved: quota and pool capacity."""
         super().release_reservations(session, job)
         if 'growth' in job.args:
             pools.adjust_allocated(
                 session, job.args['host'], -job.args['growth']
             )
 
-    # Who was too slow may have resized what was given up
+    # A slow holder may have resized a share that was given up
 
     def is_comparable(self, case: RescueCase) -> bool:
         return (
@@ -250,14 +252,14 @@ class ShareInstanceRecovery(ProbedRecovery):
     def _resize(
         self, session: Session, row: typing.Any, size: int, *events: str
     ) -> None:
-        """Make these moves, and have the share be as large as it is."""
-        copies = lock_instances(session, row)
+        """Fire the events and set the size found on the back end."""
+        instances = lock_instances(session, row)
         for event in events:
             fire(
                 session, SHARE_INSTANCE, row.id, event, updated_at=session.now
             )
-        resize(session, row, size, copies)
+        resize(session, row, size, instances)
 
 
 def _is_new_replica(row: typing.Any) -> bool:
-    return row.status in _BEING_MADE and row.replica_state in PASSIVE
+    return row.status in _CREATING and row.replica_state in PASSIVE

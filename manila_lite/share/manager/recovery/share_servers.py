@@ -1,4 +1,4 @@
-"""How share servers are rescued."""
+"""Rescue of share servers."""
 
 import typing
 
@@ -14,19 +14,22 @@ from manila_lite.states.share_server import ServerStatus
 
 
 class ShareServerRecovery(ResourceRecovery):
-    """Those of one back end.
+    """Rescues the share servers of one back end.
 
-    What became of one that was being made is not asked: nothing waits
-    for it any more, and its deletion removes whatever there is of it. The
-    back end may have it by now, so its addresses are its own until then.
+    The driver is not asked about a server whose creation was lost: no
+    work waits for it, and its deletion removes what exists of it. As the
+    back end may have created it, it keeps its addresses until then.
     """
 
     machine = SHARE_SERVER
 
     def __init__(
-        self, rescues: Client, works: dict[str, Client], setup: ServerSetup
+        self,
+        rescue_client: Client,
+        work_clients: dict[str, Client],
+        setup: ServerSetup,
     ):
-        super().__init__(rescues, works)
+        super().__init__(rescue_client, work_clients)
         self.setup = setup
 
     def find(self, session: Session, id: str) -> RescueCase | None:
@@ -36,9 +39,8 @@ class ShareServerRecovery(ResourceRecovery):
     def give_up(
         self, session: Session, job: typing.Any, case: RescueCase, event: str
     ) -> None:
-        if (
-            case.row.status == ServerStatus.MANAGE_STARTING
-        ):  # not ours, as before
+        # A server that is not managed in the end keeps no addresses.
+        if case.row.status == ServerStatus.MANAGE_STARTING:
             self.setup.give_up(session, case.row.id, event)
         else:
             fire(

@@ -1,4 +1,4 @@
-"""How snapshot instances are rescued."""
+"""Rescue of snapshot instances."""
 
 import typing
 
@@ -19,7 +19,7 @@ from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.states.snapshot_instance import SnapshotStatus
 from manila_lite.work.notify import notify_user
 
-_OF_REPLICAS = {
+_REPLICATED_KINDS = {
     'snapshots.delete_snapshot_instance': (
         'replicated_snapshots.delete_replicated_snapshot'
     )
@@ -31,52 +31,54 @@ class SnapshotInstanceRecovery(ProbedRecovery):
 
     def __init__(
         self,
-        rescues: Client,
-        works: dict[str, Client],
+        rescue_client: Client,
+        work_clients: dict[str, Client],
         snapshots: SnapshotsEndpoint,
         message_ttl: int,
     ):
-        super().__init__(rescues, works)
+        super().__init__(rescue_client, work_clients)
         self.snapshots = snapshots
         self.message_ttl = message_ttl
 
     def find(self, session: Session, id: str) -> RescueCase | None:
-        found = rows.find(session, id) and share_view.load_snapshot(
+        loaded = rows.find(session, id) and share_view.load_snapshot(
             session, id
         )
-        return found and RescueCase(found.row, found)
+        return loaded and RescueCase(loaded.row, loaded)
 
-    def question(self, case: RescueCase, name: str) -> DriverCall:
+    def driver_call(self, case: RescueCase, name: str) -> DriverCall:
         return (
             getattr(self.snapshots.driver, name),
-            self.snapshots.view(case.found),
-            case.found.share_server,
+            self.snapshots.view(case.loaded),
+            case.loaded.share_server,
         )
 
-    def read(self, case: RescueCase, answer: typing.Any) -> Verdict:
-        """The answer itself, where it is one that can be noted."""
-        share = case.found.share.row
+    def interpret(self, case: RescueCase, reply: typing.Any) -> Verdict:
+        """Return the reply itself if it is consistent with the row."""
+        share = case.loaded.share.row
         try:
-            status, size = answer['status'], answer.get('size')
-            proto = answer.get('share_proto', share.share_proto)
-            normalise_export_locations(answer.get('export_locations'))
+            status, size = reply['status'], reply.get('size')
+            proto = reply.get('share_proto', share.share_proto)
+            normalise_export_locations(reply.get('export_locations'))
         except (TypeError, KeyError, AttributeError) as error:
-            return Verdict(reason=f'the back end makes no sense: {error!r}')
+            return Verdict(
+                reason=f'the reply of the driver is invalid: {error!r}'
+            )
         if status != SnapshotStatus.AVAILABLE:
-            return Verdict(reason=f'the back end says {status}')
+            return Verdict(reason=f'the back end reports status {status}')
         if proto != share.share_proto:
-            return Verdict(reason=f'the back end has it as {proto}')
+            return Verdict(reason=f'the back end reports protocol {proto}')
         if not isinstance(size, int | None):
-            return Verdict(reason=f'the back end says it has {size} GiB')
-        return Verdict(answer)
+            return Verdict(reason=f'the back end reports a size of {size} GiB')
+        return Verdict(reply)
 
     def resubmit(self, session: Session, case: RescueCase, kind: str) -> None:
-        """In the way of replication where there is more than one copy."""
+        """Resubmit, as replication work when there are several replicas."""
         if (
             case.row.replica_state is not None
             and replicas.count(session, case.row.share_id) > 1
         ):
-            kind = _OF_REPLICAS[kind]
+            kind = _REPLICATED_KINDS[kind]
         super().resubmit(session, case, kind)
 
     def converge(

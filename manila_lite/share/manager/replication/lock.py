@@ -1,7 +1,7 @@
-"""Drivers are asked about the replicas of one share one at a time.
+"""The lock that serializes driver calls about the replicas of a share.
 
-That spares them conflicts. What makes the outcome right is what is
-written, and in which round.
+It spares drivers conflicts. Correctness does not depend on it, but on the
+guards and the generation with which outcomes are written.
 """
 
 from collections.abc import Iterator
@@ -12,11 +12,11 @@ from manila_lite.coordination import Coordinator
 from manila_lite.coordination import NullCoordinator
 
 LOCKED_PAUSE = 1.0
-"""Seconds before another try at replicas that somebody else works on."""
+"""Seconds until a retry when another worker holds the lock."""
 
 
 def replica_lock_name(share_id: str) -> str:
-    """What orders all that drivers are asked about replicas of a share."""
+    """Return the name of the lock for the replicas of a share."""
     return f'replicas-{share_id}'
 
 
@@ -24,7 +24,7 @@ def replica_lock_name(share_id: str) -> str:
 def replica_lock(
     locks: Coordinator | NullCoordinator, job: typing.Any, share_id: str
 ) -> Iterator[bool]:
-    """Whether it is our turn; if not, the work is put back for it."""
+    """Try the lock and yield whether it is held; else release the work."""
     with locks.try_lock(replica_lock_name(share_id)) as held:
         if not held:
             job.release(LOCKED_PAUSE)

@@ -1,11 +1,11 @@
-"""Writes down how replicas are, and the snapshots on them.
+"""Record driver replies about replicas and the snapshots on them.
 
-Every method is a transaction of its own. It takes all replicas of the
-share first and decides behind that: an answer counts only for a replica
-that is still in the round in which the driver was asked, and whose share
-is not being promoted or reverted just now. A replica is shown as in sync
-by the same transaction that sees all its snapshots there, so that these
-are never shown as complete and then as not.
+Every public method is a transaction of its own. It locks all replicas of
+the share before it decides: a reply counts only for a replica of the same
+generation as at the time of the call, and not while a replica of the
+share is being promoted or reverted. A replica becomes in sync in the same
+transaction that sees all its snapshots available, so that snapshots are
+never shown as complete and then as incomplete.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,94 +41,96 @@ from manila_lite.states.snapshot_instance import SnapshotStatus
 
 PROGRESS_DONE = '100%'
 
-ROLE_OR_DATA_CHANGING = frozenset(
+PROMOTING_OR_REVERTING = frozenset(
     {InstanceStatus.REPLICATION_CHANGE, InstanceStatus.REVERTING}
 )
-"""While one of a share is in these, nobody can say what others are."""
+"""Statuses of one replica that make replies about the others unreliable."""
 
 
 class OutcomeWriter:
-    """What became of the questions that a back end was asked."""
+    """Records the outcome of driver replies about replicas."""
 
     def __init__(self, db: Database, access: AccessEndpoint, message_ttl: int):
         self.db = db
         self.access = access
         self.message_ttl = message_ttl
 
-    # How a replica is
+    # The state of a replica
 
-    def state(
+    def write_state(
         self,
         job,
-        found: LoadedInstance,
-        answer: typing.Any,
-        told: Mapping = types.MappingProxyType({}),
+        replica: LoadedInstance,
+        reported: typing.Any,
+        details: Mapping = types.MappingProxyType({}),
     ) -> None:
-        """Make the moves that follow from an answer about a replica.
+        """Fire the events that follow from the reported state of a replica.
 
-        `told` is what is really there of one that is healed.
+        `details` are those reported for a replica that has recovered.
         """
-        # It would only be done again: no need to wait for the disk.
+        # A lost write is repeated by the next pass: no fsync.
         self.db.write(
-            self._state,
-            found.row,
-            answer,
-            told.get('export_locations'),
+            self._write_state,
+            replica.row,
+            reported,
+            details.get('export_locations'),
             by=job,
             fsync=False,
         )
 
-    def _state(self, session: Session, row, answer, exports) -> None:
-        if row.status == InstanceStatus.ERROR and answer in outcomes.HEALTHY:
-            self._ask_for_rules(session, row)
-        own = self._own(session, row)
+    def _write_state(self, session: Session, row, reported, exports) -> None:
+        if row.status == InstanceStatus.ERROR and reported in outcomes.HEALTHY:
+            self._submit_rule_sync(session, row)
+        own = self._lock_current(session, row)
         if own is None or own.replica_state == ReplicaState.ACTIVE:
             return
         view = replica_view.load_replicated_share(session, row.share_id)
-        moves = outcomes.transitions_for(
+        transitions = outcomes.transitions_for(
             own.status,
             own.replica_state,
-            answer,
+            reported,
             outcomes.missing_snapshots(view, own.id),
         )
-        if moves.status:
+        if transitions.status:
             fire(
                 session,
                 SHARE_INSTANCE,
                 own.id,
-                moves.status,
+                transitions.status,
                 updated_at=session.now,
             )
-        if moves.state == 'activated':
+        if transitions.state == 'activated':
             replicas.activate(session, own, row.replication_type)
-        elif moves.state:
+        elif transitions.state:
             fire(
                 session,
                 SHARE_REPLICA,
                 own.id,
-                moves.state,
+                transitions.state,
                 updated_at=session.now,
             )
-        if moves.healed:
-            self._be_well(session, own, exports)
-        if moves.failed:
-            self._tell(
+        if transitions.healed:
+            self._mark_healthy(session, own, exports)
+        if transitions.failed:
+            self._record_message(
                 session, row, messages.Action.UPDATE, 'SHARE_REPLICA', own.id
             )
 
-    def healed(self, job, found: LoadedInstance, answer: Mapping) -> None:
-        """An active replica in error is there after all."""
+    def write_healed(
+        self, job, replica: LoadedInstance, details: Mapping
+    ) -> None:
+        """Record that an active replica in error is available after all."""
         self.db.write(
-            self._healed,
-            found.row,
-            answer.get('export_locations'),
+            self._write_healed,
+            replica.row,
+            details.get('export_locations'),
             by=job,
             fsync=False,
         )
 
-    def _healed(self, session: Session, row, exports) -> None:
-        self._ask_for_rules(session, row)
-        own = self._own(session, row)
+    def _write_healed(self, session: Session, row, exports) -> None:
+        self._submit_rule_sync(session, row)
+        own = self._lock_current(session, row)
         if own is None or own.replica_state != ReplicaState.ACTIVE:
             return
         if not SHARE_INSTANCE['replica_healed'].can_leave(own.status):
@@ -140,60 +142,65 @@ class OutcomeWriter:
             'replica_healed',
             updated_at=session.now,
         )
-        self._be_well(session, own, exports)
+        self._mark_healthy(session, own, exports)
 
-    def _ask_for_rules(self, session: Session, row) -> None:
-        # In the order of requests: the work first, then the replicas.
+    def _submit_rule_sync(self, session: Session, row) -> None:
+        # Same lock order as in requests: the work, then the replicas.
         self.access.sync_client.sync_access(
             session,
             RequestContext(project_id=row.project_id, user_id=row.user_id),
             instance_id=row.id,
         )
 
-    def _be_well(self, session: Session, own, exports) -> None:
-        """Nobody knows which rules came to it while it was in error."""
+    def _mark_healthy(self, session: Session, own, exports) -> None:
+        """Store its exports and mark its rules stale: they may be outdated."""
         if exports:
             share_instances.replace_export_locations(session, own.id, exports)
         share_rules.mark_stale(session, own.id)
         fire_matching(session, SHARE_INSTANCE_ACCESS, 'change', {'id': own.id})
 
-    # How a snapshot on it is
+    # The state of a snapshot on a replica
 
-    def snapshot(
-        self, job, found: LoadedInstance, row, news: SnapshotOutcome
+    def write_snapshot(
+        self, job, replica: LoadedInstance, row, outcome: SnapshotOutcome
     ) -> bool:
-        """Make the move that follows from an answer; whether it was made."""
+        """Record the outcome for a snapshot; return whether it applied."""
         return self.db.write(
-            self._snapshot, found.row, row, news, by=job, fsync=False
+            self._write_snapshot,
+            replica.row,
+            row,
+            outcome,
+            by=job,
+            fsync=False,
         )
 
-    def _snapshot(
-        self, session: Session, replica, row, news: SnapshotOutcome
+    def _write_snapshot(
+        self, session: Session, replica, row, outcome: SnapshotOutcome
     ) -> bool:
-        own = self._own(session, replica)
+        own = self._lock_current(session, replica)
         current = snapshots.find(session, row.id)
         if own is None or current is None or current.status != row.status:
             return False
         try:
-            if news.event == 'deleted':
+            if outcome.event == 'deleted':
                 remove_and_credit(session, current)
-            elif news.event == 'created':
-                self._created(session, current, news.values)
-            elif news.event:
+            elif outcome.event == 'created':
+                self._created(session, current, outcome.values)
+            elif outcome.event:
                 fire(
                     session,
                     SNAPSHOT_INSTANCE,
                     row.id,
-                    news.event,
+                    outcome.event,
                     updated_at=session.now,
                 )
             else:
                 replica_updates.update_copying_snapshot(
-                    session, row.id, **changed_fields(current, news.values)
+                    session, row.id, **changed_fields(current, outcome.values)
                 )
         except (exception.InvalidStatus, exception.ResourceNotFound):
-            return False  # it was deleted by force, say
-        if news.failed:
+            return False  # force-deleted, for example
+        if outcome.failed:
             self._failed(session, own, current)
         return True
 
@@ -215,7 +222,7 @@ class OutcomeWriter:
             )
 
     def _failed(self, session: Session, own, row) -> None:
-        """A replica that lacks a snapshot is not in sync any more."""
+        """Mark the replica out of sync if it lacks a snapshot; notify."""
         creating = row.status == SnapshotStatus.CREATING
         if creating and own.replica_state == ReplicaState.IN_SYNC:
             fire(
@@ -225,7 +232,7 @@ class OutcomeWriter:
                 'fell_behind',
                 updated_at=session.now,
             )
-        self._tell(
+        self._record_message(
             session,
             row,
             messages.Action.CREATE if creating else messages.Action.DELETE,
@@ -235,15 +242,15 @@ class OutcomeWriter:
 
     # All
 
-    def _own(self, session: Session, row) -> typing.Any:
-        """The replica as it is, kept; None when the answer is too old."""
-        taken = replicas.lock_instances(session, row.share_id)
-        if is_role_or_data_changing(taken):
+    def _lock_current(self, session: Session, row) -> typing.Any:
+        """Lock and return the replica; None when the reply is stale."""
+        rows = replicas.lock_instances(session, row.share_id)
+        if is_promoting_or_reverting(rows):
             return None
         return next(
             (
                 one
-                for one in taken
+                for one in rows
                 if one.id == row.id
                 and one.replica_generation == row.replica_generation
                 and one.status in replica_updates.POLLED_STATUSES
@@ -251,7 +258,7 @@ class OutcomeWriter:
             None,
         )
 
-    def _tell(
+    def _record_message(
         self,
         session: Session,
         row,
@@ -271,17 +278,17 @@ class OutcomeWriter:
         )
 
 
-def is_role_or_data_changing(taken: Sequence[typing.Any]) -> bool:
-    """Whether who is active, or what its data is, changes just now."""
-    return any(row.status in ROLE_OR_DATA_CHANGING for row in taken)
+def is_promoting_or_reverting(rows: Sequence[typing.Any]) -> bool:
+    """Return whether one of these replicas is promoted or reverted now."""
+    return any(row.status in PROMOTING_OR_REVERTING for row in rows)
 
 
 def changed_fields(
-    row: typing.Any, told: Mapping[str, typing.Any]
+    row: typing.Any, reported: Mapping[str, typing.Any]
 ) -> dict[str, str]:
-    """What an answer says of a snapshot that is not known already."""
+    """Return the reported values of a snapshot that differ from its row."""
     return {
-        name: str(told[name])[:most]
-        for name, most in (('progress', 32), ('provider_location', 255))
-        if told.get(name) and told[name] != getattr(row, name)
+        name: str(reported[name])[:length]
+        for name, length in (('progress', 32), ('provider_location', 255))
+        if reported.get(name) and reported[name] != getattr(row, name)
     }

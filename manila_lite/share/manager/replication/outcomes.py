@@ -1,4 +1,4 @@
-"""What answers about replicas mean: pure, so that every case is a row."""
+"""Outcomes of driver replies about replicas, as pure functions."""
 
 from collections.abc import Collection, Iterator, Mapping
 import typing
@@ -12,7 +12,7 @@ from manila_lite.states.share_replica import ReplicaState
 from manila_lite.states.snapshot_instance import SnapshotStatus
 
 FAILED = object()
-"""The answer of a driver that raises."""
+"""Stands for the state of a replica about which the driver raised."""
 
 _EVENTS = {
     ReplicaState.IN_SYNC: 'caught_up',
@@ -28,14 +28,14 @@ POLLED = frozenset({SnapshotStatus.CREATING, SnapshotStatus.DELETING})
 
 
 class DriverReply(typing.NamedTuple):
-    """What a driver answered, or raised."""
+    """What a driver has returned or raised."""
 
     value: typing.Any = None
     error: Exception | None = None
 
 
 class Transitions(typing.NamedTuple):
-    """What is to be fired about a replica; None is nothing."""
+    """The events to fire for a replica, None for no event."""
 
     status: str | None = None
     state: str | None = None
@@ -51,38 +51,42 @@ class Transitions(typing.NamedTuple):
         )
 
 
-# How a replica is
+# The state of a replica
 
 
 def reported_state(
-    said: DriverReply, replication_type: str | None
+    reply: DriverReply, replication_type: str | None
 ) -> typing.Any:
-    """The state that an answer tells, None for no news, or FAILED."""
-    if said.error is not None:
-        return None if _is_lacking(said, replication_type) else FAILED
-    told = [ReplicaState.IN_SYNC, ReplicaState.OUT_OF_SYNC, ReplicaState.ERROR]
+    """Return the reported state, None for no news, or FAILED."""
+    if reply.error is not None:
+        return None if _is_unsupported(reply, replication_type) else FAILED
+    states = [
+        ReplicaState.IN_SYNC,
+        ReplicaState.OUT_OF_SYNC,
+        ReplicaState.ERROR,
+    ]
     if replication_type == WRITABLE:
-        told.append(ReplicaState.ACTIVE)
-    return said.value if said.value in told else None
+        states.append(ReplicaState.ACTIVE)
+    return reply.value if reply.value in states else None
 
 
 def transitions_for(
-    status: str, state: str, answer: typing.Any, missing: Collection[str]
+    status: str, state: str, reported: typing.Any, missing: Collection[str]
 ) -> Transitions:
-    """What follows for a replica from an answer about it.
+    """Return the events that follow from the reported state of a replica.
 
-    `missing` are the snapshots that it lacks and others have: without
-    them nothing is in sync, whatever the driver says.
+    `missing` are snapshots that other replicas have and this one lacks:
+    it is then not in sync, whatever the driver reports.
     """
-    if answer is FAILED:
+    if reported is FAILED:
         return Transitions(
             'replica_failed' if status == InstanceStatus.AVAILABLE else None,
             'failed' if state != ReplicaState.ERROR else None,
         )
-    wanted = state if answer is None else answer
+    wanted = state if reported is None else reported
     if wanted in UP_TO_DATE and missing:
         wanted = ReplicaState.OUT_OF_SYNC
-    heals = status == InstanceStatus.ERROR and answer in HEALTHY
+    heals = status == InstanceStatus.ERROR and reported in HEALTHY
     return Transitions(
         'replica_healed' if heals else None,
         _EVENTS[wanted] if wanted != state else None,
@@ -90,19 +94,19 @@ def transitions_for(
 
 
 def missing_snapshots(view: ReplicatedShare, replica_id: str) -> set[str]:
-    """Snapshots that are complete but for this replica, which has not."""
-    return view.complete(but=replica_id) - {
+    """Return ids of snapshots that all other replicas have, not this one."""
+    return view.complete_snapshots(excluding=replica_id) - {
         one.row.snapshot_id
         for one in view.snapshots_on(replica_id)
         if one.row.status == SnapshotStatus.AVAILABLE
     }
 
 
-# How its snapshots are
+# The state of its snapshots
 
 
 class SnapshotOutcome(typing.NamedTuple):
-    """What is to be fired about a snapshot instance, and to be noted."""
+    """The event to fire for a snapshot instance, and values to store."""
 
     event: str | None = None
     values: Mapping[str, typing.Any] = {}
@@ -115,13 +119,13 @@ class SnapshotOutcome(typing.NamedTuple):
 def pending_snapshots(
     view: ReplicatedShare, replica_id: str
 ) -> Iterator[typing.Any]:
-    """The snapshots of a replica that are to be asked about.
+    """Yield the snapshots of a replica that the driver is polled about.
 
-    As long as that of the active replica is still being worked on there
-    is nothing to be told of others.
+    A snapshot is skipped while its instance on the active replica is
+    still in the same status.
     """
     active = view.active
-    first = (
+    on_active = (
         {}
         if active is None
         else {
@@ -132,54 +136,54 @@ def pending_snapshots(
     for one in view.snapshots_on(replica_id):
         if (
             one.row.status in POLLED
-            and first.get(one.row.snapshot_id) != one.row.status
+            and on_active.get(one.row.snapshot_id) != one.row.status
         ):
             yield one
 
 
 def snapshot_outcome(
-    status: str, said: DriverReply, replication_type: str | None = None
+    status: str, reply: DriverReply, replication_type: str | None = None
 ) -> SnapshotOutcome:
-    """What an answer says about a snapshot that is `status`."""
-    if said.error is not None and _is_lacking(said, replication_type):
+    """Return what a reply means for a snapshot that is in `status`."""
+    if reply.error is not None and _is_unsupported(reply, replication_type):
         return SnapshotOutcome()
-    gone = isinstance(said.error, exception.SnapshotResourceNotFound)
+    gone = isinstance(reply.error, exception.SnapshotResourceNotFound)
     if status == SnapshotStatus.DELETING:
         if gone:
             return SnapshotOutcome('deleted')
-        told, values = _told(said)
+        reported, values = _parse(reply)
         return SnapshotOutcome(
             {
                 'deleted': 'deleted',
                 'error': 'delete_failed',
                 'error_deleting': 'delete_failed',
-            }.get(told)
+            }.get(reported)
         )
-    told, values = _told(said)
+    reported, values = _parse(reply)
     return SnapshotOutcome(
         {
             'available': 'created',
             'error': 'create_failed',
             'deleted': 'create_failed',
-        }.get(told),
+        }.get(reported),
         values,
     )
 
 
-def _told(said: DriverReply) -> tuple[str | None, Mapping[str, typing.Any]]:
-    """The status of an answer, and what else it says."""
-    if said.error is not None:
+def _parse(reply: DriverReply) -> tuple[str | None, Mapping[str, typing.Any]]:
+    """Return the reported status and all reported values."""
+    if reply.error is not None:
         return 'error', {}
-    if said.value is None:
+    if reply.value is None:
         return None, {}
-    if not isinstance(said.value, Mapping):
+    if not isinstance(reply.value, Mapping):
         return 'error', {}
-    status = said.value.get('status')
-    return status if isinstance(status, str) else None, said.value
+    status = reply.value.get('status')
+    return status if isinstance(status, str) else None, reply.value
 
 
-def _is_lacking(said: DriverReply, replication_type: str | None) -> bool:
-    """Whether the driver need not be able to answer."""
+def _is_unsupported(reply: DriverReply, replication_type: str | None) -> bool:
+    """Return whether the driver lacks a method that is optional for it."""
     return replication_type == WRITABLE and isinstance(
-        said.error, NotImplementedError
+        reply.error, NotImplementedError
     )

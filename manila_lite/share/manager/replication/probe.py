@@ -1,4 +1,4 @@
-"""Questions about replicas, to drivers that may be slow or never answer."""
+"""Calls about replicas to drivers that may be slow or never return."""
 
 import threading
 import time
@@ -10,13 +10,13 @@ from manila_lite.share.manager.replication.outcomes import DriverReply
 
 
 class ReplicaProbePending(exception.ManilaLiteError):
-    """The driver still has a question about the replica.
+    """The driver has not returned from a call about the replica.
 
-    `overdue` says that it has had it for longer than it may, and that
-    somebody has waited for the answer before.
+    `overdue` is set when a previous caller has waited for the reply and
+    the time limit has passed.
     """
 
-    message = 'The driver has not answered about replica {replica_id}.'
+    message = 'The driver has not replied about replica {replica_id}.'
 
     @property
     def overdue(self) -> bool:
@@ -24,45 +24,45 @@ class ReplicaProbePending(exception.ManilaLiteError):
 
 
 class ProbeSubject(typing.NamedTuple):
-    """What is asked about: a replica in a round, and what of it.
+    """What a call is about: an aspect of a replica in one generation.
 
     `what` is 'state', 'status', or the id of a snapshot on it.
     """
 
     replica_id: str
-    round: int
+    generation: int
     what: str
 
 
-class _Asked:
-    """A question that was put, and what came of it so far."""
+class _Call:
+    """A call to the driver, and its reply when it has returned."""
 
     def __init__(self, subject: ProbeSubject):
         self.subject = subject
-        self.since = time.monotonic()
-        self.said: DriverReply | None = None
+        self.started_at = time.monotonic()
+        self.reply: DriverReply | None = None
 
     def __repr__(self) -> str:
         return f'<the {self.subject.what} of {self.subject.replica_id}>'
 
-    def carry_out(self, method: typing.Callable, args: tuple) -> None:
+    def run(self, method: typing.Callable, args: tuple) -> None:
         try:
-            self.said = DriverReply(method(*args))
-        except Exception as error:  # noqa: BLE001 what it means is decided
-            self.said = DriverReply(error=error)
+            self.reply = DriverReply(method(*args))
+        except Exception as error:  # noqa: BLE001 outcomes.py interprets it
+            self.reply = DriverReply(error=error)
 
 
 class ReplicaProbe:
-    """Asks one question at a time about each replica.
+    """Makes one driver call at a time about each replica.
 
-    While a driver has not answered it is not asked again about the same
-    replica, so that a replica on which it hangs costs one thread. What it
-    says too late is told to whoever next asks the same, in the same round.
+    While a call has not returned, no other is made about the same
+    replica, so that a replica on which the driver hangs costs one thread.
+    A late reply is returned to the next caller with the same subject.
     """
 
     def __init__(self, probe: DriverProbe):
         self.probe = probe
-        self._asked: dict[str, _Asked] = {}
+        self._calls: dict[str, _Call] = {}
         self._lock = threading.Lock()
 
     def ask(
@@ -72,46 +72,44 @@ class ReplicaProbe:
         *args: typing.Any,
         on_slow: typing.Callable[[], object] | None = None,
     ) -> DriverReply:
-        """What the driver says; raises Unanswered or BackEndAway.
+        """Return the driver's reply; `on_slow` is called when it is slow.
 
-        `late` is called when it is slow to answer.
+        Raises ReplicaProbePending or BackendUnresponsive.
         """
-        asked, said = self._begin(subject)
-        if said is not None:
-            return said
+        call, late_reply = self._begin(subject)
+        if late_reply is not None:
+            return late_reply
         try:
-            answer = self.probe.ask(
-                asked.carry_out, method, args, on_slow=on_slow
-            )
+            result = self.probe.ask(call.run, method, args, on_slow=on_slow)
         except BaseException:
-            self._forget(asked)
+            self._forget(call)
             raise
-        if asked.said is None or answer.reason:
+        if call.reply is None or result.reason:
             raise ReplicaProbePending(
                 replica_id=subject.replica_id, overdue=False
             )
-        self._forget(asked)
-        return asked.said
+        self._forget(call)
+        return call.reply
 
     def _begin(
         self, subject: ProbeSubject
-    ) -> tuple[_Asked, DriverReply | None]:
-        """A new question, or what was answered to the same before."""
+    ) -> tuple[_Call, DriverReply | None]:
+        """Return a new call, or the late reply to the same call before."""
         with self._lock:
-            before = self._asked.get(subject.replica_id)
-            if before is not None and before.said is None:
+            before = self._calls.get(subject.replica_id)
+            if before is not None and before.reply is None:
                 raise ReplicaProbePending(
                     replica_id=subject.replica_id,
                     overdue=time.monotonic()
-                    >= before.since + self.probe.timeout,
+                    >= before.started_at + self.probe.timeout,
                 )
-            asked = self._asked[subject.replica_id] = _Asked(subject)
+            call = self._calls[subject.replica_id] = _Call(subject)
             if before is not None and before.subject == subject:
-                del self._asked[subject.replica_id]
-                return asked, before.said
-            return asked, None
+                del self._calls[subject.replica_id]
+                return call, before.reply
+            return call, None
 
-    def _forget(self, asked: _Asked) -> None:
+    def _forget(self, call: _Call) -> None:
         with self._lock:
-            if self._asked.get(asked.subject.replica_id) is asked:
-                del self._asked[asked.subject.replica_id]
+            if self._calls.get(call.subject.replica_id) is call:
+                del self._calls[call.subject.replica_id]

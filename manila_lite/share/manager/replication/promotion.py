@@ -1,7 +1,7 @@
-"""What is written when the promotion of a replica has ended.
+"""Record the outcome of a promotion.
 
-All of it in one transaction, the new active replica last: the database
-refuses a second one beside the old.
+Everything is written in one transaction, the new active replica last: the
+database refuses a second active replica.
 """
 
 from collections.abc import Iterable, Mapping
@@ -42,37 +42,37 @@ PromotionReply = Mapping[str, typing.Any]
 
 
 class PromotionWriter:
-    """The ends that a promotion may have."""
+    """Records the possible outcomes of a promotion."""
 
     def __init__(self, rules: RuleResync, message_ttl: int):
         self.rules = rules
         self.message_ttl = message_ttl
 
-    def promoted(
+    def record_success(
         self,
         session: Session,
         job,
         share: ReplicatedShare,
-        answers: Iterable[PromotionReply],
+        replies: Iterable[PromotionReply],
     ) -> None:
-        """The replica is the active one; `share` is what was asked about.
+        """Make the replica active; `share` is as given to the driver.
 
-        Raises InvalidStatus when it was moved by decree meanwhile.
+        Raises InvalidStatus when `reset_status` has changed the replica.
         """
-        said = {answer['id']: answer for answer in answers}
-        self._check(job.resource_id, said)
-        retold = [
+        by_id = {reply['id']: reply for reply in replies}
+        self._check(job.resource_id, by_id)
+        stale = [
             one.row
             for one in share.replicas
             if share.rules.get(one.row.id)
-            and not rules_in_force(said.get(one.row.id))
+            and not rules_in_force(by_id.get(one.row.id))
         ]
-        self.rules.ask(
+        self.rules.submit(
             session,
             RequestContext(project_id=job.project_id, user_id=job.user_id),
-            retold,
+            stale,
         )
-        taken = {
+        rows = {
             row.id: row
             for row in replicas.lock_instances(session, share.share_id)
         }
@@ -83,10 +83,12 @@ class PromotionWriter:
             'promoted',
             updated_at=session.now,
         )
-        type_ = share.get(job.resource_id).row.replication_type
+        type_ = share.find_replica(job.resource_id).row.replication_type
         complete = _complete(session, share.share_id, job.resource_id)
-        for id, row in taken.items():
-            state = self._state(row, said.get(id), complete.get(id, False))
+        for id, row in rows.items():
+            state = self._passive_state(
+                row, by_id.get(id), complete.get(id, False)
+            )
             if (
                 id != job.resource_id
                 and row.replica_state == ReplicaState.ACTIVE
@@ -102,29 +104,29 @@ class PromotionWriter:
                     {'id': id},
                     updated_at=session.now,
                 )
-            self._exports(session, id, said.get(id))
-        replicas.activate(session, taken[job.resource_id], type_)
+            self._replace_exports(session, id, by_id.get(id))
+        replicas.activate(session, rows[job.resource_id], type_)
         replicas.advance_generation(session, share.share_id)
-        self.rules.mark_stale(
-            session, {row.id for row in retold} & taken.keys()
-        )
-        # Who may mount snapshots may depend on which replica is active.
-        snapshot_rules.mark_stale_on_share_instances(session, taken.keys())
+        self.rules.mark_stale(session, {row.id for row in stale} & rows.keys())
+        # Access to snapshots may depend on which replica is active.
+        snapshot_rules.mark_stale_on_share_instances(session, rows.keys())
 
     def _check(
-        self, promoted_id: str, said: Mapping[str, PromotionReply]
+        self, promoted_id: str, replies: Mapping[str, PromotionReply]
     ) -> None:
         if (
-            said.get(promoted_id, {}).get('replica_state')
+            replies.get(promoted_id, {}).get('replica_state')
             == ReplicaState.ERROR
         ):
             raise exception.ReplicationException(
-                reason=f'the driver says that {promoted_id} is in error'
+                reason=f'the driver reports {promoted_id} as in error'
             )
 
-    def _state(self, row, answer: PromotionReply | None, has_all: bool) -> str:
-        """What a replica is from now on, that is not the active one."""
-        state = answer and answer.get('replica_state')
+    def _passive_state(
+        self, row, reply: PromotionReply | None, has_all: bool
+    ) -> str:
+        """Return the new state of a replica that is not promoted."""
+        state = reply and reply.get('replica_state')
         if state not in _PASSIVE:
             state = (
                 ReplicaState.OUT_OF_SYNC
@@ -137,16 +139,16 @@ class PromotionWriter:
             else state
         )
 
-    def _exports(self, session, replica_id, answer):
-        if answer and answer.get('export_locations') is not None:
+    def _replace_exports(self, session, replica_id, reply):
+        if reply and reply.get('export_locations') is not None:
             share_instances.replace_export_locations(
                 session,
                 replica_id,
-                normalise_export_locations(answer['export_locations']),
+                normalise_export_locations(reply['export_locations']),
             )
 
-    def refused(self, session: Session, job, share_id: str) -> None:
-        """There is none to take over from; nothing was done."""
+    def record_refusal(self, session: Session, job, share_id: str) -> None:
+        """Record that there is no active replica; nothing was changed."""
         replicas.lock_instances(session, share_id)
         fire(
             session,
@@ -164,14 +166,16 @@ class PromotionWriter:
             self.message_ttl,
         )
 
-    def failed(self, session: Session, share_id: str, replica_id: str) -> None:
-        """All replicas are in error, until each is well again.
+    def record_failure(
+        self, session: Session, share_id: str, replica_id: str
+    ) -> None:
+        """Mark all replicas as in error until each is found healthy again.
 
-        The status of the one that was to be promoted is the caller's to
-        set. What is active stays so in the books: of the others nobody
-        knows how well they follow.
+        The caller sets the status of the replica to be promoted. The
+        active replica keeps its state; the others are not known to be in
+        sync.
         """
-        taken = replicas.lock_instances(session, share_id)
+        rows = replicas.lock_instances(session, share_id)
         fire_matching(
             session,
             SHARE_INSTANCE,
@@ -188,7 +192,7 @@ class PromotionWriter:
         )
         behind = [
             row.id
-            for row in taken
+            for row in rows
             if row.id != replica_id
             and row.replica_state == ReplicaState.IN_SYNC
         ]
@@ -202,9 +206,9 @@ class PromotionWriter:
             )
         replicas.advance_generation(session, share_id)
 
-    def lost(self, session: Session, job, share_id: str) -> None:
-        """The same where the replica was moved by decree meanwhile."""
-        self.failed(session, share_id, job.resource_id)
+    def record_conflict(self, session: Session, job, share_id: str) -> None:
+        """Record the failure when `reset_status` has changed the replica."""
+        self.record_failure(session, share_id, job.resource_id)
         notify_user(
             session,
             job,
@@ -213,9 +217,9 @@ class PromotionWriter:
             self.message_ttl,
         )
 
-    def given_up(self, session: Session, row) -> None:
-        """The same where nobody works on it any more."""
-        self.failed(session, row.share_id, row.id)
+    def record_loss(self, session: Session, row) -> None:
+        """Record the failure of a promotion whose work was lost."""
+        self.record_failure(session, row.share_id, row.id)
         fire(
             session,
             SHARE_INSTANCE,
@@ -228,7 +232,7 @@ class PromotionWriter:
 def _complete(
     session: Session, share_id: str, active_id: str
 ) -> dict[str, bool]:
-    """Which replicas have all the snapshots that one of them has."""
+    """Return by id whether a replica has all snapshots of the active one."""
     share = replica_view.load_replicated_share(session, share_id)
 
     def available_on(replica_id: str) -> set[str]:
@@ -238,8 +242,8 @@ def _complete(
             if one.row.status == SnapshotStatus.AVAILABLE
         }
 
-    wanted = available_on(active_id)
+    required = available_on(active_id)
     return {
-        one.row.id: wanted <= available_on(one.row.id)
+        one.row.id: required <= available_on(one.row.id)
         for one in share.replicas
     }

@@ -1,9 +1,9 @@
-"""Carries out creation, promotion and removal of replicas.
+"""Create, promote and delete replicas.
 
-Each method holds the happy way only, as in provisioning. Drivers are
-asked about the replicas of one share one at a time, by a lock that spares
-them conflicts; what makes the outcome right is what is written: behind
-all replicas, and of the round in which the driver was asked.
+Each method contains the success path only, as in provisioning. A lock
+serializes driver calls about the replicas of one share and spares drivers
+conflicts. Correctness comes from how outcomes are written: with all
+replicas locked, and for the generation of the driver call.
 """
 
 from collections.abc import Mapping
@@ -56,21 +56,21 @@ LOG = logging.getLogger(__name__)
 
 
 class _LastActive(exception.ReplicationException):
-    """By decree only: no request is accepted that would remove it."""
+    """Only after `reset_status`: requests to delete it are refused."""
 
 
 class ReportedReplica(typing.NamedTuple):
-    """What a driver tells about a new replica."""
+    """What a driver reports about a new replica."""
 
     state: str | None = None
     exports: list[ExportLocation] = []
-    rules_hold: bool = False
+    rules_in_force: bool = False
     keys: Mapping[str, str | None] = {}
 
 
 @implements(ReplicationRpc)
 class ReplicasEndpoint:
-    """The replicas that are, or are to be, on one back end."""
+    """Carries out work on the replicas of one back end."""
 
     def __init__(
         self,
@@ -100,10 +100,10 @@ class ReplicasEndpoint:
         )
 
     def create_share_replica(self, job, instance_id):
-        found = self.setup.provide(job, job.prepared)
-        if found is None:
+        replica = self.setup.provide_server(job, job.prepared)
+        if replica is None:
             return
-        with replica_lock(self.locks, job, found.row.share_id) as held:
+        with replica_lock(self.locks, job, replica.row.share_id) as held:
             if held:
                 self._create(job, instance_id)
 
@@ -111,16 +111,16 @@ class ReplicasEndpoint:
         share = job.read(
             replica_view.load_replicated_share, job.prepared.row.share_id
         )
-        own = self._of(share, instance_id)
+        own = self._get_replica(share, instance_id)
         if share.active is None:
             raise exception.ReplicationException(
                 reason=f'share {share.share_id} has no active replica',
                 message_detail=Detail.NO_ACTIVE_REPLICA,
             )
-        pairs = share.pairs(instance_id, self.names)
-        answer = self.driver.create_replica(
+        pairs = share.snapshot_pairs(instance_id, self.names)
+        reply = self.driver.create_replica(
             RequestContext(),
-            share.shown(self.names),
+            share.replicas_for_driver(self.names),
             self._view(own),
             share.rules_for_driver(instance_id, self.driver),
             pairs,
@@ -128,12 +128,10 @@ class ReplicasEndpoint:
         )
         copied = [pair['share_replica_snapshot'].id for pair in pairs]
         try:
-            job.finish(
-                self._created, job, own.row, parse_reply(answer), copied
-            )
+            job.finish(self._created, job, own.row, parse_reply(reply), copied)
         except (exception.ClaimLost, exception.ResourceNotFound):
             if job.read(share_instances.find, instance_id) is None:
-                # Given up and deleted meanwhile: nobody would know it.
+                # Given up and deleted during the driver call.
                 self._remove(share, own)
             raise
 
@@ -142,18 +140,18 @@ class ReplicasEndpoint:
         session: Session,
         job,
         row,
-        told: ReportedReplica,
+        reported: ReportedReplica,
         copied: list[str],
     ) -> None:
-        """It can be used, and its rules are told where they are not yet.
+        """Make the replica available, and resync its rules if needed.
 
-        In the order of requests: the work first, then the replicas.
+        Same lock order as in requests: the work, then the replicas.
         """
         has_rules = bool(
             share_rules.list_instances_with_rules(session, [row.id])
         )
-        if has_rules and not told.rules_hold:
-            self.rules.ask(session, _who(job), [row])
+        if has_rules and not reported.rules_in_force:
+            self.rules.submit(session, _owner_context(job), [row])
         replicas.lock_instances(session, row.share_id)
         fire(
             session,
@@ -163,21 +161,23 @@ class ReplicasEndpoint:
             progress=PROGRESS_DONE,
             updated_at=session.now,
         )
-        share_instances.replace_export_locations(session, row.id, told.exports)
-        if has_rules and told.rules_hold:
-            self._rules_hold(session, row.id, told.keys)
+        share_instances.replace_export_locations(
+            session, row.id, reported.exports
+        )
+        if has_rules and reported.rules_in_force:
+            self._mark_rules_applied(session, row.id, reported.keys)
         elif has_rules:
             share_rules.mark_stale(session, row.id)
-        self._note_state(session, row, told.state, copied)
+        self._write_state(session, row, reported.state, copied)
 
     def created(
-        self, session: Session, job, row, told: ReportedReplica
+        self, session: Session, job, row, reported: ReportedReplica
     ) -> None:
-        """The same by what the back end says when it is asked later."""
-        self._created(session, job, row, told, [])
+        """Record the creation from the reply to a later status query."""
+        self._created(session, job, row, reported, [])
 
-    def _rules_hold(self, session, instance_id, keys):
-        """None has changed since: a new replica takes no changes."""
+    def _mark_rules_applied(self, session, instance_id, keys):
+        """Mark all rules as applied; those of a new replica never change."""
         share_rules.set_access_keys(session, instance_id, keys)
         for event in ('apply', 'applied'):
             fire_matching(
@@ -187,8 +187,8 @@ class ReplicasEndpoint:
             session, SHARE_INSTANCE_ACCESS, 'synced', {'id': instance_id}
         )
 
-    def _note_state(self, session, row, state, copied):
-        """What it is from the beginning: out_of_sync, where not told."""
+    def _write_state(self, session, row, state, copied):
+        """Set the initial replica state; out_of_sync unless reported."""
         if state == ReplicaState.ACTIVE and row.replication_type == WRITABLE:
             replicas.activate(session, row, WRITABLE)
             if copied:
@@ -207,7 +207,7 @@ class ReplicasEndpoint:
                 session,
                 SHARE_REPLICA,
                 'caught_up',
-                _round(row),
+                _same_generation(row),
                 updated_at=session.now,
             )
         elif state == ReplicaState.ERROR:
@@ -215,7 +215,7 @@ class ReplicasEndpoint:
                 session,
                 SHARE_REPLICA,
                 'failed',
-                _round(row),
+                _same_generation(row),
                 updated_at=session.now,
             )
         elif state not in (
@@ -224,67 +224,69 @@ class ReplicasEndpoint:
             ReplicaState.IN_SYNC,
         ):
             LOG.warning(
-                'The driver says that the new replica %s is %s', row.id, state
+                'The driver reports unknown state %s of the new replica %s',
+                state,
+                row.id,
             )
 
     def _has_snapshots(self, session, row):
         share = replica_view.load_replicated_share(session, row.share_id)
-        return share.complete(but=row.id) <= {
+        return share.complete_snapshots(excluding=row.id) <= {
             one.row.snapshot_id
             for one in share.snapshots_on(row.id)
             if one.row.status == SnapshotStatus.AVAILABLE
         }
 
     def failed_create_share_replica(self, session, job, error):
-        done = self.setup.failed(session, job, error)
+        done = self.setup.record_failure(session, job, error)
         replicas.mark_failed(session, job.resource_id)
         return done
 
     # Delete
 
     def prepare_delete_share_replica(self, session: Session, job):
-        """Also by decree the last active replica is not removed."""
+        """Refuse to remove the last active replica, also after a reset."""
         row = share_instances.get(session, job.resource_id)
-        taken = replicas.lock_instances(session, row.share_id)
-        found = self._expect(session, job, InstanceStatus.DELETING)
-        if found.row.replica_state == ReplicaState.ACTIVE and not any(
+        rows = replicas.lock_instances(session, row.share_id)
+        replica = self._expect(session, job, InstanceStatus.DELETING)
+        if replica.row.replica_state == ReplicaState.ACTIVE and not any(
             one.replica_state == ReplicaState.ACTIVE
             and one.status != InstanceStatus.DELETING
-            for one in taken
+            for one in rows
             if one.id != row.id
         ):
             raise _LastActive(
                 reason=f'replica {row.id} is the last active one of share '
                 f'{row.share_id}'
             )
-        return teardown.queue_denials(session, found, self.driver)
+        return teardown.queue_denials(session, replica, self.driver)
 
     def delete_share_replica(self, job, instance_id, force=False):
-        leaving = job.prepared
-        if not (self.setup.networks and leaving.found.server is None):
-            with replica_lock(self.locks, job, leaving.row.share_id) as held:
+        removal = job.prepared
+        if not (self.setup.networks and removal.instance.server is None):
+            with replica_lock(self.locks, job, removal.row.share_id) as held:
                 if not held:
                     return
-                self._withdraw(job, leaving, force)
-        job.finish(self._deleted, instance_id, leaving.row.share_id)
+                self._remove_with_rules(job, removal, force)
+        job.finish(self._deleted, instance_id, removal.row.share_id)
 
-    def _withdraw(self, job, leaving, force):
-        """Take it from its back end, its rules first; gone is success.
+    def _remove_with_rules(self, job, removal, force):
+        """Remove the rules, then the replica; a missing one is success.
 
-        By force it is removed whatever becomes of its rules.
+        With force, it is removed even if removing the rules fails.
         """
         share = job.read(
-            replica_view.load_replicated_share, leaving.row.share_id
+            replica_view.load_replicated_share, removal.row.share_id
         )
-        own = self._of(share, leaving.row.id)
+        own = self._get_replica(share, removal.row.id)
         with (
             contextlib.suppress(exception.ShareResourceNotFound),
-            contextlib.ExitStack() as at_last,
+            contextlib.ExitStack() as cleanup,
         ):
             if force:
-                at_last.callback(self._remove, share, own)
+                cleanup.callback(self._remove, share, own)
             teardown.deny_all(
-                self.driver, self._view(own), leaving, own.share_server
+                self.driver, self._view(own), removal, own.share_server
             )
             if not force:
                 self._remove(share, own)
@@ -292,7 +294,7 @@ class ReplicasEndpoint:
     def _remove(self, share: ReplicatedShare, own: LoadedInstance) -> None:
         self.driver.delete_replica(
             RequestContext(),
-            share.shown(self.names),
+            share.replicas_for_driver(self.names),
             [
                 replica_view.snapshot_for_driver(one, self.names)
                 for one in share.snapshots_on(own.row.id)
@@ -302,14 +304,14 @@ class ReplicasEndpoint:
         )
 
     def _deleted(self, session, instance_id, share_id):
-        """It counts for what the share measures now."""
+        """Remove the rows and credit the current size of the share."""
         replicas.lock_instances(session, share_id)
         row = share_instances.get(session, instance_id)
         remove_and_credit(session, row)
         self.servers.release(session, row.share_server_id)
 
     def failed_delete_share_replica(self, session, job, error):
-        """A forced deletion bears with the back end: the rows go."""
+        """Force delete ignores driver errors and removes the rows."""
         row = self._expect(session, job, InstanceStatus.DELETING).row
         if isinstance(error, _LastActive):
             return False
@@ -317,10 +319,10 @@ class ReplicasEndpoint:
             self._deleted(session, row.id, row.share_id)
             return True
         teardown.fail_denials(session, row.id)
-        self._broken(session, row)
+        self._mark_broken(session, row)
         return False
 
-    def _broken(self, session, row):
+    def _mark_broken(self, session, row):
         if row.replica_state == ReplicaState.ACTIVE:
             replicas.retire(
                 session, row, row.replication_type, 'retired_broken'
@@ -350,28 +352,30 @@ class ReplicasEndpoint:
         share = job.read(
             replica_view.load_replicated_share, job.prepared.row.share_id
         )
-        own = self._of(share, instance_id)
+        own = self._get_replica(share, instance_id)
         if share.active is None:
-            job.finish(self.promotion.refused, job, share.share_id)
+            job.finish(self.promotion.record_refusal, job, share.share_id)
             return
-        answers = self.driver.promote_replica(
+        replies = self.driver.promote_replica(
             RequestContext(),
-            share.shown(self.names),
+            share.replicas_for_driver(self.names),
             self._view(own),
             share.rules_for_driver(instance_id, self.driver, read_only=False),
             share_server=own.share_server,
             quiesce_wait_time=quiesce_wait_time,
         )
         try:
-            job.finish(self.promotion.promoted, job, share, answers or ())
+            job.finish(
+                self.promotion.record_success, job, share, replies or ()
+            )
         except (exception.InvalidStatus, exception.ResourceNotFound):
-            # Moved by decree; the back end has been changed all the same.
-            job.finish(self.promotion.lost, job, share.share_id)
+            # Changed by `reset_status`; the back end has promoted it.
+            job.finish(self.promotion.record_conflict, job, share.share_id)
 
     def failed_promote_share_replica(self, session, job, error):
-        """The back ends may be in any state: all replicas are in error."""
+        """Mark all replicas as in error: back ends may be in any state."""
         row = share_instances.get(session, job.resource_id)
-        self.promotion.failed(session, row.share_id, row.id)
+        self.promotion.record_failure(session, row.share_id, row.id)
         return False
 
     # All
@@ -379,39 +383,41 @@ class ReplicasEndpoint:
     def _expect(
         self, session: Session, job, status: str, find=share_view.load_instance
     ) -> LoadedInstance:
-        """The replica, kept, if it still waits for this work."""
-        found = find(session, job.resource_id, lock_shared=True)
-        if found.row.status != status:
+        """Return the locked replica if it still waits for this work."""
+        replica = find(session, job.resource_id, lock_shared=True)
+        if replica.row.status != status:
             raise exception.InvalidStatus(
                 resource='share replica',
-                id=found.row.id,
-                status=found.row.status,
+                id=replica.row.id,
+                status=replica.row.status,
                 event=job.kind,
                 allowed=status,
             )
-        return found
+        return replica
 
-    def _of(self, share: ReplicatedShare, instance_id: str) -> LoadedInstance:
-        own = share.get(instance_id)
+    def _get_replica(
+        self, share: ReplicatedShare, instance_id: str
+    ) -> LoadedInstance:
+        own = share.find_replica(instance_id)
         if own is None:
             raise exception.ShareInstanceNotFound(
                 share_instance_id=instance_id
             )
         return own
 
-    def _view(self, found: LoadedInstance):
-        return share_view.share_for_driver(found, self.names.share)
+    def _view(self, replica: LoadedInstance):
+        return share_view.share_for_driver(replica, self.names.share)
 
 
-def parse_reply(answer: ReplicaReply | None) -> ReportedReplica:
-    """What an answer about a new replica says."""
-    if not answer:
+def parse_reply(reply: ReplicaReply | None) -> ReportedReplica:
+    """Parse a reply about a new replica."""
+    if not reply:
         return ReportedReplica()
-    rules = answer.get('share_access_rules') or {}
+    rules = reply.get('share_access_rules') or {}
     return ReportedReplica(
-        answer.get('replica_state'),
-        normalise_export_locations(answer.get('export_locations')),
-        rules_in_force(answer),
+        reply.get('replica_state'),
+        normalise_export_locations(reply.get('export_locations')),
+        rules_in_force(reply),
         {
             access_id: one['access_key']
             for access_id, one in rules.items()
@@ -420,10 +426,10 @@ def parse_reply(answer: ReplicaReply | None) -> ReportedReplica:
     )
 
 
-def _round(row) -> dict[str, object]:
-    """Matches the replica while what was asked about it still holds."""
+def _same_generation(row) -> dict[str, object]:
+    """Return conditions that match the replica in the same generation."""
     return {'id': row.id, 'replica_generation': row.replica_generation}
 
 
-def _who(job) -> RequestContext:
+def _owner_context(job) -> RequestContext:
     return RequestContext(project_id=job.project_id, user_id=job.user_id)

@@ -1,4 +1,4 @@
-"""Has the access rules of replicas be told to their back ends again."""
+"""Send the access rules of replicas to their back ends again."""
 
 from collections.abc import Iterable, Mapping
 import typing
@@ -11,28 +11,26 @@ from manila_lite.rpc.contract import Client
 from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
 from manila_lite.states.access_rule import RulesStatus
 
-_HOLD = (
-    RulesStatus.ACTIVE,
-    'in_sync',
-)  # the design's example has the second word
+# The published example of a driver uses the second value.
+_IN_FORCE = (RulesStatus.ACTIVE, 'in_sync')
 
 
 class RuleResync:
-    """Asks for the work; in two steps, for the order of locks.
+    """Resyncs access rules, in two steps because of the lock order.
 
-    Work is taken before the instances that it is about.
+    Rows of work are locked before the instances they are about.
     """
 
     def __init__(self, sync_client: Client):
         self.sync_client = sync_client
 
-    def ask(
+    def submit(
         self,
         session: Session,
         ctx: RequestContext,
         replicas: Iterable[typing.Any],
     ) -> None:
-        """Submit the work; `doubt` has to follow in the transaction."""
+        """Submit the work; call `mark_stale` in the same transaction."""
         for row in sorted(replicas, key=lambda row: row.id):
             if row.host:
                 self.sync_client.on(row.host).sync_access(
@@ -42,7 +40,7 @@ class RuleResync:
     def mark_stale(
         self, session: Session, instance_ids: Iterable[str]
     ) -> None:
-        """Have the whole set be told, whatever is known of it."""
+        """Make the next sync of these instances send the full set."""
         for instance_id in sorted(instance_ids):
             share_rules.mark_stale(session, instance_id)
             fire_matching(
@@ -50,6 +48,6 @@ class RuleResync:
             )
 
 
-def rules_in_force(answer: Mapping[str, typing.Any] | None) -> bool:
-    """Whether a driver says that the rules it was shown are in force."""
-    return bool(answer) and answer.get('access_rules_status') in _HOLD
+def rules_in_force(reply: Mapping[str, typing.Any] | None) -> bool:
+    """Return whether a driver reports the rules it was given as in force."""
+    return bool(reply) and reply.get('access_rules_status') in _IN_FORCE

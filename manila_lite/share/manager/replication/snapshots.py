@@ -1,9 +1,9 @@
-"""Carries out what is asked of snapshots of shares that have replicas.
+"""Create, delete and revert to snapshots of replicated shares.
 
-All of it is done on the back end with the active replica, from where the
-driver has it get to the others. Its answer may tell of them too. Of those
-it is silent about, the ones on passive replicas are asked for when these
-are updated, and active ones are as was wanted.
+All work runs on the back end of the active replica; the driver propagates
+it to the others, and its reply may report on them as well. Snapshots
+missing in the reply are polled with the updates of passive replicas; on
+active replicas they count as done.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,10 +26,10 @@ from manila_lite.rpc.share import ReplicatedSnapshotsRpc
 from manila_lite.share.drivers.base import ReplicatedSnapshotReply
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.drivers.base import normalise_export_locations
-from manila_lite.share.manager.access import (
-    snapshot_rules as access_of_snapshots,
-)
 from manila_lite.share.manager.access.snapshot_rules import SnapshotTeardown
+from manila_lite.share.manager.access.snapshot_rules import deny_all
+from manila_lite.share.manager.access.snapshot_rules import fail_denials
+from manila_lite.share.manager.access.snapshot_rules import queue_denials
 from manila_lite.share.manager.driver_view import replica_view
 from manila_lite.share.manager.driver_view.replica_view import ReplicatedShare
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
@@ -49,10 +49,10 @@ from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.states.snapshot_instance import SnapshotStatus
 
 DELETING_PAUSE = 5.0
-"""Seconds before a driver is asked again that is not done with deleting."""
+"""Seconds until a driver that is still deleting is called again."""
 
 GONE = 'deleted'
-"""What a driver says of an instance that is not there any more."""
+"""The status a driver reports for an instance that no longer exists."""
 
 _FAILED = frozenset({SnapshotStatus.ERROR, SnapshotStatus.ERROR_DELETING})
 
@@ -61,17 +61,17 @@ SnapshotReplies = Mapping[str, ReplicatedSnapshotReply]
 
 @implements(ReplicatedSnapshotsRpc)
 class ReplicatedSnapshotsEndpoint:
-    """The snapshots of shares whose active replica is on one back end."""
+    """Carries out work on snapshots of shares active on one back end."""
 
     def __init__(
         self,
         snapshots: SnapshotsEndpoint,
-        work: Client,
+        snapshot_client: Client,
         service_host: str,
         locks: Coordinator | NullCoordinator,
     ):
         self.snapshots = snapshots
-        self.work = work
+        self.snapshot_client = snapshot_client
         self.service_host = service_host
         self.locks = locks
 
@@ -89,60 +89,63 @@ class ReplicatedSnapshotsEndpoint:
     def create_replicated_snapshot(
         self, job, snapshot_instance_id, share_instance_id
     ):
-        with self._turn(job, job.prepared.row.share_id) as share:
+        with self._locked_share(job, job.prepared.row.share_id) as share:
             if share is not None:
                 self._create(job, share)
 
     def _create(self, job, share: ReplicatedShare) -> None:
         row, server = job.prepared.row, job.prepared.share_server
-        replicas = share.shown(self.snapshots.names)
-        copies = [
+        replica_list = share.replicas_for_driver(self.snapshots.names)
+        instances = [
             self.snapshots.view(one)
             for one in share.instances_of(row.snapshot_id)
         ]
-        answers = _by_id(
+        replies = _by_id(
             self.driver.create_replicated_snapshot(
-                RequestContext(), replicas, copies, share_server=server
+                RequestContext(), replica_list, instances, share_server=server
             )
         )
-        own = answers.get(row.id, {})
+        own = replies.get(row.id, {})
         if (
             own.get('status', SnapshotStatus.AVAILABLE)
             != SnapshotStatus.AVAILABLE
         ):
             raise UnusableSnapshot(own)
         try:
-            job.finish(self._created, row, answers)
+            job.finish(self._created, row, replies)
         except (exception.ClaimLost, exception.ResourceNotFound):
             if job.read(rows.find, row.id) is None:
-                # Given up and deleted meanwhile: nobody would know it.
+                # Given up and deleted during the driver call.
                 self.driver.delete_replicated_snapshot(
-                    RequestContext(), replicas, copies, share_server=server
+                    RequestContext(),
+                    replica_list,
+                    instances,
+                    share_server=server,
                 )
             raise
 
     def _created(
-        self, session: Session, row, answers: SnapshotReplies
+        self, session: Session, row, replies: SnapshotReplies
     ) -> None:
-        self.snapshots.created(session, row, answers.get(row.id, {}))
+        self.snapshots.created(session, row, replies.get(row.id, {}))
         for other in rows.list_for_snapshot(session, row.snapshot_id):
             if other.id != row.id:
-                _note_created(session, other, answers.get(other.id, {}))
+                _record_created(session, other, replies.get(other.id, {}))
 
     def failed_create_replicated_snapshot(self, session, job, error):
-        """It has failed on all replicas, wherever it is."""
+        """Mark the snapshot as failed on all replicas."""
         row = rows.find(session, job.resource_id)
         if row is not None:
             if isinstance(error, UnusableSnapshot):
                 rows.set_provider_location(
-                    session, row.id, error.answer.get('provider_location')
+                    session, row.id, error.reply.get('provider_location')
                 )
             fail_others(session, row, SnapshotStatus.CREATING, 'create_failed')
         return False
 
     def dropped_create_replicated_snapshot(self, session, job):
         release_share(
-            session, job.args['share_instance_id'], but=job.resource_id
+            session, job.args['share_instance_id'], excluding=job.resource_id
         )
 
     # Delete
@@ -150,14 +153,16 @@ class ReplicatedSnapshotsEndpoint:
     def prepare_delete_replicated_snapshot(
         self, session: Session, job
     ) -> SnapshotTeardown:
-        return access_of_snapshots.queue_denials(
+        return queue_denials(
             session, expect(session, job, SnapshotStatus.DELETING), self.driver
         )
 
     def delete_replicated_snapshot(
         self, job, snapshot_instance_id, force=False
     ):
-        with self._turn(job, job.prepared.found.row.share_id) as share:
+        with self._locked_share(
+            job, job.prepared.snapshot.row.share_id
+        ) as share:
             if share is not None:
                 self._delete(job, share, job.prepared, force)
 
@@ -165,57 +170,59 @@ class ReplicatedSnapshotsEndpoint:
         self,
         job,
         share: ReplicatedShare,
-        leaving: SnapshotTeardown,
+        removal: SnapshotTeardown,
         force: bool,
     ) -> None:
-        active, row = _active(share), leaving.found.row
+        active, row = _active(share), removal.snapshot.row
         if _back_end(active.row.host) != self.service_host:
-            # Another has been promoted since.
-            job.finish(self._pass_on, job, share, row, active.row, force)
+            # Another replica has been promoted since.
+            job.finish(self._forward, job, share, row, active.row, force)
             return
         if active.row.status == InstanceStatus.REVERTING:
-            # Deleted by force while its share is reverting, maybe to it.
+            # Force-deleted while its share is reverting, maybe to it.
             job.release(REVERT_PAUSE)
             return
-        copies = [
+        instances = [
             one
             for one in share.instances_of(row.snapshot_id)
             if one.row.status == SnapshotStatus.DELETING
         ]
-        own = _on(copies, active.row.id)
-        # Where the active replica has none, there is none to begin with.
-        answers = (
-            {} if own is None else self._remove(share, active, copies, leaving)
+        own = _on(instances, active.row.id)
+        # Without an instance on the active replica, nothing is left.
+        replies = (
+            {}
+            if own is None
+            else self._remove(share, active, instances, removal)
         )
         if (
             own
-            and answers.get(own.row.id, {}).get('status')
+            and replies.get(own.row.id, {}).get('status')
             == SnapshotStatus.DELETING
         ):
             job.release(DELETING_PAUSE)
             return
-        job.finish(self._deleted, row.snapshot_id, answers, force)
+        job.finish(self._deleted, row.snapshot_id, replies, force)
 
     def _remove(
         self,
         share: ReplicatedShare,
         active: LoadedInstance,
-        copies: list[LoadedSnapshot],
-        leaving: SnapshotTeardown,
+        instances: list[LoadedSnapshot],
+        removal: SnapshotTeardown,
     ) -> SnapshotReplies:
-        """What the driver says; where it is not there, it is gone."""
+        """Return the driver's replies; a missing snapshot is success."""
         with contextlib.suppress(
             exception.SnapshotResourceNotFound, exception.ShareResourceNotFound
         ):
-            if leaving.found.row.share_instance_id == active.row.id:
-                access_of_snapshots.deny_all(
-                    self.driver, self.snapshots.view(leaving.found), leaving
+            if removal.snapshot.row.share_instance_id == active.row.id:
+                deny_all(
+                    self.driver, self.snapshots.view(removal.snapshot), removal
                 )
             return _by_id(
                 self.driver.delete_replicated_snapshot(
                     RequestContext(),
-                    share.shown(self.snapshots.names),
-                    [self.snapshots.view(one) for one in copies],
+                    share.replicas_for_driver(self.snapshots.names),
+                    [self.snapshots.view(one) for one in instances],
                     share_server=active.share_server,
                 )
             )
@@ -225,16 +232,16 @@ class ReplicatedSnapshotsEndpoint:
         self,
         session: Session,
         snapshot_id: str,
-        answers: SnapshotReplies,
+        replies: SnapshotReplies,
         force: bool,
     ) -> None:
         rows.lock(session, snapshot_id)
         for row in rows.list_for_snapshot(session, snapshot_id):
             if row.status != SnapshotStatus.DELETING:
                 continue
-            status = answers.get(row.id, {}).get('status')
+            status = replies.get(row.id, {}).get('status')
             if status in _FAILED:
-                access_of_snapshots.fail_denials(session, row.id)
+                fail_denials(session, row.id)
                 fire_matching(
                     session,
                     SNAPSHOT_INSTANCE,
@@ -242,10 +249,10 @@ class ReplicatedSnapshotsEndpoint:
                     {'id': row.id},
                     updated_at=session.now,
                 )
-            elif status == GONE or not _is_asked_for(row, force):
+            elif status == GONE or not _is_pending_on(row, force):
                 remove_and_credit(session, row)
 
-    def _pass_on(
+    def _forward(
         self,
         session: Session,
         job,
@@ -254,12 +261,12 @@ class ReplicatedSnapshotsEndpoint:
         active,
         force: bool,
     ) -> None:
-        """Have the back end do it that has the active replica now."""
+        """Forward the work to the back end of the new active replica."""
         own = _on(share.instances_of(row.snapshot_id), active.id)
         is_known = (
             own is not None and own.row.status == SnapshotStatus.DELETING
         )
-        self.work.on(active.host).delete_replicated_snapshot(
+        self.snapshot_client.on(active.host).delete_replicated_snapshot(
             session,
             RequestContext(project_id=job.project_id, user_id=job.user_id),
             snapshot_instance_id=own.row.id if is_known else row.id,
@@ -267,12 +274,12 @@ class ReplicatedSnapshotsEndpoint:
         )
 
     def failed_delete_replicated_snapshot(self, session, job, error):
-        """It stays, on all replicas; by force the rows go, of all."""
+        """Fail on all replicas; with force, remove the rows of all."""
         row = rows.find(session, job.resource_id)
         if row is None:
             return False
         if not job.args['force']:
-            access_of_snapshots.fail_denials(session, row.id)
+            fail_denials(session, row.id)
             fail_others(session, row, SnapshotStatus.DELETING, 'delete_failed')
             return False
         rows.lock(session, row.snapshot_id)
@@ -286,50 +293,59 @@ class ReplicatedSnapshotsEndpoint:
     def prepare_revert_to_replicated_snapshot(
         self, session: Session, job
     ) -> RevertTarget:
-        found = get_revert_target(session, job)
-        if found.snapshot.share.row.replica_state != ReplicaState.ACTIVE:
+        target = get_revert_target(session, job)
+        if target.snapshot.share.row.replica_state != ReplicaState.ACTIVE:
             raise exception.ReplicationException(
-                reason=f'replica {job.resource_id} is not active any more'
+                reason=f'replica {job.resource_id} is no longer active'
             )
-        return found
+        return target
 
     def revert_to_replicated_snapshot(self, job, instance_id, snapshot_id):
-        with self._turn(job, job.prepared.snapshot.row.share_id) as share:
+        with self._locked_share(
+            job, job.prepared.snapshot.row.share_id
+        ) as share:
             if share is not None:
                 self._revert(job, share, job.prepared)
 
     def _revert(
-        self, job, share: ReplicatedShare, found: RevertTarget
+        self, job, share: ReplicatedShare, target: RevertTarget
     ) -> None:
-        row, server = found.snapshot.row, found.snapshot.share_server
-        replicas = share.shown(self.snapshots.names)
+        row, server = target.snapshot.row, target.snapshot.share_server
+        replica_list = share.replicas_for_driver(self.snapshots.names)
         size = self.driver.revert_to_replicated_snapshot(
             RequestContext(),
             next(
-                one for one in replicas if one['id'] == row.share_instance_id
+                one
+                for one in replica_list
+                if one['id'] == row.share_instance_id
             ),
-            replicas,
-            self.snapshots.view(found.snapshot),
+            replica_list,
+            self.snapshots.view(target.snapshot),
             [
                 self.snapshots.view(one)
                 for one in share.instances_of(row.snapshot_id)
             ],
-            found.share_rules,
-            found.snapshot_rules,
+            target.share_rules,
+            target.snapshot_rules,
             share_server=server,
         )
-        job.finish(self._reverted, job, found.snapshot, size or row.share_size)
+        job.finish(
+            self._reverted, job, target.snapshot, size or row.share_size
+        )
 
     def _reverted(
-        self, session: Session, job, found: LoadedSnapshot, size: int
+        self, session: Session, job, snapshot: LoadedSnapshot, size: int
     ) -> None:
-        # Asked before it had ended, a driver knows of what there was.
-        replicas.lock_instances(session, found.row.share_id)
-        replicas.mark_all_out_of_sync(session, found.row.share_id)
-        self.snapshots.reverted(session, job, found, size)
+        # Driver replies from before the revert are about the old data.
+        replicas.lock_instances(session, snapshot.row.share_id)
+        replicas.mark_all_out_of_sync(session, snapshot.row.share_id)
+        self.snapshots.reverted(session, job, snapshot, size)
 
     def dropped_revert_to_replicated_snapshot(self, session, job):
-        """Nobody knows what the share has; its snapshot is as it was."""
+        """Mark replicas out of sync: the data of the share is unknown.
+
+        The snapshot itself is unchanged.
+        """
         row = rows.find_on_share_instance(
             session, job.args['snapshot_id'], job.resource_id
         )
@@ -347,8 +363,10 @@ class ReplicatedSnapshotsEndpoint:
     # All
 
     @contextlib.contextmanager
-    def _turn(self, job, share_id: str) -> Iterator[ReplicatedShare | None]:
-        """The share with its replicas when it is our turn, else None."""
+    def _locked_share(
+        self, job, share_id: str
+    ) -> Iterator[ReplicatedShare | None]:
+        """Yield the share under its replica lock, or None without it."""
         with replica_lock(self.locks, job, share_id) as held:
             yield (
                 job.read(replica_view.load_replicated_share, share_id)
@@ -358,7 +376,7 @@ class ReplicatedSnapshotsEndpoint:
 
 
 def fail_others(session: Session, row, status: str, event: str) -> None:
-    """Have what is in this status of all other replicas fail, too."""
+    """Fail the instances in this status on all other replicas, too."""
     others = [
         one.id
         for one in rows.list_for_snapshot(session, row.snapshot_id)
@@ -366,7 +384,7 @@ def fail_others(session: Session, row, status: str, event: str) -> None:
     ]
     if status == SnapshotStatus.DELETING:
         for id in others:
-            access_of_snapshots.fail_denials(session, id)
+            fail_denials(session, id)
     if others:
         fire_matching(
             session,
@@ -377,15 +395,15 @@ def fail_others(session: Session, row, status: str, event: str) -> None:
         )
 
 
-def _note_created(
-    session: Session, row, answer: ReplicatedSnapshotReply
+def _record_created(
+    session: Session, row, reply: ReplicatedSnapshotReply
 ) -> None:
-    """Write down what the driver says of the snapshot on another replica.
+    """Record what the driver reports of the snapshot on another replica.
 
-    Of one that it does not say it of, it is asked in a while, unless that
-    is active.
+    Without a report, an instance on a passive replica stays creating and
+    is polled later; one on an active replica is available.
     """
-    status = answer.get(
+    status = reply.get(
         'status',
         SnapshotStatus.AVAILABLE
         if row.replica_state == ReplicaState.ACTIVE
@@ -409,22 +427,22 @@ def _note_created(
         progress=PROGRESS_DONE,
         updated_at=session.now,
         provider_location=(
-            answer.get('provider_location') or row.provider_location
+            reply.get('provider_location') or row.provider_location
         ),
     )
     if moved and row.mount_snapshot_support:
         snapshot_exports.replace(
             session,
             row.id,
-            normalise_export_locations(answer.get('export_locations')),
+            normalise_export_locations(reply.get('export_locations')),
         )
 
 
-def _is_asked_for(row, force: bool) -> bool:
-    """Whether a replica is asked what became of a snapshot of it.
+def _is_pending_on(row, force: bool) -> bool:
+    """Return whether the deletion on a replica is still to be polled.
 
-    An active one is not: what is done there is done by now. Nor one that
-    is nowhere; and by force nobody waits for one that is broken.
+    It is complete on active replicas and on replicas without a host. With
+    force, it is not awaited on a replica in error.
     """
     if row.replica_state == ReplicaState.ACTIVE or not row.host:
         return False
@@ -443,12 +461,12 @@ def _active(share: ReplicatedShare) -> LoadedInstance:
 
 
 def _on(
-    copies: list[LoadedSnapshot], share_instance_id: str
+    instances: list[LoadedSnapshot], share_instance_id: str
 ) -> LoadedSnapshot | None:
     return next(
         (
             one
-            for one in copies
+            for one in instances
             if one.row.share_instance_id == share_instance_id
         ),
         None,
@@ -456,9 +474,9 @@ def _on(
 
 
 def _by_id(
-    answers: Iterable[ReplicatedSnapshotReply] | None,
+    replies: Iterable[ReplicatedSnapshotReply] | None,
 ) -> SnapshotReplies:
-    return {answer['id']: answer for answer in answers or ()}
+    return {reply['id']: reply for reply in replies or ()}
 
 
 def _back_end(host: str | None) -> str:

@@ -1,15 +1,14 @@
-"""Looks how well replicas follow, on the back end that each is on.
+"""Poll the state of replicas, each on its own back end.
 
-On a timer one piece of work goes through all the replicas of a back end,
-page by page; an administrator has one of them looked at now. First the
-driver is asked about snapshots that are on their way to the replica, or
-from it, then about the replica itself. Nothing is written about what is
-as it was.
+On a timer, one row of work covers all replicas of a back end, page by
+page; an administrator can resync a single replica. The driver is polled
+first about snapshots being created on or deleted from the replica, then
+about the replica itself. Nothing is written if nothing has changed.
 
-Nobody asks a driver about a replica while others change who is active:
-all of that is done under the lock of the share, and what was read before
-is looked at again behind it. The locks of many replicas are had at once,
-for as long as `HOLD`, so that one look does for all of them.
+Promotion and these calls exclude each other by the lock of the share, and
+generations read before are checked again under the lock. A pass holds the
+locks of many shares at a time, for up to `LOCK_SECONDS`, so that one
+query checks all of them.
 """
 
 from collections.abc import Callable, Mapping
@@ -44,10 +43,9 @@ from manila_lite.share.manager.replication.lock import replica_lock_name
 from manila_lite.share.manager.replication.outcome_writer import OutcomeWriter
 from manila_lite.share.manager.replication.outcome_writer import changed_fields
 from manila_lite.share.manager.replication.outcome_writer import (
-    is_role_or_data_changing,
+    is_promoting_or_reverting,
 )
 from manila_lite.share.manager.replication.outcomes import DriverReply
-from manila_lite.share.manager.replication.outcomes import SnapshotOutcome
 from manila_lite.share.manager.replication.outcomes import Transitions
 from manila_lite.share.manager.replication.probe import ProbeSubject
 from manila_lite.share.manager.replication.probe import ReplicaProbe
@@ -58,36 +56,36 @@ from manila_lite.states.share_replica import ReplicaState
 LOG = logging.getLogger(__name__)
 
 PAGE_SIZE = 1000
-"""How many replicas are read at once."""
+"""Number of replicas read at a time."""
 
 GROUP_SIZE = 200
-"""How many locks a pass has at once; each may cost an open file."""
+"""Number of locks held at a time; each may cost an open file."""
 
 LOCK_SECONDS = 1.0
-"""Seconds for which it has them, and the driver is asked."""
+"""Seconds for which a group of locks is held during driver calls."""
 
 YIELD_AFTER = 10.0
-"""Seconds after which other work has its turn before the pass goes on."""
+"""Seconds after which a pass is queued again behind other work."""
 
 UNRESPONSIVE_PAUSE = 10.0
-"""Seconds before a back end that does not answer is asked again."""
+"""Seconds until an unresponsive back end is called again."""
 
 _PASS = f'{ReplicaUpdatesRpc.name}.update_share_replicas'
 
 
 class DueReplica(typing.NamedTuple):
-    """A replica that is to be updated, and its share as it was read."""
+    """A replica to be updated, and its share as read before."""
 
-    found: LoadedInstance
+    replica: LoadedInstance
     view: ReplicatedShare
 
     @property
     def row(self) -> typing.Any:
-        return self.found.row
+        return self.replica.row
 
 
 class ReplicaPage(typing.NamedTuple):
-    """Some of the replicas; `last` is where others follow, or None."""
+    """A page of replicas; `last` is the marker of the next page, if any."""
 
     due: list[DueReplica]
     last: str | None
@@ -95,13 +93,13 @@ class ReplicaPage(typing.NamedTuple):
 
 @implements(ReplicaUpdatesRpc)
 class ReplicaUpdatesEndpoint:
-    """The updates of the replicas that are on one back end."""
+    """Updates the replicas on one back end."""
 
     def __init__(
         self,
         db: Database,
         driver: ShareDriver,
-        updates: Client,
+        update_client: Client,
         service_host: str,
         outcome_writer: OutcomeWriter,
         *,
@@ -114,7 +112,7 @@ class ReplicaUpdatesEndpoint:
     ):
         self.db = db
         self.driver = driver
-        self.updates = updates.on(service_host)
+        self.update_client = update_client.on(service_host)
         self.service_host = service_host
         self.outcome_writer = outcome_writer
         self.names = names
@@ -127,21 +125,21 @@ class ReplicaUpdatesEndpoint:
     # The timer
 
     def request_pass(self) -> bool:
-        """Ask for a pass, unless there is nothing to be updated.
+        """Submit a pass unless there is nothing to update.
 
-        One that is still under way goes on: begun anew, it would never
-        come to the last of the replicas.
+        A pass under way is not restarted: otherwise it might never reach
+        the last replicas. Returns whether a pass was submitted.
         """
-        if not _replicates(self.driver.get_share_stats()):
+        if not _supports_replication(self.driver.get_share_stats()):
             return False
-        wanted_by = self.db.read(self._is_wanted)
-        if wanted_by is None:
+        service_id = self.db.read(self._find_due_service)
+        if service_id is None:
             return False
-        self.db.write(self._ask_for_pass, wanted_by)
+        self.db.write(self._submit_pass, service_id)
         return True
 
-    def _is_wanted(self, session: Session) -> int | None:
-        """The id of the service, if there is something to be done."""
+    def _find_due_service(self, session: Session) -> int | None:
+        """Return the id of the service if a pass is due."""
         service = services.get(session, self.service_host, BINARY)
         if replica_updates.is_work_pending(
             session, _PASS, service.id
@@ -149,8 +147,8 @@ class ReplicaUpdatesEndpoint:
             return None
         return service.id
 
-    def _ask_for_pass(self, session: Session, service_id: int) -> None:
-        self.updates.update_share_replicas(
+    def _submit_pass(self, session: Session, service_id: int) -> None:
+        self.update_client.update_share_replicas(
             session, RequestContext(), service_id=service_id
         )
 
@@ -160,9 +158,9 @@ class ReplicaUpdatesEndpoint:
         page = job.read(self._read, after)
         try:
             done = self._update_page(job, page)
-        except BackendUnresponsive as away:
+        except BackendUnresponsive as error:
             LOG.warning(
-                'Replicas of %s are not updated: %s', self.service_host, away
+                'Replicas of %s are not updated: %s', self.service_host, error
             )
             job.finish(_nothing)
             return
@@ -187,34 +185,34 @@ class ReplicaUpdatesEndpoint:
             else {}
         )
         due = [
-            DueReplica(found, views[row.share_id])
+            DueReplica(replica, views[row.share_id])
             for row in wanted
-            if (found := views[row.share_id].get(row.id))
+            if (replica := views[row.share_id].find_replica(row.id))
         ]
         return ReplicaPage(
             due, wanted[-1].id if len(rows) > self.page else None
         )
 
     def _update_page(self, job, page: ReplicaPage) -> int:
-        """Update one after the other; how many before the turn is over."""
+        """Update replicas until it is time to yield; return the count."""
         done, size, until = 0, GROUP_SIZE, time.monotonic() + self.yield_after
         while done < len(page.due):
             count = self._update_group(job, page.due[done : done + size])
             done += count
-            # Where drivers are slow others shall not wait for the locks.
+            # With a slow driver, hold fewer locks at a time.
             size = min(GROUP_SIZE, 2 * count)
             if time.monotonic() >= until:
                 break
         return done
 
     def _update_group(self, job, group: list[DueReplica]) -> int:
-        """Update as many as can be in `HOLD` seconds, but one; how many.
+        """Update replicas for at most `lock_seconds`; return the count.
 
-        Those whose lock another has are left to the next pass: whoever
-        has it knows how they are.
+        At least one is updated. Replicas whose lock is held elsewhere are
+        left to the next pass.
         """
         with _Locks(self.locks, group) as locks:
-            rounds = job.read(
+            generations = job.read(
                 replica_updates.get_generations,
                 [one.row.id for one in group if locks.has(one)],
             )
@@ -224,12 +222,13 @@ class ReplicaUpdatesEndpoint:
                 done += 1
                 if (
                     locks.has(one)
-                    and rounds.get(one.row.id) == one.row.replica_generation
+                    and generations.get(one.row.id)
+                    == one.row.replica_generation
                 ):
                     self._update(
-                        job, one, functools.partial(locks.let_go, but=one)
+                        job, one, functools.partial(locks.release_others, one)
                     )
-                if locks.are_gone or time.monotonic() >= until:
+                if locks.are_released or time.monotonic() >= until:
                     break
         return done
 
@@ -249,130 +248,140 @@ class ReplicaUpdatesEndpoint:
             job.wake_after = pause
 
     def _update_one(self, job, share_id: str) -> float | None:
-        """Look at one replica; seconds to wait where that has to wait."""
+        """Update one replica; return the seconds to wait if it must wait."""
         view = job.read(replica_view.load_replicated_share, share_id)
-        found = view.get(job.resource_id)
-        if is_role_or_data_changing([one.row for one in view.replicas]):
+        replica = view.find_replica(job.resource_id)
+        if is_promoting_or_reverting([one.row for one in view.replicas]):
             return LOCKED_PAUSE
         if (
-            found is None
-            or found.row.status not in replica_updates.POLLED_STATUSES
+            replica is None
+            or replica.row.status not in replica_updates.POLLED_STATUSES
         ):
             return None
         try:
-            self._update(job, DueReplica(found, view))
-        except BackendUnresponsive as away:
-            LOG.warning('Replica %s waits: %s', found.row.id, away)
+            self._update(job, DueReplica(replica, view))
+        except BackendUnresponsive as error:
+            LOG.warning(
+                'The update of replica %s is deferred: %s',
+                replica.row.id,
+                error,
+            )
             return UNRESPONSIVE_PAUSE
         return None
 
     def _update(
         self, job, due: DueReplica, on_slow: Callable[[], object] | None = None
     ) -> None:
-        """Ask the driver all there is about a replica, and note it."""
-        if is_role_or_data_changing([one.row for one in due.view.replicas]):
+        """Make all due driver calls about a replica; record the replies."""
+        if is_promoting_or_reverting([one.row for one in due.view.replicas]):
             return
         try:
             if due.row.replica_state == ReplicaState.ACTIVE:
                 self._heal(job, due, on_slow)
             elif due.view.active is not None:
-                due = self._poll(job, due, on_slow)
+                due = self._poll_snapshots(job, due, on_slow)
                 if due is not None:
-                    self._look(job, due, on_slow)
+                    self._poll_state(job, due, on_slow)
         except ReplicaProbePending as error:
             LOG.error('%s: %s', self.service_host, error)
-            # What keeps silent for so long may well not follow.
+            # A replica without replies for so long may be out of sync.
             if error.overdue and due.row.replica_state == ReplicaState.IN_SYNC:
-                self.outcome_writer.state(
-                    job.claim, due.found, ReplicaState.OUT_OF_SYNC
+                self.outcome_writer.write_state(
+                    job.claim, due.replica, ReplicaState.OUT_OF_SYNC
                 )
 
-    def _poll(self, job, due: DueReplica, on_slow) -> DueReplica | None:
-        """Ask about its snapshots; the replica as it is afterwards."""
+    def _poll_snapshots(
+        self, job, due: DueReplica, on_slow
+    ) -> DueReplica | None:
+        """Poll the pending snapshots; return the replica as it is then.
+
+        None means that the replica is gone or in another generation.
+        """
         is_changed = False
         for one in outcomes.pending_snapshots(due.view, due.row.id):
-            said = self._ask(
+            reply = self._ask(
                 due,
                 one.row.id,
                 on_slow,
-                _understood(self.driver.update_replicated_snapshot),
+                _with_normalised_exports(
+                    self.driver.update_replicated_snapshot
+                ),
                 RequestContext(),
-                due.view.shown(self.names),
-                self._shown(due.found),
+                due.view.replicas_for_driver(self.names),
+                self._for_driver(due.replica),
                 [
                     replica_view.snapshot_for_driver(other, self.names)
                     for other in due.view.instances_of(one.row.snapshot_id)
                 ],
                 replica_view.snapshot_for_driver(one, self.names),
             )
-            news = outcomes.snapshot_outcome(
-                one.row.status, said, due.row.replication_type
+            outcome = outcomes.snapshot_outcome(
+                one.row.status, reply, due.row.replication_type
             )
-            if news.failed:
+            if outcome.failed:
                 LOG.warning(
                     'Snapshot %s on replica %s failed',
                     one.row.snapshot_id,
                     due.row.id,
-                    exc_info=said.error,
+                    exc_info=reply.error,
                 )
-            if news.event or _is_news(one.row, news):
-                is_changed |= self.outcome_writer.snapshot(
-                    job.claim, due.found, one.row, news
+            if outcome.event or changed_fields(one.row, outcome.values):
+                is_changed |= self.outcome_writer.write_snapshot(
+                    job.claim, due.replica, one.row, outcome
                 )
         if not is_changed:
             return due
         view = job.read(replica_view.load_replicated_share, due.view.share_id)
-        found = view.get(due.row.id)
+        replica = view.find_replica(due.row.id)
         if (
-            found is None
-            or found.row.replica_generation != due.row.replica_generation
+            replica is None
+            or replica.row.replica_generation != due.row.replica_generation
         ):
             return None
-        return DueReplica(found, view)
+        return DueReplica(replica, view)
 
-    def _look(self, job, due: DueReplica, on_slow) -> None:
-        """Ask how well it follows."""
+    def _poll_state(self, job, due: DueReplica, on_slow) -> None:
+        """Poll the state of a passive replica."""
         row, view = due.row, due.view
-        said = self._ask(
+        reply = self._ask(
             due,
             'state',
             on_slow,
             self.driver.update_replica_state,
             RequestContext(),
-            view.shown(self.names),
-            self._shown(due.found),
+            view.replicas_for_driver(self.names),
+            self._for_driver(due.replica),
             view.rules_for_driver(row.id, self.driver),
-            view.pairs(row.id, self.names),
+            view.snapshot_pairs(row.id, self.names),
         )
-        answer = outcomes.reported_state(said, row.replication_type)
-        moves = outcomes.transitions_for(
+        state = outcomes.reported_state(reply, row.replication_type)
+        transitions = outcomes.transitions_for(
             row.status,
             row.replica_state,
-            answer,
+            state,
             outcomes.missing_snapshots(view, row.id),
         )
-        if moves == Transitions():
+        if transitions == Transitions():
             return
-        if moves.failed:
+        if transitions.failed:
             LOG.error(
                 'Replica %s on %s failed: %s',
                 row.id,
                 self.service_host,
-                said.value,
-                exc_info=said.error,
+                reply.value,
+                exc_info=reply.error,
             )
-        told = {}
-        if moves.healed and not due.found.exports:
-            # It was made when the answer to that was lost.
-            told = self._status(due, on_slow)[0]
-        self.outcome_writer.state(job.claim, due.found, answer, told)
+        details = {}
+        if transitions.healed and not due.replica.exports:
+            # It was created, but the reply to that call was lost.
+            details = self._get_status(due, on_slow)[0]
+        self.outcome_writer.write_state(job.claim, due.replica, state, details)
 
     def _heal(self, job, due: DueReplica, on_slow) -> None:
-        """Ask whether an active replica in error is there after all.
+        """Heal an active replica in error if the driver has it available.
 
-        One that has no others was never promoted, and another may be in
-        error since it was reverted, say: what is wrong with it then is
-        another matter.
+        Only after a failed promotion: a sole replica was never promoted,
+        and errors from other operations, such as a revert, stay.
         """
         if (
             due.row.status != InstanceStatus.ERROR
@@ -380,49 +389,49 @@ class ReplicaUpdatesEndpoint:
             or not job.read(replica_updates.has_failed_promotion, due.row.id)
         ):
             return
-        answer, said = self._status(due, on_slow)
-        if answer:
-            self.outcome_writer.healed(job.claim, due.found, answer)
+        details, reply = self._get_status(due, on_slow)
+        if details:
+            self.outcome_writer.write_healed(job.claim, due.replica, details)
         else:
             LOG.warning(
                 'Active replica %s is still in error: %s',
                 due.row.id,
-                said.error or said.value,
+                reply.error or reply.value,
             )
 
-    def _status(
+    def _get_status(
         self, due: DueReplica, on_slow
     ) -> tuple[typing.Any, DriverReply]:
-        """What is really there of a replica; nothing if it is not well."""
-        said = self._ask(
+        """Return the details of an available replica, and the reply."""
+        reply = self._ask(
             due,
             'status',
             on_slow,
-            _understood(self.driver.get_replica_status),
-            self._shown(due.found),
+            _with_normalised_exports(self.driver.get_replica_status),
+            self._for_driver(due.replica),
         )
-        is_well = (
-            isinstance(said.value, Mapping)
-            and said.value.get('status') == InstanceStatus.AVAILABLE
+        is_available = (
+            isinstance(reply.value, Mapping)
+            and reply.value.get('status') == InstanceStatus.AVAILABLE
         )
-        return said.value if is_well else {}, said
+        return reply.value if is_available else {}, reply
 
     def _ask(
         self, due: DueReplica, what: str, on_slow, method, *args
     ) -> DriverReply:
         return self.probe.ask(
             ProbeSubject(due.row.id, due.row.replica_generation, what),
-            _asked(method, due.found.share_server),
+            _with_server(method, due.replica.share_server),
             *args,
             on_slow=on_slow,
         )
 
-    def _shown(self, found: LoadedInstance):
-        return share_view.share_for_driver(found, self.names.share)
+    def _for_driver(self, replica: LoadedInstance):
+        return share_view.share_for_driver(replica, self.names.share)
 
 
 class _Locks:
-    """The locks of the shares of some replicas, as many as are free."""
+    """Holds the locks of the shares of some replicas, as far as free."""
 
     def __init__(
         self, locks: Coordinator | NullCoordinator, group: list[DueReplica]
@@ -431,7 +440,7 @@ class _Locks:
         self._wanted = sorted({one.row.share_id for one in group})
         self._held: dict[str, contextlib.ExitStack] = {}
         self._all = contextlib.ExitStack()
-        self.are_gone = False
+        self.are_released = False
 
     def __enter__(self) -> '_Locks':
         with self._all:
@@ -450,46 +459,42 @@ class _Locks:
     def has(self, one: DueReplica) -> bool:
         return one.row.share_id in self._held
 
-    def let_go(self, *, but: DueReplica) -> None:
-        """Have others not wait for an answer about this one."""
+    def release_others(self, kept: DueReplica) -> None:
+        """Release all locks but one, as its driver call takes long."""
         for share_id, own in self._held.items():
-            if share_id != but.row.share_id:
+            if share_id != kept.row.share_id:
                 own.close()
-        self.are_gone = True
+        self.are_released = True
 
 
-def _replicates(stats: Mapping[str, typing.Any]) -> bool:
-    """Whether a back end says that it has replicas of some type."""
+def _supports_replication(stats: Mapping[str, typing.Any]) -> bool:
+    """Return whether a back end reports any replication type."""
     return any(
         one.get('replication_type')
         for one in (stats, *(stats.get('pools') or ()))
     )
 
 
-def _understood(method: Callable) -> Callable:
-    """The method; exports that make no sense are an error of the driver."""
+def _with_normalised_exports(method: Callable) -> Callable:
+    """Wrap a driver method so that invalid exports raise as its error."""
 
-    def ask(*args: typing.Any, **kwargs: typing.Any) -> typing.Any:
-        answer = method(*args, **kwargs)
-        if isinstance(answer, Mapping):
+    def call(*args: typing.Any, **kwargs: typing.Any) -> typing.Any:
+        reply = method(*args, **kwargs)
+        if isinstance(reply, Mapping):
             return {
-                **answer,
+                **reply,
                 'export_locations': normalise_export_locations(
-                    answer.get('export_locations')
+                    reply.get('export_locations')
                 ),
             }
-        return answer
+        return reply
 
-    return ask
+    return call
 
 
-def _asked(method: Callable, server: typing.Any) -> Callable:
+def _with_server(method: Callable, server: typing.Any) -> Callable:
     return lambda *args: method(*args, share_server=server)
 
 
-def _is_news(row: typing.Any, news: SnapshotOutcome) -> bool:
-    return bool(changed_fields(row, news.values))
-
-
 def _nothing(session: Session) -> None:
-    """The work leaves nothing behind."""
+    """Finish work that writes nothing."""

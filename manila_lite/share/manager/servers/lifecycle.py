@@ -1,7 +1,7 @@
-"""Removes share servers, takes them over, and lets them go.
+"""Delete, manage and unmanage share servers.
 
-Each method holds the happy way only, as in provisioning. Who puts a share
-on a server and who removes the server both hold its row first.
+Each method contains the success path only, as in provisioning. Placing a
+share on a server and removing the server both lock its row first.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ LOG = logging.getLogger(__name__)
 
 
 class LockedServer(typing.NamedTuple):
-    """A server that work is about, and the directory services it uses."""
+    """The locked server of a row of work, and its security services."""
 
     server: LoadedServer
     security_services: list[SecurityServiceForDriver]
@@ -44,16 +44,16 @@ class LockedServer(typing.NamedTuple):
 
 @implements(ShareServersRpc)
 class ShareServersEndpoint:
-    """The share servers of one back end.
+    """Carries out work on the share servers of one back end.
 
-    With `with_last_share` a server goes together with its last share.
+    With `with_last_share` a server is deleted with its last share.
     """
 
     def __init__(
         self,
         db: Database,
         driver: ShareDriver,
-        works: Client,
+        server_client: Client,
         service_host: str,
         setup: ServerSetup,
         *,
@@ -61,15 +61,15 @@ class ShareServersEndpoint:
     ):
         self.db = db
         self.driver = driver
-        self.works = works.on(service_host)
+        self.server_client = server_client.on(service_host)
         self.service_host = service_host
         self.setup = setup
         self.with_last_share = with_last_share
 
-    # What others call
+    # Called by other components
 
     def release(self, session: Session, server_id: str | None) -> None:
-        """Note that a share is gone from a server; perhaps it goes too."""
+        """Record that a share has left a server; delete it if configured."""
         if server_id is None:
             return
         if not share_servers.mark_idle(session, server_id):
@@ -82,16 +82,18 @@ class ShareServersEndpoint:
         ):
             self._delete(session, row)
 
-    def keep(self, session: Session, server_id: str | None) -> None:
-        """Never delete a server by oneself again.
+    def disable_auto_delete(
+        self, session: Session, server_id: str | None
+    ) -> None:
+        """Exclude a server from automatic deletion for good.
 
-        There may be something on it that is not known here any more.
+        It may contain resources that are no longer managed here.
         """
         if server_id is not None:
             share_servers.disable_auto_delete(session, server_id)
 
     def delete_idle(self, idle_for: datetime.timedelta) -> int:
-        """Delete servers that nothing has been on for so long."""
+        """Delete servers that have been empty for `idle_for`; count them."""
         self.db.write(share_servers.mark_all_idle, self.service_host)
         before = self.db.utcnow() - idle_for
         idle = self.db.read(share_servers.list_idle, self.service_host, before)
@@ -102,7 +104,8 @@ class ShareServersEndpoint:
     def _delete_idle(
         self, session: Session, server_id: str, before: datetime.datetime
     ) -> bool:
-        # Looked for once more: a share may have come, or another manager.
+        # Checked again under the lock: a share may have been placed on it,
+        # or another manager may have deleted it.
         share_servers.lock(session, server_id)
         row = share_servers.find(session, server_id)
         if (
@@ -114,7 +117,7 @@ class ShareServersEndpoint:
         ):
             return False
         LOG.info(
-            'Share server %s has been idle since %s and is deleted',
+            'Deleting share server %s, which has been idle since %s',
             server_id,
             row.idle_since,
         )
@@ -123,7 +126,7 @@ class ShareServersEndpoint:
 
     def _delete(self, session: Session, row: typing.Any) -> None:
         fire(session, SHARE_SERVER, row.id, 'delete', updated_at=session.now)
-        self.works.delete_share_server(
+        self.server_client.delete_share_server(
             session, owner_context(row), share_server_id=row.id
         )
 
@@ -132,19 +135,19 @@ class ShareServersEndpoint:
     def prepare_delete_share_server(
         self, session: Session, job
     ) -> LockedServer:
-        kept = self._expect(session, job, ServerStatus.DELETING)
+        locked = self._expect(session, job, ServerStatus.DELETING)
         if share_servers.has_instances(session, job.resource_id):
-            # By decree only: no request is accepted while it is.
+            # Only after `reset_status`: requests are refused while in use.
             raise exception.ShareServerInUse(share_server_id=job.resource_id)
-        left = job.args.get('security_service_ids')
-        if not left:
-            return kept
-        # Its network is gone, or it has left it.
-        return kept._replace(
+        service_ids = job.args.get('security_service_ids')
+        if not service_ids:
+            return locked
+        # Its network was deleted, or the server was detached from it.
+        return locked._replace(
             security_services=[
                 server_view.security_service_for_driver(row)
                 for row in share_servers.list_security_services_by_id(
-                    session, left
+                    session, service_ids
                 )
             ]
         )
@@ -152,23 +155,23 @@ class ShareServersEndpoint:
     def delete_share_server(
         self, job, share_server_id, security_service_ids=()
     ):
-        kept = job.prepared
+        locked = job.prepared
         self.driver.teardown_server(
-            kept.details, security_services=kept.security_services
+            locked.details, security_services=locked.security_services
         )
-        job.finish(self._gone, share_server_id, 'deleted')
+        job.finish(self._removed, share_server_id, 'deleted')
 
-    def _gone(self, session: Session, server_id: str, event: str) -> None:
-        """Remove the rows of a server, its addresses given back."""
-        self._give_back(session, server_id)
+    def _removed(self, session: Session, server_id: str, event: str) -> None:
+        """Remove the rows of a server and release its addresses."""
+        self._release_addresses(session, server_id)
         share_servers.delete_dependents(session, server_id)
         fire(session, SHARE_SERVER, server_id, event)
 
-    def _give_back(self, session: Session, server_id: str) -> None:
+    def _release_addresses(self, session: Session, server_id: str) -> None:
         if self.setup.networks is not None:
             self.setup.networks.deallocate(session, server_id)
 
-    # Servers that are there already
+    # Manage and unmanage
 
     def prepare_manage_share_server(
         self, session: Session, job
@@ -182,11 +185,12 @@ class ShareServersEndpoint:
         addresses = self.driver.get_share_server_network_info(
             RequestContext(), server, identifier, driver_options
         )
-        self._note_addresses(job.prepared.server, addresses)
-        found = job.read(server_view.load_server, share_server_id)
+        self._store_addresses(job.prepared.server, addresses)
+        # Read again, now with its addresses.
+        loaded = job.read(server_view.load_server, share_server_id)
         new_identifier, details = self.driver.manage_server(
             RequestContext(),
-            server_view.server_for_driver(found),
+            server_view.server_for_driver(loaded),
             identifier,
             driver_options,
         )
@@ -199,21 +203,21 @@ class ShareServersEndpoint:
             )
         except (exception.ClaimLost, exception.ResourceNotFound):
             if job.read(share_servers.find, share_server_id) is None:
-                # Given up and removed meanwhile: nobody would let it go.
+                # Given up and removed during the driver call.
                 self.driver.unmanage_server(
                     {'server_id': share_server_id, **(details or {})},
                     security_services=job.prepared.security_services,
                 )
             raise
 
-    def _note_addresses(
+    def _store_addresses(
         self, server: LoadedServer, addresses: typing.Sequence[str]
     ) -> None:
-        """Note what the server has; raises when it fits no network."""
+        """Store the addresses of the server; raise if one fits no subnet."""
         networks, rest = self.setup.networks, list(addresses or [])
         if networks is None:
             raise exception.ManageInvalidShareServer(
-                reason='the driver handles no share servers'
+                reason='the driver does not handle share servers'
             )
         for subnet_id in server.subnet_ids:
             rest = networks.user.manage_network_allocations(
@@ -225,7 +229,7 @@ class ShareServersEndpoint:
             )
         if rest:
             raise exception.ManageInvalidShareServer(
-                reason=f'{", ".join(rest)} are in no subnet of it'
+                reason=f'{", ".join(rest)} are in none of its subnets'
             )
 
     def _managed(
@@ -242,7 +246,7 @@ class ShareServersEndpoint:
             'managed',
             identifier=identifier,
             updated_at=session.now,
-            **self.setup.support,
+            **self.setup.driver_capabilities,
         )
         share_servers.merge_details(session, server_id, details)
 
@@ -253,27 +257,27 @@ class ShareServersEndpoint:
     def prepare_unmanage_share_server(
         self, session: Session, job
     ) -> LockedServer:
-        kept = self._expect(session, job, ServerStatus.UNMANAGE_STARTING)
+        locked = self._expect(session, job, ServerStatus.UNMANAGE_STARTING)
         if share_servers.has_instances(session, job.resource_id):
             raise exception.ShareServerInUse(share_server_id=job.resource_id)
-        return kept
+        return locked
 
     def unmanage_share_server(self, job, share_server_id, force=False):
-        kept = job.prepared
+        locked = job.prepared
         with (
             contextlib.suppress(NotImplementedError)
             if force
             else contextlib.nullcontext()
         ):
             self.driver.unmanage_server(
-                kept.details, security_services=kept.security_services
+                locked.details, security_services=locked.security_services
             )
-        job.finish(self._gone, share_server_id, 'unmanaged')
+        job.finish(self._removed, share_server_id, 'unmanaged')
 
     # All
 
     def _expect(self, session: Session, job, status: str) -> LockedServer:
-        """The server, kept, if it still waits for this work."""
+        """Return the locked server if it still waits for this work."""
         server = server_view.load_server(
             session, job.resource_id, lock_shared=True
         )

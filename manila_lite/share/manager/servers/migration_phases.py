@@ -1,8 +1,8 @@
-"""What is written down when a share server has moved, or has not.
+"""Record the steps and outcomes of share server migrations.
 
-Each method belongs into a transaction of the caller. Rows that are not
-as they should be, after an administrator's decree say, are left alone:
-they keep nothing else from coming to rest.
+Each method runs in a transaction of the caller. Rows in an unexpected
+status, for example after `reset_status`, are left unchanged and do not
+keep others from coming to rest.
 """
 
 from collections.abc import Collection, Mapping
@@ -33,35 +33,38 @@ from manila_lite.states.share_server import TaskState
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.work import table
 
-_ENDS = {'cancelled': TaskState.CANCELLED, 'failed': TaskState.ERROR}
+_END_STATES = {'cancelled': TaskState.CANCELLED, 'failed': TaskState.ERROR}
 
-_LATER = 'server_migration.continue_server_migration'
+_CONTINUE = 'server_migration.continue_server_migration'
 
 
 class ServerMigrationPhases:
-    """`access`, `snapshot_access` and `servers` are clients of contracts."""
+    """Writes the database changes of server migrations.
+
+    `access`, `snapshot_access` and `servers` are contract clients.
+    """
 
     def __init__(
         self, access: Client, snapshot_access: Client, servers: Client
     ):
-        self.access = access
-        self.snapshot_access = snapshot_access
-        self.servers = servers
+        self.access_client = access
+        self.snapshot_access_client = snapshot_access
+        self.server_client = servers
 
     # The destination
 
-    def make_destination(
+    def create_destination(
         self,
         session: Session,
-        moving: LoadedMigration,
+        loaded: LoadedMigration,
         values: Mapping[str, typing.Any],
         subnet_ids: Collection[str],
     ) -> None:
-        """Have a server that everything is to move to.
+        """Insert the destination server.
 
-        `values` are what a server of the back end is born with.
+        `values` are the initial columns of a server of the back end.
         """
-        source = moving.source.row
+        source = loaded.source.row
         insert_row(
             session,
             SHARE_SERVER,
@@ -76,27 +79,27 @@ class ServerMigrationPhases:
         share_servers.add_subnets(session, values['id'], subnet_ids)
         server_migrations.update(
             session,
-            moving.migration.id,
+            loaded.migration.id,
             made_destination=True,
             destination_server_id=values['id'],
         )
 
     def adopt_destination(
-        self, session: Session, moving: LoadedMigration, server_id: str
+        self, session: Session, loaded: LoadedMigration, server_id: str
     ) -> None:
-        """Have everything move to a server that is there."""
+        """Use an existing server as the destination."""
         fire(session, SHARE_SERVER, server_id, 'adopt')
         server_migrations.update(
             session,
-            moving.migration.id,
+            loaded.migration.id,
             is_set_up=True,
             destination_server_id=server_id,
         )
 
-    def _let_destination_go(
+    def _release_destination(
         self, session: Session, migration: typing.Any
     ) -> None:
-        """Nothing has come of it: what was made for it is removed."""
+        """Release an adopted destination; delete one that was created."""
         id = migration.destination_server_id
         if id is None:
             return
@@ -117,39 +120,39 @@ class ServerMigrationPhases:
         fire(
             session, SHARE_SERVER, server_id, 'delete', updated_at=session.now
         )
-        self.servers.on(host).delete_share_server(
+        self.server_client.on(host).delete_share_server(
             session, _owner(migration), share_server_id=server_id
         )
 
     # Rules
 
-    def cast_rules(self, session: Session, moving: LoadedMigration) -> None:
-        """Have clients only read while the shares are copied."""
+    def cast_rules(self, session: Session, loaded: LoadedMigration) -> None:
+        """Cast all rules to read-only while the shares are copied."""
         server_migrations.update(
-            session, moving.migration.id, casts_rules=True
+            session, loaded.migration.id, casts_rules=True
         )
-        ids = [found.row.id for found in moving.shares]
-        self._tell_rules(
+        ids = [one.row.id for one in loaded.shares]
+        self._resync_rules(
             session,
-            moving.migration,
-            moving.source.row.host,
+            loaded.migration,
+            loaded.source.row.host,
             server_relocation.list_instances_with_rules(session, ids),
             lambda: server_migrations.set_rules_readonly(
-                session, moving.source.row.id, True
+                session, loaded.source.row.id, True
             ),
         )
 
-    def _give_rules_back(
+    def _restore_rules(
         self,
         session: Session,
         migration: typing.Any,
         host: str | None,
         ids: Collection[str],
     ) -> None:
-        """Have clients write again, if they could not."""
+        """Undo the cast to read-only, if there was one."""
         if migration is None or not migration.casts_rules or host is None:
             return
-        self._tell_rules(
+        self._resync_rules(
             session,
             migration,
             host,
@@ -159,7 +162,7 @@ class ServerMigrationPhases:
             ),
         )
 
-    def _tell_rules(
+    def _resync_rules(
         self,
         session: Session,
         migration: typing.Any,
@@ -167,10 +170,10 @@ class ServerMigrationPhases:
         ids: Collection[str],
         change: typing.Callable[[], object],
     ) -> None:
-        """Have a back end told all the rules of these shares."""
-        # In the order of requests: the work first, then the instances.
+        """Run `change` and send all rules of these shares to a back end."""
+        # Same lock order as in requests: the work, then the instances.
         for id in ids:
-            self.access.on(host).sync_access(
+            self.access_client.on(host).sync_access(
                 session, _owner(migration), instance_id=id
             )
         change()
@@ -180,21 +183,21 @@ class ServerMigrationPhases:
                 session, SHARE_INSTANCE_ACCESS, 'change', {'id': sorted(ids)}
             )
 
-    # The ends
+    # The outcomes
 
     def complete(
         self,
         session: Session,
-        moving: LoadedMigration,
-        answer: Mapping[str, typing.Any],
+        loaded: LoadedMigration,
+        reply: Mapping[str, typing.Any],
     ) -> None:
-        """Everything is where it was to go; the source is removed."""
-        migration, source = moving.migration, moving.source.row
-        destination = typing.cast('typing.Any', moving.destination).row
+        """Move all rows to the destination, and delete the source."""
+        migration, source = loaded.migration, loaded.source.row
+        destination = typing.cast('typing.Any', loaded.destination).row
         share_servers.lock(session, source.id)
-        ids = [found.row.id for found in moving.shares]
-        snapshot_ids = [found.row.id for found in moving.snapshots]
-        self._tell_rules(
+        ids = [one.row.id for one in loaded.shares]
+        snapshot_ids = [one.row.id for one in loaded.snapshots]
+        self._resync_rules(
             session,
             migration,
             destination.host,
@@ -203,17 +206,17 @@ class ServerMigrationPhases:
                 session, source.id, False
             ),
         )
-        self._relocate(session, moving, answer.get('share_updates') or {})
+        self._relocate(session, loaded, reply.get('share_updates') or {})
         self._move(session, 'server_migrated', ids, snapshot_ids)
-        self._note_snapshots(
-            session, moving, answer.get('snapshot_updates') or {}
+        self._update_snapshots(
+            session, loaded, reply.get('snapshot_updates') or {}
         )
         if migration.nondisruptive:
             server_relocation.transfer_addresses(
                 session, source.id, destination.id
             )
         store_details(
-            session, destination.id, answer.get('backend_details') or {}
+            session, destination.id, reply.get('backend_details') or {}
         )
         share_servers.update(
             session,
@@ -235,20 +238,20 @@ class ServerMigrationPhases:
     def _relocate(
         self,
         session: Session,
-        moving: LoadedMigration,
+        loaded: LoadedMigration,
         updates: Mapping[str, typing.Any],
     ) -> None:
-        destination = typing.cast('typing.Any', moving.destination).row
+        destination = typing.cast('typing.Any', loaded.destination).row
         service = services.get(session, destination.host, BINARY)
         by_host: dict[str, list[typing.Any]] = {}
-        for found in moving.shares:
+        for instance in loaded.shares:
             pool = (
-                updates.get(found.row.id, {}).get('pool_name')
-                or moving.migration.destination_pool
-                or found.row.host.partition('#')[2]
+                updates.get(instance.row.id, {}).get('pool_name')
+                or loaded.migration.destination_pool
+                or instance.row.host.partition('#')[2]
             )
             by_host.setdefault(f'{destination.host}#{pool}', []).append(
-                found.row
+                instance.row
             )
         for host, rows in sorted(by_host.items()):
             server_relocation.move_instances(
@@ -267,22 +270,24 @@ class ServerMigrationPhases:
                 if update.get('export_locations') is not None
             },
         )
-        _count(session, moving, by_host)
+        _move_allocation(session, loaded, by_host)
 
-    def _note_snapshots(
+    def _update_snapshots(
         self,
         session: Session,
-        moving: LoadedMigration,
+        loaded: LoadedMigration,
         updates: Mapping[str, typing.Any],
     ) -> None:
-        """Where they are now, and who may mount them there."""
-        known = {found.row.id: found.row for found in moving.snapshots}
-        told = {id: update for id, update in updates.items() if id in known}
+        """Store the new locations of snapshots, and resync their rules."""
+        known = {one.row.id: one.row for one in loaded.snapshots}
+        reported = {
+            id: update for id, update in updates.items() if id in known
+        }
         server_relocation.set_snapshot_locations(
             session,
             {
                 id: update['provider_location']
-                for id, update in told.items()
+                for id, update in reported.items()
                 if update.get('provider_location')
             },
         )
@@ -290,44 +295,44 @@ class ServerMigrationPhases:
             session,
             {
                 id: normalise_export_locations(update['export_locations'])
-                for id, update in told.items()
+                for id, update in reported.items()
                 if update.get('export_locations') is not None
                 and known[id].mount_snapshot_support
             },
         )
-        ruled = server_relocation.list_snapshots_with_rules(
+        ids_with_rules = server_relocation.list_snapshots_with_rules(
             session, list(known)
         )
-        for id in ruled:
-            self.snapshot_access.on(
-                moving.migration.destination_host
+        for id in ids_with_rules:
+            self.snapshot_access_client.on(
+                loaded.migration.destination_host
             ).sync_snapshot_access(
-                session, _owner(moving.migration), snapshot_instance_id=id
+                session, _owner(loaded.migration), snapshot_instance_id=id
             )
-        server_relocation.mark_snapshot_rules_stale(session, ruled)
+        server_relocation.mark_snapshot_rules_stale(session, ids_with_rules)
 
     def fail(self, session: Session, source_id: str, reason: str) -> None:
-        """The end of what cannot go on.
+        """Fail a migration.
 
-        After the first phase everything is what it was before; in the
-        second nobody can tell, and everything is in error.
+        In the first phase it is rolled back. In the second phase the state
+        of the back ends is unknown, and all rows are put into error.
         """
         migration = server_migrations.find_open(session, source_id)
         if migration is not None and migration.phase == 2:
             self._give_up(session, source_id, migration, reason)
         else:
-            self.put_back(session, source_id, 'failed', reason)
+            self.roll_back(session, source_id, 'failed', reason)
 
-    def put_back(
+    def roll_back(
         self,
         session: Session,
         source_id: str,
         event: str,
         reason: str | None = None,
     ) -> None:
-        """Have everything be what it was before the migration.
+        """Restore the state before the migration; idempotent.
 
-        `event` is cancelled or failed. Once more changes nothing.
+        `event` is 'cancelled' or 'failed'.
         """
         migration = server_migrations.find_open(session, source_id)
         share_servers.lock(session, source_id)
@@ -337,11 +342,13 @@ class ServerMigrationPhases:
         )
         fire_matching(session, SHARE_SERVER_TASK, event, {'id': source_id})
         if migration is not None:
-            self._let_destination_go(session, migration)
+            self._release_destination(session, migration)
             server_migrations.close(
-                session, migration.id, _ENDS[event], reason
+                session, migration.id, _END_STATES[event], reason
             )
-        table.withdraw(session, SHARE_SERVER_TASK.resource, source_id, _LATER)
+        table.withdraw(
+            session, SHARE_SERVER_TASK.resource, source_id, _CONTINUE
+        )
 
     def _give_up(
         self,
@@ -350,7 +357,7 @@ class ServerMigrationPhases:
         migration: typing.Any,
         reason: str,
     ) -> None:
-        """Nothing is removed: an administrator has to look at it."""
+        """Put everything into error for an administrator to check."""
         share_servers.lock(session, source_id)
         self._end_on_source(
             session, source_id, migration, 'server_migration_failed'
@@ -378,7 +385,7 @@ class ServerMigrationPhases:
         ]
         ids = [row.instance_id for row in rows]
         if rows:
-            self._give_rules_back(session, migration, rows[0].host, ids)
+            self._restore_rules(session, migration, rows[0].host, ids)
         self._move(
             session,
             event,
@@ -417,7 +424,7 @@ class ServerMigrationPhases:
 
 
 def is_abandoned(server: typing.Any, migration: typing.Any) -> bool:
-    """Whether a server that migrates has nobody to go on with it."""
+    """Return whether a migrating server has no task that will continue."""
     return server.status == ServerStatus.SERVER_MIGRATING and not (
         migration is not None
         and (
@@ -430,7 +437,7 @@ def is_abandoned(server: typing.Any, migration: typing.Any) -> bool:
 def store_details(
     session: Session, server_id: str, details: Mapping[str, typing.Any]
 ) -> None:
-    """Remember what a driver says of a server, and what it calls it."""
+    """Store the details and the identifier reported for a server."""
     share_servers.merge_details(session, server_id, details)
     if details.get('identifier'):
         share_servers.update(
@@ -444,21 +451,21 @@ def _owner(migration: typing.Any) -> RequestContext:
     )
 
 
-def _count(
+def _move_allocation(
     session: Session,
-    moving: LoadedMigration,
+    loaded: LoadedMigration,
     by_host: Mapping[str, list[typing.Any]],
 ) -> None:
-    """Count on the new pools what was counted on the old ones."""
+    """Move the allocated capacity from the old pools to the new ones."""
     changes: dict[str, int] = {}
-    for found in moving.shares:
-        changes[found.row.host] = (
-            changes.get(found.row.host, 0) - found.row.size
+    for instance in loaded.shares:
+        changes[instance.row.host] = (
+            changes.get(instance.row.host, 0) - instance.row.size
         )
     for host, rows in by_host.items():
         changes[host] = changes.get(host, 0) + sum(row.size for row in rows)
     for host, gb in sorted(changes.items()):
-        # What is copied is there already: a report will know of it.
+        # The copy exists already and is part of the next pool report.
         if gb > 0:
             pools.add_preexisting(session, host, gb)
         else:

@@ -1,11 +1,9 @@
-"""Moves share servers to this back end, in two phases.
+"""Migrate share servers to this back end, in two phases.
 
-All the work is done by the service of the destination. One piece of it
-begins a migration and then asks the driver, now and again, how the first
-phase gets on; an administrator has the second phase begin, or the whole
-cancelled. Every step ends in the same place when it is done twice, so
-whoever finds it abandoned simply does it again. What became of it is
-written down by `server_migration_phases`.
+All work runs on the service of the destination. The first phase is
+started and then polled periodically; an administrator starts the second
+phase or cancels the migration. Every step is idempotent, so abandoned
+work is simply run again. `migration_phases` records the outcomes.
 """
 
 from collections.abc import Mapping
@@ -46,34 +44,34 @@ from manila_lite.states.share_server import TaskState
 from manila_lite.work import table
 
 CAST_PAUSE = 2.0
-"""Seconds between looks whether rules have been cast to read-only."""
+"""Seconds between checks whether rules have been cast to read-only."""
 
 CAST_TIMEOUT = 600
-"""Seconds after which a source that is not told its rules is given up."""
+"""Seconds after which a missing cast to read-only fails the migration."""
 
 _CONTINUE = work_kinds(ServerMigrationRpc)[
     'server_migration.continue_server_migration'
 ]
 
-_DEMANDS = {
-    'writable': 'the driver cannot keep the shares writable meanwhile',
-    'nondisruptive': 'the driver cannot migrate without a disruption',
+_UNMET = {
+    'writable': 'the driver cannot keep the shares writable',
+    'nondisruptive': 'the driver cannot migrate without disruption',
     'preserve_snapshots': 'the driver cannot preserve snapshots',
 }
 
 
 class ServerMigrationRefused(exception.ManilaLiteError):
-    """The driver of the destination cannot do what was asked for."""
+    """The driver of the destination cannot fulfil the request."""
 
     message = 'The share server cannot be migrated: {reason}'
 
 
 @implements(ServerMigrationRpc)
 class ServerMigrationsEndpoint:
-    """The migrations to one back end.
+    """Carries out share server migrations to one back end.
 
-    `setup` makes share servers, `interval` is in seconds, `questions`
-    asks drivers that may never answer.
+    `setup` builds share servers, `interval` is the number of seconds
+    between polls, and `probe` makes driver calls with a time limit.
     """
 
     def __init__(
@@ -103,64 +101,70 @@ class ServerMigrationsEndpoint:
         return self._expect(session, job, TaskState.STARTING)
 
     def start_server_migration(self, job, share_server_id):
-        moving = job.prepared
-        if moving.destination is None:
-            moving = self._find_place(job, moving)
-        if not moving.migration.is_set_up:
-            moving = self._set_up(job, moving)
-        if not moving.migration.writable and not self._are_cast(job, moving):
+        loaded = job.prepared
+        if loaded.destination is None:
+            loaded = self._choose_destination(job, loaded)
+        if not loaded.migration.is_set_up:
+            loaded = self._set_up(job, loaded)
+        if not loaded.migration.writable and not self._is_cast_done(
+            job, loaded
+        ):
             job.pause(CAST_PAUSE, lambda session: None)
             return
-        answer = (
+        reply = (
             self.driver.share_server_migration_start(
                 RequestContext(),
-                *migration_view.driver_arguments(moving, self.names),
+                *migration_view.driver_arguments(loaded, self.names),
             )
             or {}
         )
-        job.hand_over(self._started, job.claim, moving, answer)
+        job.hand_over(self._started, job.claim, loaded, reply)
 
-    def _find_place(self, job, moving: LoadedMigration) -> LoadedMigration:
-        """Have a destination be made, or chosen by the driver."""
+    def _choose_destination(
+        self, job, loaded: LoadedMigration
+    ) -> LoadedMigration:
+        """Let the driver choose a destination, or create one."""
         if self.setup.networks is None:
             raise ServerMigrationRefused(
-                reason='the destination makes no share servers'
+                reason='the destination does not handle share servers'
             )
-        answer = self.check(job.read, moving)
-        reasons = incompatibilities(answer, moving.migration)
+        reply = self.check(job.read, loaded)
+        reasons = incompatibilities(reply, loaded.migration)
         if reasons:
             raise ServerMigrationRefused(reason='; '.join(reasons))
         chosen = None
-        if not moving.migration.nondisruptive:
-            chosen = self._choose(job, moving)
-        return self._write(job, 'placed', self._place, moving, answer, chosen)
+        if not loaded.migration.nondisruptive:
+            chosen = self._choose(job, loaded)
+        return self._write(
+            job, 'placed', self._set_destination, loaded, reply, chosen
+        )
 
-    def _choose(self, job, moving: LoadedMigration) -> str | None:
-        offered = job.read(self._suitable, moving)
-        found = self.driver.choose_share_server_compatible_for_migration(
+    def _choose(self, job, loaded: LoadedMigration) -> str | None:
+        offered = job.read(self._suitable, loaded)
+        chosen = self.driver.choose_share_server_compatible_for_migration(
             RequestContext(),
             [server_view.server_for_driver(one) for one in offered],
-            server_view.server_for_driver(moving.source),
+            server_view.server_for_driver(loaded.source),
             *migration_view.contents_for_driver(
-                moving.shares, moving.snapshots, self.names
+                loaded.shares, loaded.snapshots, self.names
             ),
         )
-        return None if found is None else found['id']
+        return None if chosen is None else chosen['id']
 
-    def _suitable(self, session: Session, moving: LoadedMigration):
+    def _suitable(self, session: Session, loaded: LoadedMigration):
         ids = share_servers.list_suitable(
             session,
             self.service_host,
-            self._subnets(session, moving),
-            sum(found.row.size for found in moving.shares),
+            self._subnets(session, loaded),
+            sum(one.row.size for one in loaded.shares),
             self.setup.limits,
         )
         return list(server_view.load_servers(session, ids).values())
 
-    def _subnets(self, session: Session, moving: LoadedMigration) -> list[str]:
-        """The subnets that the destination is to have addresses in."""
+    def _subnets(self, session: Session, loaded: LoadedMigration) -> list[str]:
+        """Return the ids of the subnets for the destination's addresses."""
         zone = services.get(session, self.service_host, BINARY).zone
-        network_id = moving.migration.new_share_network_id
+        network_id = loaded.migration.new_share_network_id
         return [
             row.id
             for row in share_servers.list_zone_subnets(
@@ -168,85 +172,87 @@ class ServerMigrationsEndpoint:
             )
         ]
 
-    def _place(
+    def _set_destination(
         self,
         session: Session,
-        moving: LoadedMigration,
-        answer,
+        loaded: LoadedMigration,
+        reply,
         chosen: str | None,
     ) -> None:
         server_migrations.update(
             session,
-            moving.migration.id,
-            can_cancel=bool(answer.get('migration_cancel')),
-            tells_progress=bool(answer.get('migration_get_progress')),
+            loaded.migration.id,
+            can_cancel=bool(reply.get('migration_cancel')),
+            tells_progress=bool(reply.get('migration_get_progress')),
         )
         if chosen is not None:
-            self.phases.adopt_destination(session, moving, chosen)
+            self.phases.adopt_destination(session, loaded, chosen)
             return
-        # Without a disruption the addresses of the source come with it.
+        # A nondisruptive migration takes over the addresses of the source.
         subnets = (
             []
-            if moving.migration.nondisruptive
-            else self._subnets(session, moving)
+            if loaded.migration.nondisruptive
+            else self._subnets(session, loaded)
         )
-        self.phases.make_destination(
+        self.phases.create_destination(
             session,
-            moving,
-            self.setup.values(
+            loaded,
+            self.setup.initial_columns(
                 session,
                 session.new_id(),
-                moving.migration.new_share_network_id,
+                loaded.migration.new_share_network_id,
             ),
             subnets,
         )
 
-    def _set_up(self, job, moving: LoadedMigration) -> LoadedMigration:
-        """Give the destination addresses, and have the driver make it.
+    def _set_up(self, job, loaded: LoadedMigration) -> LoadedMigration:
+        """Allocate addresses and set up the destination server.
 
-        Without a disruption the driver makes it as it starts, and in the
-        end it takes the addresses over.
+        In a nondisruptive migration the driver sets it up itself at the
+        start, and the addresses are taken over at the end.
         """
         details: dict[str, typing.Any] = {}
-        if not moving.migration.nondisruptive:
-            self.setup.allocate(moving.destination)
+        if not loaded.migration.nondisruptive:
+            self.setup.allocate(loaded.destination)
             details = (
                 self.driver.setup_server(
                     job.read(
-                        self.setup.network_info, moving.destination.row.id
+                        self.setup.network_info, loaded.destination.row.id
                     ),
                     metadata={
-                        'request_host': moving.dest_host,
+                        'request_host': loaded.dest_host,
                         'migration': True,
-                        'source_share_server_id': moving.source.row.id,
+                        'source_share_server_id': loaded.source.row.id,
                     },
                 )
                 or {}
             )
         try:
-            return self._write(job, 'set up', self._is_set_up, moving, details)
+            return self._write(
+                job, 'set up', self._record_set_up, loaded, details
+            )
         except exception.ManilaLiteError:
-            self._unmake(job, moving.destination.row.id, details)
+            self._undo_set_up(job, loaded.destination.row.id, details)
             raise
 
-    def _is_set_up(
-        self, session: Session, moving: LoadedMigration, details
+    def _record_set_up(
+        self, session: Session, loaded: LoadedMigration, details
     ) -> None:
-        server_migrations.update(session, moving.migration.id, is_set_up=True)
-        store_details(session, moving.destination.row.id, details)
+        server_migrations.update(session, loaded.migration.id, is_set_up=True)
+        store_details(session, loaded.destination.row.id, details)
 
-    def _unmake(self, job, server_id: str, details) -> None:
-        """Remove what was made for a server that is gone meanwhile."""
+    def _undo_set_up(self, job, server_id: str, details) -> None:
+        """Tear down the server if its row no longer exists."""
         if job.read(share_servers.find, server_id) is None:
             self.driver.teardown_server({'server_id': server_id, **details})
 
-    def _are_cast(self, job, moving: LoadedMigration) -> bool:
-        """Whether clients can only read; else they soon can."""
-        if not moving.migration.casts_rules:
-            self._write(job, 'cast', self.phases.cast_rules, moving)
+    def _is_cast_done(self, job, loaded: LoadedMigration) -> bool:
+        """Return whether all rules are read-only; start the cast if not."""
+        if not loaded.migration.casts_rules:
+            self._write(job, 'cast', self.phases.cast_rules, loaded)
             return False
         states = job.read(
-            server_relocation.get_rules_statuses, moving.source.row.id
+            server_relocation.get_rules_statuses, loaded.source.row.id
         )
         if RulesStatus.ERROR in states:
             raise exception.ShareBackendException(
@@ -254,16 +260,16 @@ class ServerMigrationsEndpoint:
             )
         if RulesStatus.OUT_OF_SYNC not in states:
             return True
-        waited = self.db.utcnow() - moving.migration.updated_at
+        waited = self.db.utcnow() - loaded.migration.updated_at
         if waited.total_seconds() > CAST_TIMEOUT:
             raise exception.ShareBackendException(
-                msg=f'the source has not been told in {CAST_TIMEOUT} s '
-                'that access rules are cast to read-only'
+                msg='access rules were not cast to read-only on the source '
+                f'within {CAST_TIMEOUT} s'
             )
         return False
 
     def _write(self, job, step: str, function, *args) -> LoadedMigration:
-        """Write a part of the work, if it is still ours; how all is now."""
+        """Write a step under the claim; return the migration as it is then."""
 
         def write(session: Session) -> LoadedMigration:
             table.checkpoint(session, job.claim, step)
@@ -273,9 +279,9 @@ class ServerMigrationsEndpoint:
         return self.db.write(write, by=job.claim)
 
     def _started(
-        self, session: Session, job, moving: LoadedMigration, answer
+        self, session: Session, job, loaded: LoadedMigration, reply
     ) -> None:
-        """From now on the driver is asked how it gets on."""
+        """Hand over to the work that polls the first phase."""
         table.hand_over(
             session,
             job,
@@ -287,77 +293,77 @@ class ServerMigrationsEndpoint:
         fire(session, SHARE_SERVER_TASK, job.resource_id, 'started')
         store_details(
             session,
-            moving.destination.row.id,
-            answer.get('backend_details') or {},
+            loaded.destination.row.id,
+            reply.get('backend_details') or {},
         )
-        server_migrations.record_progress(session, moving.migration.id, None)
+        server_migrations.record_progress(session, loaded.migration.id, None)
 
     def failed_start_server_migration(self, session, job, error):
         return self._failed(session, job, error)
 
-    # Go on
+    # Continue
 
     def prepare_continue_server_migration(self, session: Session, job):
         return self._expect(session, job, TaskState.MIGRATING)
 
     def continue_server_migration(self, job, share_server_id):
-        moving = job.prepared
-        asked = migration_view.driver_arguments(moving, self.names)
+        loaded = job.prepared
+        arguments = migration_view.driver_arguments(loaded, self.names)
         if self.driver.share_server_migration_continue(
-            RequestContext(), *asked
+            RequestContext(), *arguments
         ):
-            job.finish(self._is_copied, moving)
+            job.finish(self._copied, loaded)
         else:
             job.pause(
                 self.interval,
                 server_migrations.record_progress,
-                moving.migration.id,
-                self._progress(moving, asked),
+                loaded.migration.id,
+                self._progress(loaded, arguments),
             )
 
-    def _progress(self, moving: LoadedMigration, asked) -> int | None:
-        """What the driver says in percent; None when it cannot tell."""
-        if not moving.migration.tells_progress:
+    def _progress(self, loaded: LoadedMigration, arguments) -> int | None:
+        """Return the reported progress in percent, or None."""
+        if not loaded.migration.tells_progress:
             return None
         try:
-            answer = self.probe.ask(
+            result = self.probe.ask(
                 self.driver.share_server_migration_get_progress,
                 RequestContext(),
-                *asked,
+                *arguments,
             )
         except exception.ManilaLiteError:
             return None
-        # Whatever is the matter, the copy itself goes on.
-        return None if answer.reason else progress_percent(answer.value)
+        # An error here does not affect the copy itself.
+        return None if result.reason else progress_percent(result.value)
 
-    def _is_copied(self, session: Session, moving: LoadedMigration) -> None:
-        fire(session, SHARE_SERVER_TASK, moving.source.row.id, 'phase1_done')
-        server_migrations.record_progress(session, moving.migration.id, 100)
+    def _copied(self, session: Session, loaded: LoadedMigration) -> None:
+        fire(session, SHARE_SERVER_TASK, loaded.source.row.id, 'phase1_done')
+        server_migrations.record_progress(session, loaded.migration.id, 100)
 
     def failed_continue_server_migration(self, session, job, error):
         return self._failed(session, job, error)
 
-    # End
+    # Complete or cancel
 
     def prepare_complete_server_migration(self, session: Session, job):
         return self._expect(session, job, TaskState.COMPLETING)
 
     def complete_server_migration(self, job, share_server_id):
-        moving = job.prepared
+        loaded = job.prepared
         server = (
-            moving.source
-            if moving.migration.nondisruptive
-            else moving.destination
+            loaded.source
+            if loaded.migration.nondisruptive
+            else loaded.destination
         )
-        answer = (
+        reply = (
             self.driver.share_server_migration_complete(
                 RequestContext(),
-                *migration_view.driver_arguments(moving, self.names),
+                *migration_view.driver_arguments(loaded, self.names),
                 job.read(self.setup.network_info, server.row.id),
             )
             or {}
         )
-        job.finish(self.phases.complete, moving, answer)
+        job.finish(self.phases.complete, loaded, reply)
 
     def failed_complete_server_migration(self, session, job, error):
         return self._failed(session, job, error)
@@ -370,12 +376,12 @@ class ServerMigrationsEndpoint:
             RequestContext(),
             *migration_view.driver_arguments(job.prepared, self.names),
         )
-        job.finish(self.phases.put_back, share_server_id, 'cancelled')
+        job.finish(self.phases.roll_back, share_server_id, 'cancelled')
 
     def failed_cancel_server_migration(self, session, job, error):
         return self._failed(session, job, error)
 
-    # Whatever is left over
+    # Abandoned migrations
 
     def prepare_settle_server_migration(self, session: Session, job):
         server = share_servers.get(session, job.resource_id, lock_shared=True)
@@ -391,11 +397,9 @@ class ServerMigrationsEndpoint:
         return None
 
     def settle_server_migration(self, job, share_server_id):
-        """Put a server to rest whose task was reset, or never was."""
+        """Fail the migration of a server whose task is missing or reset."""
         job.finish(
-            self.phases.fail,
-            share_server_id,
-            'nobody went on with the migration',
+            self.phases.fail, share_server_id, 'the migration was abandoned'
         )
 
     def failed_settle_server_migration(self, session, job, error):
@@ -408,7 +412,7 @@ class ServerMigrationsEndpoint:
     def _expect(
         self, session: Session, job, task_state: str
     ) -> LoadedMigration:
-        """What moves, if it still waits for this work."""
+        """Return the migration if it still waits for this work."""
         server = share_servers.get(session, job.resource_id, lock_shared=True)
         if server.task_state != task_state:
             raise exception.InvalidStatus(
@@ -432,15 +436,17 @@ class ServerMigrationsEndpoint:
         preserve_snapshots,
         new_share_network_id=None,
     ):
-        """What the driver offers, and `reasons` why that is not enough.
+        """Return what the driver supports, and `reasons` why not enough.
 
-        Nothing is left behind, not even when the driver never answers.
+        This leaves nothing behind, even when the driver never replies.
         """
-        wish = _Wish(writable, nondisruptive, preserve_snapshots)
-        source, shares, snapshots = self.db.read(_all_on, share_server_id)
+        options = _Options(writable, nondisruptive, preserve_snapshots)
+        source, shares, snapshots = self.db.read(
+            _load_server_and_contents, share_server_id
+        )
         try:
-            answer = self.probe.ask(
-                self._asked(
+            result = self.probe.ask(
+                self._compatibility_call(
                     self.db.read,
                     source,
                     dest_host,
@@ -450,67 +456,69 @@ class ServerMigrationsEndpoint:
                 ),
                 RequestContext(),
             )
-        except BackendUnresponsive as away:
-            answer = ProbeResult(None, str(away))
-        if answer.reason:
-            return {'compatible': False, 'reasons': [answer.reason]}
-        said = answer.value or {}
+        except BackendUnresponsive as error:
+            result = ProbeResult(None, str(error))
+        if result.reason:
+            return {'compatible': False, 'reasons': [result.reason]}
+        reply = result.value or {}
         return {
             **{
-                name: bool(said.get(name))
+                name: bool(reply.get(name))
                 for name in (
                     'compatible',
-                    *_DEMANDS,
+                    *_UNMET,
                     'migration_cancel',
                     'migration_get_progress',
                 )
             },
-            'reasons': incompatibilities(said, wish),
+            'reasons': incompatibilities(reply, options),
         }
 
     def hear_server_migration(self, ctx, share_server_id):
-        """Ask the driver how far it has come, and note the answer."""
+        """Get the progress from the driver and store it."""
         try:
-            moving = self.db.read(
+            loaded = self.db.read(
                 migration_view.load_migration, share_server_id
             )
         except exception.ManilaLiteError:
             return  # it has ended meanwhile
-        if moving.destination is None or (
-            moving.source.row.task_state != TaskState.MIGRATING
-            or not moving.migration.tells_progress
+        if loaded.destination is None or (
+            loaded.source.row.task_state != TaskState.MIGRATING
+            or not loaded.migration.tells_progress
         ):
             return
         try:
-            # Who answers calls does not wait for drivers that think.
-            answer = self.probe.poll(
-                moving.migration.id,
+            # Threads that serve calls must not wait for slow drivers.
+            result = self.probe.poll(
+                loaded.migration.id,
                 self.driver.share_server_migration_get_progress,
                 RequestContext(),
-                *migration_view.driver_arguments(moving, self.names),
+                *migration_view.driver_arguments(loaded, self.names),
             )
         except exception.ManilaLiteError:
             return
-        if not answer.reason:
+        if not result.reason:
             self.db.write(
                 server_migrations.record_progress,
-                moving.migration.id,
-                progress_percent(answer.value),
+                loaded.migration.id,
+                progress_percent(result.value),
             )
 
-    def check(self, read, moving: LoadedMigration) -> Mapping[str, typing.Any]:
-        """What the driver offers for a migration."""
-        ask = self._asked(
+    def check(self, read, loaded: LoadedMigration) -> Mapping[str, typing.Any]:
+        """Return what the driver supports for a migration."""
+        call = self._compatibility_call(
             read,
-            moving.source,
-            moving.dest_host,
-            moving.shares,
-            moving.snapshots,
-            moving.migration.new_share_network_id,
+            loaded.source,
+            loaded.dest_host,
+            loaded.shares,
+            loaded.snapshots,
+            loaded.migration.new_share_network_id,
         )
-        return ask(RequestContext()) or {}
+        return call(RequestContext()) or {}
 
-    def _asked(self, read, source, dest_host, shares, snapshots, network_id):
+    def _compatibility_call(
+        self, read, source, dest_host, shares, snapshots, network_id
+    ):
         networks = [
             read(migration_view.network_for_driver, id, source.row.id)
             for id in (source.row.share_network_id, network_id)
@@ -526,13 +534,13 @@ class ServerMigrationsEndpoint:
         )
 
 
-class _Wish(typing.NamedTuple):
+class _Options(typing.NamedTuple):
     writable: bool
     nondisruptive: bool
     preserve_snapshots: bool
 
 
-def _all_on(session: Session, server_id: str):
+def _load_server_and_contents(session: Session, server_id: str):
     return (
         server_view.load_server(session, server_id),
         *migration_view.load_contents(session, server_id),
@@ -540,24 +548,24 @@ def _all_on(session: Session, server_id: str):
 
 
 def incompatibilities(
-    answer: Mapping[str, typing.Any], wish: typing.Any
+    reply: Mapping[str, typing.Any], options: typing.Any
 ) -> list[str]:
-    """Why what a driver offers is not what was asked for."""
-    if not answer.get('compatible'):
+    """Return the reasons why the driver cannot fulfil the request."""
+    if not reply.get('compatible'):
         return [
             'the driver of the destination cannot migrate the share server'
         ]
     return [
         reason
-        for name, reason in _DEMANDS.items()
-        if getattr(wish, name) and not answer.get(name)
+        for name, reason in _UNMET.items()
+        if getattr(options, name) and not reply.get(name)
     ]
 
 
-def progress_percent(answer: typing.Any) -> int | None:
-    """The progress in an answer of a driver, if it makes sense."""
+def progress_percent(reply: typing.Any) -> int | None:
+    """Return the progress in a driver's reply; None if it is invalid."""
     try:
-        total = int(float(answer['total_progress']))
+        total = int(float(reply['total_progress']))
     except (TypeError, KeyError, ValueError, OverflowError):
         return None
     return min(100, max(0, total))

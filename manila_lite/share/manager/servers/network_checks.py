@@ -1,8 +1,7 @@
-"""Asks drivers whether share servers could take a change of a network.
+"""Check with drivers whether share servers support a network change.
 
-What they say is kept until the change is made, or is asked about again;
-an error means no. All servers of the back end on the network have to be
-able to.
+The result is stored until the change is made or checked again; an error
+means no. All servers of the back end on the network must support it.
 """
 
 from collections.abc import Sequence
@@ -15,24 +14,24 @@ from manila_lite.db.queries.networks import share_networks
 from manila_lite.db.queries.networks import subnets
 from manila_lite.db.session import Session
 from manila_lite.share.manager.driver_view import server_view
-from manila_lite.share.manager.driver_view import (
-    server_with_shares as updated_server,
-)
 from manila_lite.share.manager.driver_view.server_with_shares import (
     ServerWithShares,
+)
+from manila_lite.share.manager.driver_view.server_with_shares import (
+    load_server_with_shares,
 )
 from manila_lite.share.manager.servers.setup import ServerSetup
 
 
 class CheckRequest(typing.NamedTuple):
-    """The servers that are asked about, and what a change consists of."""
+    """The servers to check, and the details of the change."""
 
     servers: Sequence[ServerWithShares]
     facts: tuple[typing.Any, ...]
 
 
 class NetworkChecks:
-    """The checks of one back end; part of its endpoint for networks."""
+    """The checks of one back end; part of `NetworkUpdatesEndpoint`."""
 
     setup: ServerSetup
 
@@ -42,7 +41,7 @@ class NetworkChecks:
         self, session: Session, job
     ) -> CheckRequest:
         args = job.args
-        return self._asked(
+        return self._build_request(
             session,
             job,
             (
@@ -55,10 +54,10 @@ class NetworkChecks:
         self, job, share_network_id, operation, new_id, current_id
     ):
         new, current = job.prepared.facts
-        able = all(
+        compatible = all(
             self.setup.driver.check_update_share_server_security_service(
                 RequestContext(),
-                one.shown,
+                one.for_driver,
                 one.network_info,
                 one.shares,
                 one.rules,
@@ -67,10 +66,10 @@ class NetworkChecks:
             )
             for one in job.prepared.servers
         )
-        job.finish(self._noted, share_network_id, operation, able)
+        job.finish(self._record, share_network_id, operation, compatible)
 
     def failed_check_security_service(self, session, job, error):
-        return self._unable(session, job)
+        return self._record_failure(session, job)
 
     # Subnets
 
@@ -84,7 +83,7 @@ class NetworkChecks:
                 if one.availability_zone_id == zone_id
             ],
         )
-        return self._asked(session, job, (), inside)
+        return self._build_request(session, job, (), inside)
 
     def check_allocations(
         self,
@@ -101,10 +100,10 @@ class NetworkChecks:
             'neutron_net_id': neutron_net_id,
             'neutron_subnet_id': neutron_subnet_id,
         }
-        able = all(
+        compatible = all(
             self.setup.driver.check_update_share_server_network_allocations(
                 RequestContext(),
-                one.shown,
+                one.for_driver,
                 one.addresses,
                 subnet,
                 one.security_services,
@@ -113,14 +112,14 @@ class NetworkChecks:
             )
             for one in job.prepared.servers
         )
-        job.finish(self._noted, share_network_id, operation, able)
+        job.finish(self._record, share_network_id, operation, compatible)
 
     def failed_check_allocations(self, session, job, error):
-        return self._unable(session, job)
+        return self._record_failure(session, job)
 
     # Both
 
-    def _asked(
+    def _build_request(
         self,
         session: Session,
         job,
@@ -128,22 +127,30 @@ class NetworkChecks:
         among: set[str] | None = None,
     ) -> CheckRequest:
         servers = [
-            updated_server.load_server_with_shares(session, row.id, self.setup)
+            load_server_with_shares(session, row.id, self.setup)
             for row in share_networks.list_servers(session, job.resource_id)
             if row.host == self.setup.service_host
             and (among is None or row.id in among)
         ]
         return CheckRequest(servers, facts)
 
-    def _noted(
-        self, session: Session, network_id: str, operation: str, able: bool
+    def _record(
+        self,
+        session: Session,
+        network_id: str,
+        operation: str,
+        compatible: bool,
     ) -> None:
         network_checks.record_result(
-            session, network_id, operation, self.setup.service_host, bool(able)
+            session,
+            network_id,
+            operation,
+            self.setup.service_host,
+            bool(compatible),
         )
 
-    def _unable(self, session: Session, job) -> bool:
-        self._noted(session, job.resource_id, job.args['operation'], False)
+    def _record_failure(self, session: Session, job) -> bool:
+        self._record(session, job.resource_id, job.args['operation'], False)
         return True
 
 

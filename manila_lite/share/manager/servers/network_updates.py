@@ -1,8 +1,8 @@
-"""Changes share servers whose network has changed.
+"""Update share servers when their share network changes.
 
-Each server is changed by work of its own, and the network is at rest when
-the last of them is. Whatever ends the change of a server settles its
-network in the same transaction.
+Each server is updated by its own work, and the network is at rest when
+the last server is. Whatever ends the update of a server also finishes the
+change of its network, in the same transaction.
 """
 
 from collections.abc import Mapping
@@ -30,12 +30,12 @@ from manila_lite.share.drivers.base import AccessReplies
 from manila_lite.share.drivers.base import SnapshotForDriver
 from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.manager.driver_view import server_view
-from manila_lite.share.manager.driver_view import (
-    server_with_shares as updated_server,
-)
 from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.server_with_shares import (
     ServerWithShares,
+)
+from manila_lite.share.manager.driver_view.server_with_shares import (
+    load_server_with_shares,
 )
 from manila_lite.share.manager.servers.network_checks import NetworkChecks
 from manila_lite.share.manager.servers.setup import ServerSetup
@@ -52,7 +52,7 @@ Details = Mapping[str, typing.Any]
 
 @implements(NetworkUpdatesRpc)
 class NetworkUpdatesEndpoint(NetworkChecks):
-    """The share servers of one back end, as their networks change."""
+    """Updates the share servers of one back end on network changes."""
 
     def __init__(self, setup: ServerSetup, message_ttl: int):
         self.setup = setup
@@ -77,34 +77,34 @@ class NetworkUpdatesEndpoint(NetworkChecks):
         self, job, share_server_id, share_network_id, new_id, current_id
     ):
         server, new, current = job.prepared
-        answers = self.setup.driver.update_share_server_security_service(
+        replies = self.setup.driver.update_share_server_security_service(
             RequestContext(),
-            server.shown,
+            server.for_driver,
             server.network_info,
             server.shares,
             server.rules,
             new,
             current_security_service=current,
         )
-        job.finish(self._serviced, job, server, answers or {})
+        job.finish(self._security_service_updated, job, server, replies or {})
 
-    def _serviced(
+    def _security_service_updated(
         self,
         session: Session,
         job,
         server: ServerWithShares,
-        answers: Mapping[str, AccessReplies],
+        replies: Mapping[str, AccessReplies],
     ) -> None:
         self._changed(session, job)
         for instance_id, rules in server.known_rules.items():
-            _note_rules(
-                session, instance_id, rules, answers.get(instance_id) or {}
+            _record_rules(
+                session, instance_id, rules, replies.get(instance_id) or {}
             )
 
     def failed_update_security_service(self, session, job, error):
-        """The server and its shares are in error, and users are told."""
+        """Put the server and its shares into error, and notify the user."""
         self._failed(session, job)
-        self._tell(
+        self._notify_project(
             session,
             job,
             Action.ADD_UPDATE_SECURITY_SERVICE,
@@ -115,7 +115,7 @@ class NetworkUpdatesEndpoint(NetworkChecks):
         return True
 
     def dropped_update_security_service(self, session, job):
-        self._settle(session, job)
+        self._finish_change(session, job)
 
     # Addresses
 
@@ -127,23 +127,23 @@ class NetworkUpdatesEndpoint(NetworkChecks):
     ):
         driver, before = self.setup.driver, job.prepared
         self._allocate(share_server_id, subnet_id)
-        new = job.read(self._entry, share_server_id, subnet_id)
-        taken = job.read(self._snapshots_on, share_server_id)
-        answer = driver.update_share_server_network_allocations(
+        new = job.read(self._subnet_entry, share_server_id, subnet_id)
+        snapshot_ids = job.read(self._snapshots_on, share_server_id)
+        reply = driver.update_share_server_network_allocations(
             RequestContext(),
-            before.shown,
+            before.for_driver,
             before.addresses,
             new,
             before.security_services,
             before.shares,
-            taken,
+            snapshot_ids,
         )
-        job.finish(self._addressed, job, subnet_id, answer or {})
+        job.finish(self._allocations_updated, job, subnet_id, reply or {})
 
     def _allocate(self, server_id: str, subnet_id: str) -> None:
         if self.setup.networks is None:
             raise exception.NetworkBadConfigurationException(
-                reason='the back end handles no share servers any more'
+                reason='the back end no longer handles share servers'
             )
         self.setup.networks.user.allocate_network(
             server_id,
@@ -151,14 +151,14 @@ class NetworkUpdatesEndpoint(NetworkChecks):
             self.setup.driver.get_network_allocations_number(),
         )
 
-    def _entry(
+    def _subnet_entry(
         self, session: Session, server_id: str, subnet_id: str
     ) -> dict[str, typing.Any]:
-        """The addresses of a server in the subnet that it is to be in."""
-        found = server_view.load_server(session, server_id)
+        """Return the addresses of a server in its new subnet."""
+        server = server_view.load_server(session, server_id)
         (info,) = server_view.network_info(
             session,
-            found._replace(subnet_ids=[subnet_id]),
+            server._replace(subnet_ids=[subnet_id]),
             self.setup.backend_name,
         )
         return dict(info)
@@ -166,33 +166,33 @@ class NetworkUpdatesEndpoint(NetworkChecks):
     def _snapshots_on(
         self, session: Session, server_id: str
     ) -> list[SnapshotForDriver]:
-        _, taken = self._ids_on(session, server_id)
+        _, snapshot_ids = self._ids_on(session, server_id)
         return [
             share_view.snapshot_for_driver(
                 share_view.load_snapshot(session, id), self.setup.names
             )
-            for id in sorted(taken)
+            for id in sorted(snapshot_ids)
         ]
 
-    def _addressed(
-        self, session: Session, job, subnet_id: str, answer: Details
+    def _allocations_updated(
+        self, session: Session, job, subnet_id: str, reply: Details
     ) -> None:
-        self._in_subnet(session, job.resource_id, subnet_id)
+        self._add_subnet(session, job.resource_id, subnet_id)
         share_servers.merge_details(
-            session, job.resource_id, answer.get('server_details') or {}
+            session, job.resource_id, reply.get('server_details') or {}
         )
         self._changed(session, job)
-        shares, taken = self._ids_on(session, job.resource_id)
-        for id, exports in (answer.get('share_updates') or {}).items():
+        shares, snapshot_ids = self._ids_on(session, job.resource_id)
+        for id, exports in (reply.get('share_updates') or {}).items():
             if id in shares:
                 share_instances.replace_export_locations(
                     session, id, normalise_export_locations(exports)
                 )
-        for id, told in (answer.get('snapshot_updates') or {}).items():
-            if id in taken:
-                _note_snapshot(session, id, told)
+        for id, reported in (reply.get('snapshot_updates') or {}).items():
+            if id in snapshot_ids:
+                _record_snapshot(session, id, reported)
 
-    def _in_subnet(
+    def _add_subnet(
         self, session: Session, server_id: str, subnet_id: str
     ) -> None:
         known = share_servers.list_subnet_ids(session, [server_id])[server_id]
@@ -213,23 +213,25 @@ class NetworkUpdatesEndpoint(NetworkChecks):
         )
 
     def failed_update_allocations(self, session, job, error):
-        """The server, its shares and their snapshots are in error.
+        """Put the server, its shares and their snapshots into error.
 
-        It keeps what it may have of the subnet until it is deleted.
+        The server keeps its addresses in the subnet until it is deleted.
         """
-        self._in_subnet(session, job.resource_id, job.args['subnet_id'])
-        told = getattr(error, 'detail_data', None)
-        details = isinstance(told, Mapping) and told.get('server_details')
+        self._add_subnet(session, job.resource_id, job.args['subnet_id'])
+        reported = getattr(error, 'detail_data', None)
+        details = isinstance(reported, Mapping) and reported.get(
+            'server_details'
+        )
         if isinstance(details, Mapping):
             share_servers.merge_details(session, job.resource_id, details)
-        _, taken = self._ids_on(session, job.resource_id)
+        _, snapshot_ids = self._ids_on(session, job.resource_id)
         self._failed(session, job)
-        if taken:
+        if snapshot_ids:
             fire_matching(
                 session,
                 SNAPSHOT_INSTANCE,
                 'network_failed',
-                {'id': sorted(taken)},
+                {'id': sorted(snapshot_ids)},
                 updated_at=session.now,
             )
         detail = (
@@ -237,7 +239,7 @@ class NetworkUpdatesEndpoint(NetworkChecks):
             if isinstance(error, exception.NoFreeAddress)
             else Detail.UNKNOWN_ERROR
         )
-        self._tell(
+        self._notify_project(
             session,
             job,
             Action.UPDATE,
@@ -248,7 +250,7 @@ class NetworkUpdatesEndpoint(NetworkChecks):
         return True
 
     def dropped_update_allocations(self, session, job):
-        self._settle(session, job)
+        self._finish_change(session, job)
 
     # Metadata
 
@@ -274,14 +276,14 @@ class NetworkUpdatesEndpoint(NetworkChecks):
             server_view.server_for_driver(server),
             metadata,
         )
-        job.finish(self._told, job, Detail.UPDATE_METADATA_SUCCESS)
+        job.finish(self._record_metadata, job, Detail.UPDATE_METADATA_SUCCESS)
 
     def failed_tell_subnet_metadata(self, session, job, error):
-        self._told(session, job, Detail.UPDATE_METADATA_FAILURE)
+        self._record_metadata(session, job, Detail.UPDATE_METADATA_FAILURE)
         return True
 
-    def _told(self, session, job, detail):
-        self._tell(
+    def _record_metadata(self, session, job, detail):
+        self._notify_project(
             session,
             job,
             Action.UPDATE_METADATA,
@@ -293,22 +295,22 @@ class NetworkUpdatesEndpoint(NetworkChecks):
     # All
 
     def _expect(self, session: Session, job) -> ServerWithShares:
-        """The server, if it still waits for its change."""
-        server = updated_server.load_server_with_shares(
+        """Return the locked server if it still waits for its change."""
+        server = load_server_with_shares(
             session, job.resource_id, self.setup, lock_shared=True
         )
-        if server.found.row.status != ServerStatus.NETWORK_CHANGE:
+        if server.server.row.status != ServerStatus.NETWORK_CHANGE:
             raise exception.InvalidStatus(
                 resource='share server',
                 id=job.resource_id,
-                status=server.found.row.status,
+                status=server.server.row.status,
                 event=job.kind,
                 allowed=ServerStatus.NETWORK_CHANGE,
             )
         return server
 
     def _changed(self, session: Session, job) -> None:
-        self._hold_network(session, job)
+        self._lock_network(session, job)
         fire(
             session,
             SHARE_SERVER,
@@ -316,10 +318,10 @@ class NetworkUpdatesEndpoint(NetworkChecks):
             'network_changed',
             updated_at=session.now,
         )
-        self._settle(session, job)
+        self._finish_change(session, job)
 
     def _failed(self, session: Session, job) -> None:
-        self._hold_network(session, job)
+        self._lock_network(session, job)
         fire(
             session,
             SHARE_SERVER,
@@ -334,18 +336,20 @@ class NetworkUpdatesEndpoint(NetworkChecks):
             {'share_server_id': job.resource_id},
             updated_at=session.now,
         )
-        self._settle(session, job, failed=True)
+        self._finish_change(session, job, failed=True)
 
-    def _hold_network(self, session: Session, job) -> None:
-        """As requests do: networks are locked before their servers."""
+    def _lock_network(self, session: Session, job) -> None:
+        """Lock the network before its servers, as requests do."""
         share_networks.lock_if_exists(session, job.args['share_network_id'])
 
-    def _settle(self, session: Session, job, *, failed: bool = False) -> None:
+    def _finish_change(
+        self, session: Session, job, *, failed: bool = False
+    ) -> None:
         share_networks.finish_change(
             session, job.args['share_network_id'], failed=failed
         )
 
-    def _tell(
+    def _notify_project(
         self,
         session: Session,
         job,
@@ -354,7 +358,7 @@ class NetworkUpdatesEndpoint(NetworkChecks):
         resource_type: str,
         resource_id: str,
     ) -> None:
-        """Tell the project of the network, whoever has asked."""
+        """Notify the project of the network, not that of the request."""
         row = share_servers.find(session, job.resource_id)
         project_id = (row and row.project_id) or job.project_id
         if project_id is not None:
@@ -370,25 +374,25 @@ class NetworkUpdatesEndpoint(NetworkChecks):
             )
 
 
-def _note_rules(
-    session: Session, instance_id: str, rules: list, answers: AccessReplies
+def _record_rules(
+    session: Session, instance_id: str, rules: list, replies: AccessReplies
 ) -> None:
-    """Write down what became of access rules with another directory."""
+    """Record the outcome for access rules after a security service update."""
     known = {rule.id: rule for rule in rules}
-    told = {id: answer for id, answer in answers.items() if id in known}
+    reported = {id: reply for id, reply in replies.items() if id in known}
     share_rules.set_access_keys(
         session,
         instance_id,
         {
-            id: answer['access_key']
-            for id, answer in told.items()
-            if 'access_key' in answer
+            id: reply['access_key']
+            for id, reply in reported.items()
+            if 'access_key' in reply
         },
     )
     broken = [
         known[id].mapping_id
-        for id, answer in told.items()
-        if answer.get('state', RuleState.ACTIVE) != RuleState.ACTIVE
+        for id, reply in reported.items()
+        if reply.get('state', RuleState.ACTIVE) != RuleState.ACTIVE
     ]
     if broken:
         fire_matching(
@@ -403,17 +407,21 @@ def _note_rules(
         )
 
 
-def _note_snapshot(session: Session, id: str, told: typing.Any) -> None:
-    """Write down where a snapshot is, and is exported, from now on."""
-    if not isinstance(told, Mapping):
-        told = {'export_locations': told}
-    snapshots.set_provider_location(session, id, told.get('provider_location'))
-    if told.get('export_locations') is not None:
+def _record_snapshot(session: Session, id: str, reported: typing.Any) -> None:
+    """Store the new location and exports of a snapshot."""
+    if not isinstance(reported, Mapping):
+        reported = {'export_locations': reported}
+    snapshots.set_provider_location(
+        session, id, reported.get('provider_location')
+    )
+    if reported.get('export_locations') is not None:
         snapshot_exports.replace(
-            session, id, normalise_export_locations(told['export_locations'])
+            session,
+            id,
+            normalise_export_locations(reported['export_locations']),
         )
 
 
-def _detail(error: Exception, otherwise: Detail) -> Detail:
+def _detail(error: Exception, default: Detail) -> Detail:
     own = getattr(error, 'params', {}).get('message_detail')
-    return own if isinstance(own, Detail) else otherwise
+    return own if isinstance(own, Detail) else default

@@ -1,9 +1,9 @@
-"""Finds or makes the share server that a new share is to be on.
+"""Choose or build the share server for a new share.
 
-The driver chooses among the servers that fit; a share is put on one by a
-guarded UPDATE, and chooses again when another was faster. When none fits,
-one is made: of all who need the same one the first makes it, and the
-others wait and choose then.
+The driver chooses among suitable servers. A share is bound to its server
+by a guarded UPDATE, and the choice is repeated when another share was
+faster. Without a suitable server, one is built: of all work that needs
+the same server, the first builds it and the others wait and then choose.
 """
 
 from collections.abc import Mapping
@@ -38,20 +38,20 @@ from manila_lite.work.notify import notify_user
 LOG = logging.getLogger(__name__)
 
 RETRY_PAUSE = 0.5
-"""Seconds before another look for the server that somebody makes."""
+"""Seconds until a retry while other work builds the server."""
 
 _CHOICES = 10
-"""How often a driver is asked to choose before the work waits."""
+"""Number of choices by the driver before the work has to wait."""
 
 
 class ServerNetworks(typing.NamedTuple):
-    """Where the servers of a back end get their addresses from."""
+    """The network plug-ins that allocate addresses for share servers."""
 
     user: NetworkPlugin
     admin: NetworkPlugin | None = None
 
     def deallocate(self, session: Session, share_server_id: str) -> int:
-        """Take all addresses of a server back; how many there were."""
+        """Release all addresses of a server; return the count."""
         return sum(
             plugin.deallocate_network(session, share_server_id)
             for plugin in self
@@ -60,14 +60,13 @@ class ServerNetworks(typing.NamedTuple):
 
 
 class _ServerAppeared(exception.ManilaLiteError):
-    message = 'A share server has come since the driver chose.'
+    message = 'Another share server has become available.'
 
 
 class ServerSetup:
-    """The share servers of a back end that shares are put on.
+    """Provides share servers for the shares of one back end.
 
-    `networks` is None for a driver that handles no share servers, whose
-    shares have none.
+    `networks` is None for a driver that does not handle share servers.
     """
 
     def __init__(
@@ -91,18 +90,18 @@ class ServerSetup:
         self.backend_name = backend_name
         self.message_ttl = message_ttl
 
-    def complete(
+    def complete_stats(
         self, stats: Mapping[str, typing.Any]
     ) -> dict[str, typing.Any]:
-        """What a driver reports, with what only the manager knows.
+        """Add to the statistics of a driver what only the manager knows.
 
-        Exports have the IP versions that the network plug-in gives, too;
-        and schedulers are told which pools each server uses.
+        IP versions are limited to those of the network plug-in, and
+        `server_pools_mapping` tells schedulers the pools of each server.
         """
         if self.networks is None:
             return dict(stats)
         versions = self.networks.user.ip_versions
-        servers = self.db.read(self._active)
+        servers = self.db.read(self._list_active)
         return {
             **stats,
             **{
@@ -117,7 +116,7 @@ class ServerSetup:
             },
         }
 
-    def _active(self, session: Session) -> list[LoadedServer]:
+    def _list_active(self, session: Session) -> list[LoadedServer]:
         return list(
             server_view.load_servers(
                 session,
@@ -129,55 +128,60 @@ class ServerSetup:
 
     # A server for a share
 
-    def provide(
+    def provide_server(
         self,
         job,
-        found: LoadedInstance,
+        instance: LoadedInstance,
         snapshot: LoadedSnapshot | None = None,
     ) -> LoadedInstance | None:
-        """The new share with its server; None when it has to wait.
+        """Return the new share with its server; None when it has to wait.
 
-        Then the work is put back already. `snapshot` is what the share is
-        made of.
+        In the latter case the work has been released. `snapshot` is the
+        source of the share, if any.
         """
         if self.networks is None:
-            if found.row.share_network_id is not None:
+            if instance.row.share_network_id is not None:
                 raise exception.InvalidShareServer(
-                    reason='the driver makes none on share networks',
+                    reason='the driver does not handle share servers',
                     message_detail=Detail.UNEXPECTED_NETWORK,
                 )
-            return found
+            return instance
         for _ in range(_CHOICES):
-            server = self._server(job, found, snapshot)
+            server = self._choose_or_build(job, instance, snapshot)
             if (
                 server is not None
                 and server.row.status == ServerStatus.CREATING
             ):
-                server = self._make(job, server, found)
+                server = self._build(job, server, instance)
             if server is not None:
-                return found._replace(server=server)
+                return instance._replace(server=server)
             if job.closed:
                 return None
         self._wait(job)
         return None
 
-    def _server(
-        self, job, found: LoadedInstance, snapshot: LoadedSnapshot | None
+    def _choose_or_build(
+        self, job, instance: LoadedInstance, snapshot: LoadedSnapshot | None
     ) -> LoadedServer | None:
-        """The server it is on now; None when others were faster."""
-        if found.server is not None:
-            return self._usable(found.server)
+        """Return the server of the share; None to choose again."""
+        if instance.server is not None:
+            return self._check_usable(instance.server)
         candidates, known, subnet_ids = job.read(
-            self._candidates, found, snapshot
+            self._candidates, instance, snapshot
         )
-        chosen = self._choose(candidates, found, snapshot)
+        chosen = self._choose(candidates, instance, snapshot)
         if chosen is not None:
             return self.db.write(
-                self._bind, job.claim, found, chosen, by=job.claim
+                self._bind, job.claim, instance, chosen, by=job.claim
             )
         try:
             server_id = self.db.write(
-                self._found, job.claim, found, subnet_ids, known, by=job.claim
+                self._start_build,
+                job.claim,
+                instance,
+                subnet_ids,
+                known,
+                by=job.claim,
             )
         except _ServerAppeared:
             return None
@@ -190,28 +194,30 @@ class ServerSetup:
         job.release(RETRY_PAUSE)
         job.wake_after = RETRY_PAUSE
 
-    def _usable(self, server: LoadedServer) -> LoadedServer:
-        """The one that it was put on before, by this same work."""
+    def _check_usable(self, server: LoadedServer) -> LoadedServer:
+        """Return a server bound earlier by this work; raise if unusable."""
         if server.row.status not in (
             ServerStatus.ACTIVE,
             ServerStatus.CREATING,
         ):
-            raise _none(f'share server {server.row.id} is {server.row.status}')
+            raise _no_server(
+                f'share server {server.row.id} is {server.row.status}'
+            )
         return server
 
     def _candidates(
         self,
         session: Session,
-        found: LoadedInstance,
+        instance: LoadedInstance,
         snapshot: LoadedSnapshot | None,
     ) -> tuple[list[LoadedServer], set[str], list[str]]:
-        """The servers that would do, and the subnets it takes.
+        """Return candidates, ids of all suitable servers, and subnet ids.
 
-        Between them stand the ids of all servers that have room for it.
+        The candidates are fewer when the share is created from a snapshot.
         """
-        row = found.row
+        row = instance.row
         if row.share_network_id is None:
-            raise _none('the share has no share network')
+            raise _no_server('the share has no share network')
         subnet_ids = [
             subnet.id
             for subnet in share_servers.list_zone_subnets(
@@ -219,7 +225,7 @@ class ServerSetup:
             )
         ]
         if not subnet_ids:
-            raise _none(
+            raise _no_server(
                 f'share network {row.share_network_id} has no '
                 f'subnet for {row.availability_zone}'
             )
@@ -228,12 +234,12 @@ class ServerSetup:
         )
         known = set(ids)
         if snapshot is not None and self._is_here(snapshot):
-            # What a snapshot is on cannot be reached from elsewhere.
+            # A snapshot is accessible on its own share server only.
             ids = [
                 id for id in ids if id == snapshot.share.row.share_server_id
             ]
             if not ids:
-                raise _none(
+                raise _no_server(
                     'the share server of the snapshot cannot take the share'
                 )
         servers = server_view.load_servers(session, ids)
@@ -253,50 +259,53 @@ class ServerSetup:
     def _choose(
         self,
         candidates: list[LoadedServer],
-        found: LoadedInstance,
+        instance: LoadedInstance,
         snapshot: LoadedSnapshot | None,
     ) -> str | None:
-        """The id of the server that the driver wants, if any of these."""
+        """Return the id of the candidate chosen by the driver, if any."""
         if not candidates:
             return None
         chosen = self.driver.choose_share_server_compatible_with_share(
             RequestContext(),
             [server_view.server_for_driver(each) for each in candidates],
-            share_view.share_for_driver(found, self.names.share),
+            share_view.share_for_driver(instance, self.names.share),
             snapshot=snapshot
             and share_view.snapshot_for_driver(snapshot, self.names),
         )
         if chosen is None:
             return None
         if chosen['id'] not in {each.row.id for each in candidates}:
-            raise _none('the driver chose a share server that was not offered')
+            raise _no_server(
+                'the driver chose a share server that was not offered'
+            )
         return chosen['id']
 
     def _bind(
-        self, session: Session, job, found: LoadedInstance, server_id: str
+        self, session: Session, job, instance: LoadedInstance, server_id: str
     ) -> LoadedServer | None:
         table.checkpoint(session, job, f'on share server {server_id}')
         if not share_servers.bind(
-            session, found.row.id, server_id, found.row.size, self.limits
+            session, instance.row.id, server_id, instance.row.size, self.limits
         ):
             return None
         return server_view.load_server(session, server_id)
 
-    # A server that is made
+    # Building a server
 
-    def _found(
+    def _start_build(
         self,
         session: Session,
         job,
-        found: LoadedInstance,
+        instance: LoadedInstance,
         subnet_ids: list[str],
         known: set[str],
     ) -> str | None:
-        """Begin a server and put the share on it; None: another does.
+        """Insert a new server with the share on it, and return its id.
 
-        Raises when a server that has room for it is none of the known.
+        Returns None when other work builds this server, and raises when a
+        suitable server that is not in `known` has appeared.
         """
-        table.checkpoint(session, job, 'a share server is made')
+        table.checkpoint(session, job, 'building a share server')
         key = share_servers.make_build_key(self.service_host, subnet_ids)
         if share_servers.is_being_built(session, key):
             return None
@@ -307,37 +316,39 @@ class ServerSetup:
                 session,
                 SHARE_SERVER,
                 'create',
-                **self.values(session, server_id, found.row.share_network_id),
+                **self.initial_columns(
+                    session, server_id, instance.row.share_network_id
+                ),
                 build_key=key,
             ),
         )
-        # Nobody else can begin one now; one who began after the choice was
-        # offered, and was faster still, has ended.
+        # The build key excludes other builds from here on. A build that
+        # began after the choice and was faster has finished.
         if not known.issuperset(
             share_servers.list_suitable(
                 session,
                 self.service_host,
                 subnet_ids,
-                found.row.size,
+                instance.row.size,
                 self.limits,
             )
         ):
             raise _ServerAppeared()
         share_servers.add_subnets(session, server_id, subnet_ids)
-        if not share_servers.attach(session, found.row.id, server_id):
+        if not share_servers.attach(session, instance.row.id, server_id):
             raise exception.InvalidStatus(
                 resource='share instance',
-                id=found.row.id,
+                id=instance.row.id,
                 status='on a share server',
                 event='place',
                 allowed='on none',
             )
         return server_id
 
-    def values(
+    def initial_columns(
         self, session: Session, server_id: str, share_network_id: str | None
     ) -> dict[str, typing.Any]:
-        """The columns that a server of this back end is born with."""
+        """Return the initial columns of a server of this back end."""
         return {
             'id': server_id,
             'host': self.service_host,
@@ -345,12 +356,12 @@ class ServerSetup:
             'identifier': server_id,
             'is_auto_deletable': True,
             'created_at': session.now,
-            **self.support,
+            **self.driver_capabilities,
         }
 
     @property
-    def support(self) -> dict[str, bool]:
-        """What the driver can do to its servers, noted at each of them."""
+    def driver_capabilities(self) -> dict[str, bool]:
+        """The capabilities of the driver that each server row stores."""
         return {
             name: bool(getattr(self.driver, name))
             for name in (
@@ -360,18 +371,18 @@ class ServerSetup:
             )
         }
 
-    def _make(
-        self, job, server: LoadedServer, found: LoadedInstance
+    def _build(
+        self, job, server: LoadedServer, instance: LoadedInstance
     ) -> LoadedServer:
         self.allocate(server)
         network_info = job.read(self.network_info, server.row.id)
-        details = self.set_up(network_info, found.row)
+        details = self.set_up(network_info, instance.row)
         try:
             return self.db.write(
-                self._made, job.claim, server.row.id, details, by=job.claim
+                self._built, job.claim, server.row.id, details, by=job.claim
             )
         except (exception.ClaimLost, exception.ResourceNotFound):
-            # Given up meanwhile: nobody will ever use it.
+            # Given up during the driver call: it will never be used.
             self.driver.teardown_server(
                 {'server_id': server.row.id, **details},
                 security_services=network_info[0]['security_services'],
@@ -379,9 +390,9 @@ class ServerSetup:
             raise
 
     def allocate(self, server: LoadedServer) -> None:
-        """Have a server have all the addresses that it needs.
+        """Allocate all addresses that a server needs; idempotent.
 
-        Raises NetworkException; asked again, it gives no more.
+        Raises NetworkException.
         """
         assert self.networks is not None
         number = self.driver.get_network_allocations_number()
@@ -403,31 +414,31 @@ class ServerSetup:
     def network_info(
         self, session: Session, server_id: str
     ) -> list[NetworkInfo]:
-        """What a server is to be, as drivers are told: by its subnets."""
+        """Read the desired network setup of a server, by subnet."""
         server = server_view.load_server(session, server_id)
         return server_view.network_info(session, server, self.backend_name)
 
     def set_up(
-        self, network_info: list[NetworkInfo], instance: typing.Any
+        self, network_info: list[NetworkInfo], row: typing.Any
     ) -> dict[str, typing.Any]:
-        """Have the driver make a server; what it wants remembered."""
+        """Set up a server by the driver; return the details to store."""
         details = self.driver.setup_server(
             network_info,
             metadata={
-                'request_host': instance.host,
-                'share_type_id': instance.share_type_id,
+                'request_host': row.host,
+                'share_type_id': row.share_type_id,
             },
         )
         return dict(details or {})
 
-    def _made(
+    def _built(
         self,
         session: Session,
         job,
         server_id: str,
         details: Mapping[str, typing.Any],
     ) -> LoadedServer:
-        table.checkpoint(session, job, f'share server {server_id} is made')
+        table.checkpoint(session, job, f'share server {server_id} is built')
         fire(
             session,
             SHARE_SERVER,
@@ -440,13 +451,13 @@ class ServerSetup:
         share_servers.merge_details(session, server_id, details)
         return server_view.load_server(session, server_id)
 
-    # The unhappy end
+    # Failure
 
-    def failed(self, session: Session, job, error: Exception) -> bool:
-        """Give up the share with the server that was made for it.
+    def record_failure(self, session: Session, job, error: Exception) -> bool:
+        """Fail the share together with the server built for it.
 
-        False when there is no such server. Its addresses go back; what an
-        error tells of it is remembered.
+        Releases the addresses and stores the details in the error.
+        Returns False when there is no such server.
         """
         server_id = share_servers.find_server_id(session, job.resource_id)
         if (
@@ -455,8 +466,10 @@ class ServerSetup:
         ):
             return False
         self.give_up(session, server_id, 'create_failed')
-        told = getattr(error, 'detail_data', None)
-        details = isinstance(told, Mapping) and told.get('server_details')
+        reported = getattr(error, 'detail_data', None)
+        details = isinstance(reported, Mapping) and reported.get(
+            'server_details'
+        )
         if isinstance(details, Mapping):
             share_servers.merge_details(session, server_id, details)
         fire(
@@ -472,7 +485,7 @@ class ServerSetup:
         return True
 
     def give_up(self, session: Session, server_id: str, event: str) -> None:
-        """The visible end of a server that did not come to be."""
+        """Mark a server that was not built or managed as failed."""
         fire(
             session,
             SHARE_SERVER,
@@ -486,7 +499,7 @@ class ServerSetup:
 
 
 def _detail_of(error: Exception) -> Detail:
-    """What to tell the user of a server that could not be made."""
+    """Return the user message detail for a server that failed to build."""
     own = getattr(error, 'params', {}).get('message_detail')
     if own is not None:
         return own
@@ -497,7 +510,7 @@ def _detail_of(error: Exception) -> Detail:
     )
 
 
-def _none(reason: str) -> exception.ManilaLiteError:
+def _no_server(reason: str) -> exception.ManilaLiteError:
     return exception.InvalidShareServer(
         reason=reason, message_detail=Detail.NO_SHARE_SERVER
     )

@@ -33,8 +33,8 @@ class Slow:
     def end(self, probe, subject=ONE):
         """Have it answer, and wait until that is known."""
         self.may_end.set()
-        asked = probe._asked[subject.replica_id]
-        while asked.said is None:
+        call = probe._calls[subject.replica_id]
+        while call.reply is None:
             threading.Event().wait(0.001)
 
 
@@ -92,7 +92,7 @@ def test_a_late_answer_counts_for_the_same_question(probe, slow):
 
 
 @pytest.mark.parametrize(
-    'later', [ONE._replace(round=1), ONE._replace(what='snapshot')]
+    'later', [ONE._replace(generation=1), ONE._replace(what='snapshot')]
 )
 def test_a_late_answer_to_another_question_is_dropped(probe, slow, later):
     with pytest.raises(ReplicaProbePending):
