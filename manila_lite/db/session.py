@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 import contextlib
 import datetime
 import functools
-import logging
 import random
 import time
 import typing
@@ -24,8 +23,6 @@ from sqlalchemy import exc as sa_exc
 from manila_lite import exception
 from manila_lite.db import engines
 from manila_lite.db import fifo
-
-LOG = logging.getLogger(__name__)
 
 T = typing.TypeVar('T')
 

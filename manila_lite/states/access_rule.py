@@ -37,7 +37,6 @@ ALL = frozenset(
     if not name.startswith('_')
 )
 IN_TRANSIT = frozenset({A.APPLYING, A.UPDATING, A.DENYING})
-QUEUED = frozenset({A.QUEUED_TO_APPLY, A.QUEUED_TO_UPDATE, A.QUEUED_TO_DENY})
 
 STATES_BY_RANK = (
     A.ERROR,

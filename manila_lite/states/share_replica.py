@@ -11,7 +11,6 @@ WRITABLE = 'writable'
 READABLE = 'readable'
 DR = 'dr'
 
-TYPES = (WRITABLE, READABLE, DR)
 PROMOTABLE = frozenset({READABLE, DR})
 """The types with one active replica, and others that can be promoted."""
 

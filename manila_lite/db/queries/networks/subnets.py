@@ -15,7 +15,6 @@ from manila_lite.db.models import share_servers
 from manila_lite.db.queries.metadata import MetadataTable
 from manila_lite.db.session import Session
 
-NETWORK = networks.ShareNetwork.__table__
 SUBNET = networks.ShareNetworkSubnet.__table__
 METADATA_TABLE = networks.ShareNetworkSubnetMetadata.__table__
 ZONE = services.AvailabilityZone.__table__

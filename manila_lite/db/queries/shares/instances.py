@@ -9,7 +9,6 @@ from manila_lite import exception
 from manila_lite.db.models import engine
 from manila_lite.db.models import services
 from manila_lite.db.models import shares
-from manila_lite.db.models import types
 from manila_lite.db.session import Session
 from manila_lite.states.share_instance import InstanceStatus
 
@@ -19,9 +18,7 @@ EXPORT = shares.ExportLocation.__table__
 EXPORT_METADATA = shares.ExportLocationMetadata.__table__
 METADATA = shares.ShareMetadata.__table__
 ZONE = services.AvailabilityZone.__table__
-POOL = services.Pool.__table__
 SERVICE = services.Service.__table__
-SPEC = types.ShareTypeExtraSpec.__table__
 WORK = engine.Work.__table__
 
 _ALL = sa.select(
