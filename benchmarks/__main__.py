@@ -1,4 +1,4 @@
-"""Take figures and hold them against the budget; see README.md."""
+"""Measure and compare with the budgets; see README.md."""
 
 import argparse
 import sys
@@ -31,7 +31,7 @@ def main() -> int:
         'kind',
         nargs='*',
         choices=[*KINDS, []],
-        help='what to measure; left out, all of it',
+        help='what to measure; default: everything',
     )
     verdict = Verdict()
     for name in parser.parse_args().kind or KINDS:

@@ -1,4 +1,4 @@
-"""Access rules over HTTP: added by many at once, and at random."""
+"""Access rules over HTTP: many at once, and random changes."""
 
 from collections.abc import Callable
 from concurrent import futures
@@ -29,12 +29,12 @@ RULES = 100
 MORE = 400
 PHASES = 9
 PROCESSES = 4
-"""Those that the clients who add rules beside a reader are spread over."""
+"""Processes for the clients that add rules beside a reader."""
 
 SHARES = 20
 REQUESTS = 10_000
 TARGETS = 20
-"""How many clients a share may have; the driver refuses one of them."""
+"""Number of possible clients of a share; the driver refuses one."""
 
 
 def run(verdict: Verdict) -> None:
@@ -42,17 +42,17 @@ def run(verdict: Verdict) -> None:
         service.running() as serve,
         contextlib.closing(service.Client(serve)) as client,
     ):
-        _together(verdict, serve, client)
+        _concurrently(verdict, serve, client)
         _interference(verdict, serve, client)
     with tempfile.TemporaryDirectory() as folder:
         _at_random(verdict, pathlib.Path(folder))
 
 
-def _together(
+def _concurrently(
     verdict: Verdict, serve: service.Service, client: service.Client
 ) -> None:
     share = _share(client)
-    _add(serve, client, share, 1)  # fills caches of statements
+    _add(serve, client, share, 1)  # fills the statement caches
     before = _calls(serve)
     seconds = _add(serve, client, share, RULES)
     verdict.record(
@@ -69,45 +69,47 @@ def _together(
 def _interference(
     verdict: Verdict, serve: service.Service, client: service.Client
 ) -> None:
-    """What somebody who reads another share notices of many rules.
+    """Measure the latency of a reader of another share under many rules.
 
-    The reader and those who add have processes of their own: the threads
-    of one would wait for each other, and not for the service. He pauses
-    alone as he does among them, and both are measured in turn.
+    The reader and the writers run in separate processes: threads of one
+    process would wait for each other instead of the service. The reader
+    pauses between reads in both cases, and both are measured in turn.
     """
-    at = service.Address(serve.port)
+    address = service.Address(serve.port)
     path = '/shares/' + _share(client)
     spawned = multiprocessing.get_context('spawn')
-    over = spawned.Event()
-    taken = []
+    stop = spawned.Event()
+    latencies = []
     with (
-        futures.ProcessPoolExecutor(1, spawned, _know, (over,)) as reader,
+        futures.ProcessPoolExecutor(
+            1, spawned, _set_stop_event, (stop,)
+        ) as reader,
         futures.ProcessPoolExecutor(PROCESSES, spawned) as writers,
     ):
         for _ in range(1 + PHASES):
             share = _share(client)
-            quiet = reader.submit(_reads_alone, at, path).result()
-            over.clear()
-            reads = reader.submit(_reads_among, at, path)
+            quiet = reader.submit(_reads_alone, address, path).result()
+            stop.clear()
+            reads = reader.submit(_reads_under_load, address, path)
             try:
                 list(
                     writers.map(
-                        functools.partial(_add_part, at, share),
+                        functools.partial(_add_part, address, share),
                         range(PROCESSES),
                     )
                 )
             finally:
-                over.set()
-            taken.append(
+                stop.set()
+            latencies.append(
                 [
                     _percentile(sorted(found), 95)
                     for found in (quiet, reads.result())
                 ]
             )
             _wait_until_active(client, share)
-    taken = taken[1:]  # the first one fills caches of statements
-    alone, among = map(statistics.median, zip(*taken, strict=True))
-    ratios = [later / before for before, later in taken]
+    latencies = latencies[1:]  # the first one fills the statement caches
+    alone, among = map(statistics.median, zip(*latencies, strict=True))
+    ratios = [later / before for before, later in latencies]
     verdict.record(
         'reader of another share, 95th percentile while '
         f'{CLIENTS} clients add rules, to alone',
@@ -121,17 +123,17 @@ def _interference(
     )
 
 
-def _know(over: typing.Any) -> None:
-    """Have a process know when it is to stop reading."""
-    global _over
-    _over = over
+def _set_stop_event(stop: typing.Any) -> None:
+    """Pass the event that stops the reads to a process."""
+    global _stop
+    _stop = stop
 
 
-_over: typing.Any = None
+_stop: typing.Any = None
 
 
-def _reads_alone(at: service.Address, path: str) -> list[float]:
-    with contextlib.closing(service.Client(at)) as reader:
+def _reads_alone(address: service.Address, path: str) -> list[float]:
+    with contextlib.closing(service.Client(address)) as reader:
         found = []
         for _ in range(QUIET_READS):
             time.sleep(READ_INTERVAL)
@@ -139,16 +141,16 @@ def _reads_alone(at: service.Address, path: str) -> list[float]:
         return found
 
 
-def _reads_among(at: service.Address, path: str) -> list[float]:
-    with contextlib.closing(service.Client(at)) as reader:
-        return _read_until(_over, reader, path)
+def _reads_under_load(address: service.Address, path: str) -> list[float]:
+    with contextlib.closing(service.Client(address)) as reader:
+        return _read_until(_stop, reader, path)
 
 
-def _add_part(at: service.Address, share: str, part: int) -> None:
-    """Add what one process of those adds, by its share of the clients."""
+def _add_part(address: service.Address, share: str, part: int) -> None:
+    """Add the rules of one process, with its part of the clients."""
     _by_all(
-        lambda: service.Client(at),
-        lambda mine, number: _allow(mine, share, number),
+        lambda: service.Client(address),
+        lambda own_client, number: _allow(own_client, share, number),
         range(part, MORE, PROCESSES),
         CLIENTS // PROCESSES,
     )
@@ -168,13 +170,15 @@ def _share(client: service.Client) -> str:
 def _add(
     serve: service.Service, client: service.Client, share: str, count: int
 ) -> float:
-    """Seconds until so many more rules of the share are active."""
-    known = len(_rules(client, share))
+    """Add rules to a share; return the seconds until all are active."""
+    existing = len(_rules(client, share))
 
     began = time.perf_counter()
     _by_all(
         lambda: service.Client(serve),
-        lambda mine, number: _allow(mine, share, known + number),
+        lambda own_client, number: _allow(
+            own_client, share, existing + number
+        ),
         range(count),
     )
     _wait_until_active(client, share)
@@ -198,7 +202,7 @@ def _wait_until_active(client: service.Client, share: str) -> None:
     deadline = time.monotonic() + service.TIMEOUT
     while {rule['state'] for rule in _rules(client, share)} != {'active'}:
         if time.monotonic() > deadline:
-            raise RuntimeError('rules are on their way for ever')
+            raise RuntimeError('rules stay in transitional states')
         time.sleep(LIST_POLL_INTERVAL)
 
 
@@ -207,7 +211,7 @@ def _rules(client: service.Client, share: str) -> list[dict]:
 
 
 def _calls(serve: service.Service) -> int:
-    """How many rounds the driver was called in, as the journal has it."""
+    """Return the number of driver calls according to the journal."""
     (file,) = serve.folder.glob('state/manila_lite.sqlite')
     with contextlib.closing(sqlite3.connect(file)) as journal:
         return journal.execute(
@@ -218,17 +222,17 @@ def _calls(serve: service.Service) -> int:
 
 def _by_all(
     connect: Callable[[], typing.Any],
-    ask: Callable[[typing.Any, int], object],
+    request: Callable[[typing.Any, int], object],
     numbers: range,
     clients: int = CLIENTS,
 ) -> None:
-    """Ask for every number, each thread on a connection of its own."""
-    kept = threading.local()
+    """Call `ask` for every number; each thread has its own connection."""
+    local = threading.local()
 
     def run(number: int) -> None:
-        if not hasattr(kept, 'client'):
-            kept.client = connect()
-        ask(kept.client, number)
+        if not hasattr(local, 'client'):
+            local.client = connect()
+        request(local.client, number)
 
     with futures.ThreadPoolExecutor(clients) as pool:
         list(pool.map(run, numbers))
@@ -238,16 +242,16 @@ def _by_all(
 
 
 def _at_random(verdict: Verdict, folder: pathlib.Path) -> None:
-    """What is wrong at rest after requests in any order, and refusals."""
-    installed = Installation(
+    """Count violated invariants after random requests and refusals."""
+    installation = Installation(
         folder,
         backends={
             'dummy': {'dummy_driver_refuse_clients': f'*.{TARGETS - 1}'}
         },
     )
     try:
-        installed.start()
-        with contextlib.closing(service.Client(installed)) as client:
+        installation.start()
+        with contextlib.closing(service.Client(installation)) as client:
             client.request(
                 'POST',
                 '/types',
@@ -266,49 +270,53 @@ def _at_random(verdict: Verdict, folder: pathlib.Path) -> None:
             shares = [_share(client) for _ in range(SHARES)]
         began = time.perf_counter()
         _by_all(
-            lambda: service.Client(installed),
-            lambda mine, number: _ask(mine, random.Random(number), shares),
+            lambda: service.Client(installation),
+            lambda own_client, number: _request(
+                own_client, random.Random(number), shares
+            ),
             range(REQUESTS),
         )
-        asked = time.perf_counter() - began
-        _wait_for_rest(installed)
+        request_seconds = time.perf_counter() - began
+        _wait_for_rest(installation)
         verdict.record(
             f'{REQUESTS} rules added and denied at random, wrong at rest',
-            len(installed.problems()),
+            len(installation.problems()),
             'problems',
             at_most=0,
-            requests_a_second=round(REQUESTS / asked, 1),
-            seconds_until_rest=round(time.perf_counter() - began - asked, 2),
+            requests_a_second=round(REQUESTS / request_seconds, 1),
+            seconds_until_rest=round(
+                time.perf_counter() - began - request_seconds, 2
+            ),
         )
     finally:
-        installed.close()
+        installation.close()
 
 
-def _wait_for_rest(installed: Installation) -> None:
-    """Until nothing is owed, nor was a look later: doubts are looked up."""
+def _wait_for_rest(installation: Installation) -> None:
+    """Wait until no work is pending in several polls, also for stale rules."""
     quiet = 0
     deadline = time.monotonic() + service.TIMEOUT
     while quiet < 3:
         if time.monotonic() > deadline:
-            raise RuntimeError('rules are on their way for ever')
-        quiet = 0 if installed.pending_work() else quiet + 1
+            raise RuntimeError('rules stay in transitional states')
+        quiet = 0 if installation.pending_work() else quiet + 1
         time.sleep(0.5)
 
 
-def _ask(
+def _request(
     client: service.Client, rng: random.Random, shares: list[str]
 ) -> None:
-    """Add or deny a rule; a refusal is an answer, an error is none."""
+    """Add or deny a rule; it may be refused, but must not fail."""
     share, verb = rng.choice(shares), rng.choice(['allow', 'deny'])
     args = {
         'access_type': 'ip',
         'access_to': f'10.0.0.{rng.randrange(TARGETS)}',
     }
     if verb == 'deny':
-        known = _rules(client, share)
-        if not known:
+        existing = _rules(client, share)
+        if not existing:
             return
-        args = {'access_id': rng.choice(known)['id']}
+        args = {'access_id': rng.choice(existing)['id']}
     try:
         client.request(
             'POST', f'/shares/{share}/action', {f'{verb}_access': args}

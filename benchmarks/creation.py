@@ -1,4 +1,4 @@
-"""Shares created over HTTP, to `available`: alone, and by 16 clients."""
+"""Shares created over HTTP, until `available`: by 1 and by 16 clients."""
 
 from collections.abc import Callable
 from concurrent import futures
@@ -14,9 +14,9 @@ ALONE = 200
 BURST = 200
 CLIENTS = 16
 POLL_INTERVAL = 0.001
-"""Seconds between two looks at a share that is waited for."""
+"""Seconds between two polls of a share."""
 LIST_POLL_INTERVAL = 0.02
-"""Seconds between two looks whether all shares are available."""
+"""Seconds between two polls for shares that are not available yet."""
 
 QUIET_READS = 200
 READ_INTERVAL = 0.01
@@ -39,7 +39,7 @@ def run(verdict: Verdict) -> None:
 
 def _alone(verdict: Verdict, client: service.Client) -> None:
     for _ in range(ALONE // 10):
-        _to_available(client)  # fills caches of statements
+        _to_available(client)  # fills the statement caches
     taken = sorted(_to_available(client) for _ in range(ALONE))
     verdict.record(
         'create to available, median',
@@ -56,7 +56,7 @@ def _alone(verdict: Verdict, client: service.Client) -> None:
 
 
 def _to_available(client: service.Client) -> float:
-    """Milliseconds until one share is available."""
+    """Create a share; return the milliseconds until it is available."""
     began = time.perf_counter()
     share = _create(client)
     while True:
@@ -98,7 +98,7 @@ def _burst(
 def _create_many(
     serve: service.Service, client: service.Client
 ) -> tuple[float, float]:
-    """Seconds until all were accepted, and until all are available."""
+    """Create a burst; return seconds until accepted and until available."""
     create = _each_on_its_own_connection(serve)
     began = time.perf_counter()
     with futures.ThreadPoolExecutor(CLIENTS) as pool:
@@ -106,7 +106,7 @@ def _create_many(
     accepted = time.perf_counter() - began
     while client.get('/shares?status=creating&limit=1')['shares']:
         if time.perf_counter() - began > service.TIMEOUT:
-            raise RuntimeError('shares are creating for ever')
+            raise RuntimeError('shares stay in creating')
         time.sleep(LIST_POLL_INTERVAL)
     return accepted, time.perf_counter() - began
 
@@ -114,19 +114,19 @@ def _create_many(
 def _interference(
     verdict: Verdict, serve: service.Service, client: service.Client
 ) -> None:
-    """What somebody who reads one share notices of a burst."""
+    """Measure the latency of a reader during a burst."""
     with (
         contextlib.closing(service.Client(serve)) as reader,
-        futures.ThreadPoolExecutor(1) as beside,
+        futures.ThreadPoolExecutor(1) as executor,
     ):
         path = '/shares/' + _create(client)
         quiet = [_read(reader, path) for _ in range(QUIET_READS)]
-        over = threading.Event()
-        reads = beside.submit(_read_until, over, reader, path)
+        stop = threading.Event()
+        reads = executor.submit(_read_until, stop, reader, path)
         try:
             _create_many(serve, client)
         finally:
-            over.set()
+            stop.set()
         for name, taken in (
             ('alone', quiet),
             ('during a burst', reads.result()),
@@ -141,28 +141,28 @@ def _interference(
 def _each_on_its_own_connection(
     serve: service.Service,
 ) -> Callable[[object], str]:
-    """What creates a share, with a client for every thread."""
-    kept = threading.local()
+    """Return a function that creates a share, with a client per thread."""
+    local = threading.local()
 
     def create(_: object) -> str:
-        if not hasattr(kept, 'client'):
-            kept.client = service.Client(serve)
-        return _create(kept.client)
+        if not hasattr(local, 'client'):
+            local.client = service.Client(serve)
+        return _create(local.client)
 
     return create
 
 
 def _read_until(
-    over: threading.Event, reader: service.Client, path: str
+    stop: threading.Event, reader: service.Client, path: str
 ) -> list[float]:
     found = []
-    while not over.wait(READ_INTERVAL):
+    while not stop.wait(READ_INTERVAL):
         found.append(_read(reader, path))
     return found
 
 
 def _read(reader: service.Client, path: str) -> float:
-    """Milliseconds that one answer took."""
+    """Return the milliseconds of one response."""
     began = time.perf_counter()
     reader.get(path)
     return (time.perf_counter() - began) * 1e3

@@ -1,4 +1,4 @@
-"""One process that does nothing: its start, memory, processor time, stop."""
+"""An idle process: start, memory, CPU time and stop."""
 
 import statistics
 import tempfile
@@ -8,53 +8,55 @@ from benchmarks import service
 from benchmarks.verdict import Verdict
 
 STARTS = 3
-SETTLED_AFTER = 5.0
-"""Seconds until the tasks of the start are over."""
-WATCHED = 30.0
+IDLE_AFTER = 5.0
+"""Seconds until the startup tasks are done."""
+MEASURED_FOR = 30.0
 
 
 def run(verdict: Verdict) -> None:
-    first, again = [], []
+    starts, restarts = [], []
     with tempfile.TemporaryDirectory() as folder:
         for number in range(STARTS):
-            first.append(_started(f'{folder}/{number}').startup_seconds)
-            again.append(_started(f'{folder}/{number}').cpu_until_ready)
+            starts.append(_started(f'{folder}/{number}').startup_seconds)
+            restarts.append(_started(f'{folder}/{number}').cpu_until_ready)
         verdict.record(
             'start from nothing until ready',
-            statistics.median(first),
+            statistics.median(starts),
             's',
             at_most=3,
         )
         verdict.record(
             'start on an existing database, processor time',
-            statistics.median(again),
+            statistics.median(restarts),
             's',
             at_most=1.5,
         )
-        _watch(verdict, folder)
+        _measure_idle(verdict, folder)
 
 
 def _started(folder: str) -> service.Service:
-    """A service that was ready and has been stopped."""
-    found = service.Service(folder)
-    found.stop()
-    return found
+    """Start a service until it is ready, stop it and return it."""
+    running_service = service.Service(folder)
+    running_service.stop()
+    return running_service
 
 
-def _watch(verdict: Verdict, folder: str) -> None:
-    found = service.Service(f'{folder}/watched')
+def _measure_idle(verdict: Verdict, folder: str) -> None:
+    running_service = service.Service(f'{folder}/watched')
     try:
-        time.sleep(SETTLED_AFTER)
-        began, cpu = time.monotonic(), found.cpu()
-        time.sleep(WATCHED)
+        time.sleep(IDLE_AFTER)
+        began, cpu = time.monotonic(), running_service.cpu()
+        time.sleep(MEASURED_FOR)
         seconds = time.monotonic() - began
-        verdict.record('idle: memory (PSS)', found.memory(), 'MiB', at_most=90)
+        verdict.record(
+            'idle: memory (PSS)', running_service.memory(), 'MiB', at_most=90
+        )
         verdict.record(
             'idle: processor time',
-            (found.cpu() - cpu) / seconds * 1e3,
+            (running_service.cpu() - cpu) / seconds * 1e3,
             'ms a second',
             at_most=3,
         )
     finally:
-        took = found.stop()
+        took = running_service.stop()
     verdict.record('stop', took, 's', at_most=1)

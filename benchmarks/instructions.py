@@ -1,7 +1,7 @@
 """Instructions per request, counted by callgrind in a child process.
 
-A count is the same on a busy machine. `PYTHONHASHSEED` is fixed, the
-requests have been made before they count, and only they are counted.
+Counts do not depend on the load of the machine. `PYTHONHASHSEED` is fixed,
+and after a warm-up only the requests are counted.
 """
 
 import contextlib
@@ -24,14 +24,14 @@ WARM_UP = 3
 REQUESTS = 10
 TIMEOUT = 300.0
 RAW = 'raw:'
-"""Before a path: the same rows, read by the bare driver."""
+"""Prefix of a path: read the same rows with the bare driver."""
 
 _TOTAL = re.compile(r'^totals: (\d+)', re.MULTILINE)
 
 
 def run(verdict: Verdict) -> None:
     if shutil.which('valgrind') is None:
-        verdict.not_measured('instructions', 'valgrind is not installed')
+        verdict.record_missing('instructions', 'valgrind is not installed')
         return
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -65,7 +65,7 @@ def run(verdict: Verdict) -> None:
 
 
 def counted(folder: pathlib.Path, url: str, paths: list[str]) -> list[float]:
-    """Instructions that one request to each path takes."""
+    """Return the number of instructions of one request to each path."""
     child = subprocess.Popen(
         [
             'valgrind',
@@ -97,14 +97,14 @@ def counted(folder: pathlib.Path, url: str, paths: list[str]) -> list[float]:
 
 
 def _count(child: subprocess.Popen, folder: pathlib.Path, place: int) -> float:
-    _heard(child, 'warm')
+    _expect_line(child, 'warm')
     _control(child, '--instr=on')
-    _say(child)
-    _heard(child, 'done')
+    _continue(child)
+    _expect_line(child, 'done')
     _control(child, '--instr=off')
     _control(child, '--dump')
     text = (folder / f'counts.{place}').read_text()
-    _say(child)
+    _continue(child)
     return int(_TOTAL.search(text)[1]) / REQUESTS
 
 
@@ -117,19 +117,19 @@ def _control(child: subprocess.Popen, order: str) -> None:
     )
 
 
-def _say(child: subprocess.Popen) -> None:
+def _continue(child: subprocess.Popen) -> None:
     child.stdin.write('go\n')
     child.stdin.flush()
 
 
-def _heard(child: subprocess.Popen, word: str) -> None:
+def _expect_line(child: subprocess.Popen, word: str) -> None:
     line = child.stdout.readline().strip()
     if line != word:
-        raise RuntimeError(f'the counted process said {line!r}')
+        raise RuntimeError(f'unexpected line of the child: {line!r}')
 
 
-def _be_counted(url: str, paths: list[str]) -> None:
-    """The child: make the requests when told so."""
+def _run_child(url: str, paths: list[str]) -> None:
+    """Run in the child: send the requests on command of the parent."""
     app = application.Application(url)
     with contextlib.ExitStack() as stack:
         for path in paths:
@@ -140,16 +140,16 @@ def _be_counted(url: str, paths: list[str]) -> None:
                 )
             for _ in range(WARM_UP):
                 request()
-            _wait('warm')
+            _report_and_wait('warm')
             for _ in range(REQUESTS):
                 request()
-            _wait('done')
+            _report_and_wait('done')
 
 
-def _wait(word: str) -> None:
+def _report_and_wait(word: str) -> None:
     print(word, flush=True)
     sys.stdin.readline()
 
 
 if __name__ == '__main__':
-    _be_counted(sys.argv[1], sys.argv[2:])
+    _run_child(sys.argv[1], sys.argv[2:])

@@ -1,7 +1,7 @@
-"""Lists of shares against the bare driver, and a long list's first page.
+"""Lists of shares against the bare driver, and first pages of long lists.
 
-Two ways of the same work are taken in turn, A B A B; what counts is the
-median of the ratios of neighbours, since a busy machine slows both.
+Two variants alternate, A B A B; the result is the median of the ratios of
+neighbours, since a busy machine slows both.
 """
 
 from collections.abc import Callable
@@ -35,11 +35,11 @@ def run(verdict: Verdict, kinds: tuple[str, ...] = databases.KINDS) -> None:
         try:
             _on(kind, verdict)
         except (pytest.skip.Exception, pytest.fail.Exception) as error:
-            verdict.not_measured(f'lists on {kind}', str(error))
+            verdict.record_missing(f'lists on {kind}', str(error))
 
 
 def _on(kind: str, verdict: Verdict) -> None:
-    # A server's share of the work shows on the clock of the wall only.
+    # The work of a database server shows in wall-clock time only.
     clock = time.process_time if kind == 'sqlite' else time.perf_counter
     with contextlib.ExitStack() as stack:
         few, many = (_filled(stack, kind, number) for number in (FEW, MANY))
@@ -84,7 +84,7 @@ def compared(
     other: Callable[[], object],
     clock: Callable[[], float] = time.process_time,
 ) -> tuple[float, float, float]:
-    """Milliseconds of each, and how many times the other the one takes."""
+    """Return the milliseconds of each, and the ratio of one to the other."""
     pairs = [
         (_taken(one, clock), _taken(other, clock)) for _ in range(PAIRS + 1)
     ][1:]  # the first fills caches

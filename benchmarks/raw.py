@@ -1,4 +1,4 @@
-"""The same rows as a request reads, by the bare driver of the database."""
+"""Reads the same rows as a request, with the bare database driver."""
 
 from collections.abc import Callable, Iterator
 import contextlib
@@ -14,10 +14,10 @@ from benchmarks.application import Application
 def reader(
     application: Application, path: str
 ) -> Iterator[Callable[[], bytes]]:
-    """What reads the rows of a list and dumps them, and does no more.
+    """Yield a function that reads the rows of a list and dumps them.
 
-    It executes the very statements of the request, on a cursor of a
-    connection as the driver gives it.
+    It executes the statements of the request on a plain cursor of the
+    database driver.
     """
     statements = _statements(application, path)
     engine = application.db.engine
@@ -41,11 +41,13 @@ def _statements(
 ) -> list[tuple[str, typing.Any]]:
     found = []
 
-    def note(connection, cursor, statement, parameters, context, many):
+    def record_statement(
+        connection, cursor, statement, parameters, context, many
+    ):
         if statement.startswith('SELECT'):
             found.append((statement, parameters))
 
-    sa.event.listen(sa.Engine, 'before_cursor_execute', note)
+    sa.event.listen(sa.Engine, 'before_cursor_execute', record_statement)
     application.get(path)
-    sa.event.remove(sa.Engine, 'before_cursor_execute', note)
+    sa.event.remove(sa.Engine, 'before_cursor_execute', record_statement)
     return found

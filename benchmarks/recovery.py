@@ -1,7 +1,7 @@
-"""What users notice while thousands of resources are rescued.
+"""Latency for users while thousands of resources are rescued.
 
-A service is started on a database in which they are in flight, and
-nobody works on them: to be asked about, to be deleted, to be given up.
+A service is started on a database with resources in flight without work. A
+third each is probed, deleted and given up.
 """
 
 from collections.abc import Iterator
@@ -28,15 +28,15 @@ from manila_lite.db.session import Session
 from manila_lite.share.drivers.dummy import state
 from tests.support.installation import Installation
 
-STUCK = 10_000
-AT_ONCE = 1000
+RESOURCES = 10_000
+BATCH = 1000
 CREATE_EVERY = 50
-"""One share is made among so many reads."""
+"""Number of reads for every created share."""
 
 TIMEOUT = 1200.0
 POLL_INTERVAL = 0.005
 
-WAYS = (
+CASES = (
     ('extend', 'extending'),
     ('reset_deleting', 'deleting'),
     ('reset_migrating', 'migrating'),
@@ -51,21 +51,21 @@ _POOL = services.Pool.__table__
 
 def run(verdict: Verdict) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        installed = Installation(
+        installation = Installation(
             pathlib.Path(folder),
             options='default_share_type = default\n'
             'startup_reconciliation_wait_seconds = 0\n',
             sections='[quota]\nshares = -1\ngigabytes = -1\n',
         )
         try:
-            _measure(verdict, installed)
+            _measure(verdict, installation)
         finally:
-            installed.close()
+            installation.close()
 
 
-def _measure(verdict: Verdict, installed: Installation) -> None:
-    installed.start()
-    with contextlib.closing(service.Client(installed)) as client:
+def _measure(verdict: Verdict, installation: Installation) -> None:
+    installation.start()
+    with contextlib.closing(service.Client(installation)) as client:
         client.request(
             'POST',
             '/types',
@@ -77,29 +77,34 @@ def _measure(verdict: Verdict, installed: Installation) -> None:
             },
         )
         path = f'/shares/{_create(client)}'
-    installed.stop()
-    ids = _fill(installed)
-    installed.start()
-    with contextlib.closing(service.Client(installed)) as client:
-        _create(client)  # fills caches of statements
-        quiet = list(
-            itertools.islice(_used(client, path), QUIET_READS + CREATE_EVERY)
+    installation.stop()
+    ids = _fill(installation)
+    installation.start()
+    with contextlib.closing(service.Client(installation)) as client:
+        _create(client)  # fills the statement caches
+        baseline_times = list(
+            itertools.islice(
+                _read_and_create(client, path), QUIET_READS + CREATE_EVERY
+            )
         )
-    installed.stop()
-    for number in range(0, STUCK, AT_ONCE):
-        installed.db.write(_disturb, ids[number : number + AT_ONCE])
-    installed.start()
+    installation.stop()
+    for number in range(0, RESOURCES, BATCH):
+        installation.db.write(_put_in_flight, ids[number : number + BATCH])
+    installation.start()
     began = time.perf_counter()
-    with contextlib.closing(service.Client(installed)) as client:
-        among = list(
+    with contextlib.closing(service.Client(installation)) as client:
+        load_times = list(
             itertools.takewhile(
-                lambda _: _is_disturbed(installed, began), _used(client, path)
+                lambda _: _has_resources_in_flight(installation, began),
+                _read_and_create(client, path),
             )
         )
     seconds = time.perf_counter() - began
-    (alone_read, alone_made), (read, made) = map(_split, (quiet, among))
+    (alone_read, alone_created), (read, created) = map(
+        _split, (baseline_times, load_times)
+    )
     verdict.record(
-        f'reader while {STUCK} resources are rescued, 95th percentile, to '
+        f'reader while {RESOURCES} resources are rescued, 95th percentile, to '
         'alone',
         _percentile(read, 95) / _percentile(alone_read, 95),
         'times',
@@ -110,26 +115,26 @@ def _measure(verdict: Verdict, installed: Installation) -> None:
     )
     verdict.record(
         'share to available meanwhile, median',
-        statistics.median(made),
+        statistics.median(created),
         'ms',
-        shares=len(made),
-        alone_ms=round(statistics.median(alone_made), 1),
+        shares=len(created),
+        alone_ms=round(statistics.median(alone_created), 1),
     )
     verdict.record(
-        f'{STUCK} resources rescued',
+        f'{RESOURCES} resources rescued',
         seconds,
         's',
-        a_second=round(STUCK / seconds, 1),
+        a_second=round(RESOURCES / seconds, 1),
     )
     verdict.record(
-        'wrong after it', len(installed.problems()), 'problems', at_most=0
+        'wrong after it', len(installation.problems()), 'problems', at_most=0
     )
 
 
-def _used(
+def _read_and_create(
     client: service.Client, path: str
 ) -> Iterator[tuple[float, float | None]]:
-    """Milliseconds of a read each, now and then also of a new share."""
+    """Yield the milliseconds of a read, and sometimes of a new share."""
     for number in itertools.count():
         read = _read(client, path)
         if number % CREATE_EVERY:
@@ -143,10 +148,10 @@ def _used(
 def _split(
     taken: list[tuple[float, float | None]],
 ) -> tuple[list[float], list[float]]:
-    """The reads in order of time, and the shares that were made."""
+    """Return the sorted times of reads, and the times of new shares."""
     return (
         sorted(read for read, _ in taken),
-        [made for _, made in taken if made is not None],
+        [created for _, created in taken if created is not None],
     )
 
 
@@ -157,35 +162,35 @@ def _create(client: service.Client) -> str:
     deadline = time.monotonic() + service.TIMEOUT
     while client.get(f'/shares/{share}')['share']['status'] == 'creating':
         if time.monotonic() > deadline:
-            raise RuntimeError('a share is created for ever')
+            raise RuntimeError('a share stays in creating')
         time.sleep(POLL_INTERVAL)
     return share
 
 
-def _is_disturbed(installed: Installation, began: float) -> bool:
+def _has_resources_in_flight(installation: Installation, began: float) -> bool:
     if time.perf_counter() - began > TIMEOUT:
-        raise RuntimeError(f'{installed.in_flight()[:3]} for ever')
+        raise RuntimeError(f'{installation.in_flight()[:3]} stay in flight')
     return bool(
-        installed.db.read(
+        installation.db.read(
             lambda session: session.value(
                 sa.select(_INSTANCE.c.id)
-                .where(_INSTANCE.c.status.in_([status for _, status in WAYS]))
+                .where(_INSTANCE.c.status.in_([status for _, status in CASES]))
                 .limit(1)
             )
         )
     )
 
 
-# Rows as if they had been made one after the other
+# Rows as if they had been created one by one
 
 
-def _fill(installed: Installation) -> list[str]:
-    """Copies of the first share, in the rows and on the back end."""
-    back_end = state.DummyState(installed.dummy_state_dir('dummy'))
+def _fill(installation: Installation) -> list[str]:
+    """Copy the first share, its rows and its record on the back end."""
+    back_end = state.DummyState(installation.dummy_state_dir('dummy'))
     ((first, record),) = back_end.shares.records()
     ids: list[str] = []
-    for _ in range(0, STUCK, AT_ONCE):
-        ids += installed.db.write(_copy, first)
+    for _ in range(0, RESOURCES, BATCH):
+        ids += installation.db.write(_copy, first)
     for id in ids:
         back_end.shares.put(id, record)
     return ids
@@ -194,7 +199,7 @@ def _fill(installed: Installation) -> list[str]:
 def _copy(session: Session, first: str) -> list[str]:
     instance = _values(session, _INSTANCE, first)
     share = _values(session, _SHARE, instance['share_id'])
-    ids = [(session.new_id(), session.new_id()) for _ in range(AT_ONCE)]
+    ids = [(session.new_id(), session.new_id()) for _ in range(BATCH)]
     session.run_many(
         sa.insert(_SHARE), [share | {'id': share_id} for share_id, _ in ids]
     )
@@ -202,7 +207,7 @@ def _copy(session: Session, first: str) -> list[str]:
         sa.insert(_INSTANCE),
         [instance | {'id': id, 'share_id': share_id} for share_id, id in ids],
     )
-    born = session.rows(
+    journal = session.rows(
         sa.select(_JOURNAL)
         .where(
             _JOURNAL.c.resource_id == first,
@@ -210,7 +215,7 @@ def _copy(session: Session, first: str) -> list[str]:
         )
         .order_by(_JOURNAL.c.id)
     )
-    for move in born:
+    for move in journal:
         values = dict(move._mapping)
         del values['id']
         session.run_many(
@@ -221,10 +226,10 @@ def _copy(session: Session, first: str) -> list[str]:
         session.run(
             sa.update(_USAGE)
             .where(_USAGE.c.resource == resource)
-            .values(in_use=_USAGE.c.in_use + AT_ONCE)
+            .values(in_use=_USAGE.c.in_use + BATCH)
         )
     session.run(
-        sa.update(_POOL).values(allocated_gb=_POOL.c.allocated_gb + AT_ONCE)
+        sa.update(_POOL).values(allocated_gb=_POOL.c.allocated_gb + BATCH)
     )
     return [id for _, id in ids]
 
@@ -235,13 +240,13 @@ def _values(
     return dict(session.one(sa.select(table).where(table.c.id == id))._mapping)
 
 
-def _disturb(session: Session, ids: list[str]) -> None:
-    """Put these in flight, a third in each of the ways."""
-    for place, (event, status) in enumerate(WAYS):
-        some = ids[place :: len(WAYS)]
+def _put_in_flight(session: Session, ids: list[str]) -> None:
+    """Put these in flight, a third in each status."""
+    for place, (event, status) in enumerate(CASES):
+        part = ids[place :: len(CASES)]
         session.run(
             sa.update(_INSTANCE)
-            .where(_INSTANCE.c.id.in_(some))
+            .where(_INSTANCE.c.id.in_(part))
             .values(status=status)
         )
         session.run_many(
@@ -255,6 +260,6 @@ def _disturb(session: Session, ids: list[str]) -> None:
                     'to_status': status,
                     'made_at': session.now,
                 }
-                for id in some
+                for id in part
             ],
         )

@@ -1,4 +1,4 @@
-"""`manila-lite serve` as a child of the benchmark, and a client of it."""
+"""`manila-lite serve` as a child process, and a client for it."""
 
 from collections.abc import Iterator
 import contextlib
@@ -22,7 +22,7 @@ _TICKS = os.sysconf('SC_CLK_TCK')
 
 
 class Service:
-    """One running process; `ready_after` is when it first answered."""
+    """One running process; `startup_seconds` ends with the first response."""
 
     def __init__(self, folder: str):
         self.port = free_port()
@@ -52,7 +52,7 @@ class Service:
         deadline = time.monotonic() + TIMEOUT
         while True:
             try:
-                # Asks the database too, unlike the list of versions.
+                # Uses the database, unlike the list of versions.
                 with contextlib.closing(Client(self)) as client:
                     client.get('/types')
                 return
@@ -67,13 +67,13 @@ class Service:
                 time.sleep(0.01)
 
     def cpu(self) -> float:
-        """Seconds of processor time taken so far."""
+        """Return the seconds of CPU time used so far."""
         stat = pathlib.Path(f'/proc/{self._process.pid}/stat').read_text()
         fields = stat.rpartition(')')[2].split()
         return (int(fields[11]) + int(fields[12])) / _TICKS
 
     def memory(self) -> float:
-        """MiB, shared pages counted in part (PSS)."""
+        """Return MiB of memory, shared pages in proportion (PSS)."""
         path = f'/proc/{self._process.pid}/smaps_rollup'
         for line in pathlib.Path(path).read_text().splitlines():
             if line.startswith('Pss:'):
@@ -81,7 +81,7 @@ class Service:
         raise LookupError(path)
 
     def stop(self) -> float:
-        """Seconds that it took to end; nothing when it has ended."""
+        """Stop the process if it runs; return the seconds that it took."""
         began = time.monotonic()
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
@@ -95,7 +95,7 @@ class Service:
 
 @contextlib.contextmanager
 def running() -> Iterator[Service]:
-    """A service on new state, stopped at the end."""
+    """Start a service on new state, yield it and stop it."""
     with tempfile.TemporaryDirectory() as folder:
         service = Service(folder)
         try:
@@ -105,13 +105,13 @@ def running() -> Iterator[Service]:
 
 
 class Address(typing.NamedTuple):
-    """Where a service is, for clients in other processes."""
+    """The address of a service, for clients in other processes."""
 
     port: int
 
 
 class Client:
-    """One kept connection; not for several threads."""
+    """One persistent connection; not thread-safe."""
 
     def __init__(self, service: typing.Any):
         self._connection = http.client.HTTPConnection(
@@ -124,7 +124,7 @@ class Client:
     def request(
         self, method: str, path: str, body: object = None
     ) -> typing.Any:
-        """The parsed answer; raises RuntimeError for an error of 400 up."""
+        """Return the parsed response; raise RuntimeError from status 400."""
         self._connection.request(
             method,
             f'/v2{path}',

@@ -1,4 +1,4 @@
-"""Snapshots taken over HTTP, to `available`, by one client."""
+"""Snapshots created over HTTP, until `available`, by one client."""
 
 import contextlib
 import statistics
@@ -9,7 +9,7 @@ from benchmarks.verdict import Verdict
 
 SNAPSHOTS = 200
 POLL_INTERVAL = 0.001
-"""Seconds between two looks at a snapshot that is waited for."""
+"""Seconds between two polls of a snapshot."""
 
 
 def run(verdict: Verdict) -> None:
@@ -24,10 +24,10 @@ def run(verdict: Verdict) -> None:
         )
         share = _share(client)
         for _ in range(SNAPSHOTS // 10):
-            _to_available(client, share)  # fills caches of statements
+            _to_available(client, share)  # fills the statement caches
         cpu = serve.cpu()
         taken = [_to_available(client, share) for _ in range(SNAPSHOTS)]
-        cpu = serve.cpu() - cpu  # of the looks, too
+        cpu = serve.cpu() - cpu  # including the polls
         verdict.record(
             'snapshot to available, median',
             statistics.median(taken),
@@ -48,7 +48,7 @@ def _share(client: service.Client) -> str:
 
 
 def _to_available(client: service.Client, share: str) -> float:
-    """Milliseconds until one snapshot is available."""
+    """Create a snapshot; return the milliseconds until it is available."""
     began = time.perf_counter()
     snapshot = client.request(
         'POST', '/snapshots', {'snapshot': {'share_id': share}}
@@ -58,7 +58,7 @@ def _to_available(client: service.Client, share: str) -> float:
 
 
 def _wait(client: service.Client, path: str, what: str, busy: str) -> None:
-    """Until it is available; the share is let go with its snapshot."""
+    """Poll a resource until it is available."""
     while True:
         status = client.get(path)[what]['status']
         if status == 'available':

@@ -1,10 +1,10 @@
-"""What was measured, as JSON lines, and whether the budget was kept."""
+"""Measured figures as JSON lines, and whether budgets were kept."""
 
 import json
 
 
 class Verdict:
-    """Takes figures; prints each as it comes, and the sum of them."""
+    """Records figures; prints each one at once, and a summary."""
 
     def __init__(self) -> None:
         self.over: list[str] = []
@@ -20,7 +20,7 @@ class Verdict:
         at_least: float | None = None,
         **more: object,
     ) -> None:
-        """Note a figure; with neither `most` nor `least` it only informs."""
+        """Record a figure; its budget is `at_most` or `at_least`, if given."""
         kept = (at_most is None or value <= at_most) and (
             at_least is None or value >= at_least
         )
@@ -36,12 +36,12 @@ class Verdict:
         if not kept:
             self.over.append(name)
 
-    def not_measured(self, name: str, reason: str) -> None:
+    def record_missing(self, name: str, reason: str) -> None:
         self._print(figure=name, value=None, reason=reason)
         self.missing.append(name)
 
     def summarize(self) -> bool:
-        """Print the verdict; True when every budget was kept."""
+        """Print the verdict; return whether every budget was kept."""
         self._print(
             verdict='over budget' if self.over else 'within budget',
             over=self.over,
