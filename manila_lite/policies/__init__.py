@@ -1,4 +1,4 @@
-"""Who may do what: one list of rules per resource."""
+"""Policy rules: one list per resource."""
 
 import itertools
 
@@ -62,7 +62,7 @@ _RESOURCES = (
 
 
 def list_rules():
-    """All rules with their defaults, for the enforcer and the generator."""
+    """Return all rules with defaults, for the enforcer and the generator."""
     return list(
         itertools.chain.from_iterable(
             resource.RULES for resource in _RESOURCES

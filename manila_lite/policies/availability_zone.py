@@ -1,4 +1,4 @@
-"""Who may see availability zones."""
+"""Policy rules of availability zones."""
 
 from manila_lite.policies import base
 

@@ -1,7 +1,7 @@
-"""The personas: who may do things, and how a rule of theirs is written.
+"""The personas and helpers to declare policy rules for them.
 
-Three roles are known, each within a project: reader looks, member changes
-what the project owns, admin runs the service and acts in every project.
+There are three roles: a reader sees the resources of the project, a
+member also changes them, and an admin acts in every project.
 """
 
 import importlib.metadata
@@ -18,8 +18,8 @@ SERVICE_OR_READER = '(rule:admin_or_service_api) or (rule:project-reader)'
 SERVICE = 'rule:admin_or_service_api'
 OWNER_USER_OR_SERVICE = '(rule:owner-user or rule:admin_or_service_api)'
 
-# What held before the three roles; only asked besides the rules above where
-# an operator has set enforce_new_defaults to false.
+# The defaults before the three roles; checked in addition to the rules above
+# only when an operator sets enforce_new_defaults to false.
 DEPRECATED_ADMIN = 'rule:admin_api'
 DEPRECATED_OWNER = 'rule:default'
 DEPRECATED_OWNER_USER = 'rule:admin_or_owner_user'
@@ -29,16 +29,16 @@ DEPRECATED_REASON = (
 DEPRECATED_SINCE = '2023.1'
 
 
-def _loaded_when_met(entry_point):
+def _load_on_use(entry_point):
     return lambda kind, match: entry_point.load()(kind, match)
 
 
-# Parsing the first rule makes oslo.policy import every kind of check there
-# is, requests for the http kind included: 50 ms and 120 modules that no
-# default rule needs. The kinds stay known; a rule that has one loads it.
+# Parsing the first rule makes oslo.policy import all kinds of checks,
+# including requests for the http kind: 50 ms and 120 modules that no default
+# rule needs. They stay registered, and a rule that uses one loads it.
 if _checks.extension_checks is None:
     _checks.extension_checks = {
-        entry_point.name: _loaded_when_met(entry_point)
+        entry_point.name: _load_on_use(entry_point)
         for entry_point in importlib.metadata.entry_points(
             group='oslo.policy.rule_checks'
         )
@@ -52,7 +52,7 @@ ANY_SCOPE = ('system', 'project')
 def _rule(
     name, check, description, operations, deprecated, scopes=PROJECT_SCOPE
 ):
-    """One documented rule; an operation is written 'GET /v2/shares'."""
+    """Return a documented rule; operations look like 'GET /v2/shares'."""
     return policy.DocumentedRuleDefault(
         name,
         check,
@@ -73,7 +73,7 @@ def _rule(
 
 
 def admin(name, description, *operations, deprecated=DEPRECATED_ADMIN):
-    """A rule for administrators."""
+    """Return a rule for administrators."""
     return _rule(name, ADMIN, description, operations, deprecated)
 
 
@@ -84,7 +84,7 @@ def member(
     deprecated=DEPRECATED_OWNER,
     scopes=PROJECT_SCOPE,
 ):
-    """A rule for administrators and members of the owning project."""
+    """Return a rule for administrators and members of the project."""
     return _rule(
         name, ADMIN_OR_MEMBER, description, operations, deprecated, scopes
     )
@@ -97,14 +97,14 @@ def reader(
     deprecated=DEPRECATED_OWNER,
     scopes=PROJECT_SCOPE,
 ):
-    """A rule for administrators and readers of the owning project."""
+    """Return a rule for administrators and readers of the project."""
     return _rule(
         name, ADMIN_OR_READER, description, operations, deprecated, scopes
     )
 
 
 def rule(name, check, description, *operations, deprecated):
-    """A rule for others than the three roles alone."""
+    """Return a rule with a check of its own."""
     return _rule(name, check, description, operations, deprecated)
 
 
@@ -118,7 +118,7 @@ RULES = [
     _persona(
         'project-admin',
         'role:admin and project_id:%(project_id)s',
-        'An administrator, in the own project.',
+        'An administrator of the owning project.',
     ),
     _persona(
         'project-member',
@@ -133,7 +133,7 @@ RULES = [
     _persona(
         'owner-user',
         'user_id:%(user_id)s and project_id:%(project_id)s',
-        'The user who made the resource.',
+        'The user that created the resource.',
     ),
     _persona(
         'admin_or_service_api',
@@ -143,8 +143,8 @@ RULES = [
     _persona(
         'context_is_admin',
         'role:admin',
-        'An administrator of the service; decides what the request '
-        'context calls admin.',
+        'An administrator of the service; also decides is_admin of the '
+        'request context.',
     ),
     _persona(
         'context_is_host_admin',
@@ -160,13 +160,13 @@ RULES = [
     _persona(
         'admin_or_owner_user',
         'is_admin:True or project_id:%(project_id)s and user_id:%(user_id)s',
-        'An administrator or the user who made the resource.',
+        'An administrator or the user that created the resource.',
         (),
     ),
     _persona(
         'default',
         'rule:admin_or_owner',
-        'Answers for every rule that is not defined.',
+        'The rule for names without a rule of their own.',
         (),
     ),
     _persona(

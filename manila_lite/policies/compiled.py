@@ -1,8 +1,8 @@
-"""Check trees of oslo.policy as closures: 150 times cheaper to ask.
+"""Compile check trees of oslo.policy to closures, 150 times faster.
 
-A closure answers exactly as the tree does, which a test holds for every
-rule. What oslo.policy fails on with an error, a rule that refers to itself
-or a format that cannot be filled in, is refused here.
+A closure gives exactly the result of the tree; a test checks this for
+every rule. Where oslo.policy raises an error, for a rule that refers to
+itself or a format that cannot be filled in, the closure denies.
 """
 
 import ast
@@ -17,8 +17,9 @@ from oslo_policy import policy
 
 Predicate: TypeAlias = Callable[[Any, context.RequestContext], bool]
 
-# What a rule may ask of the caller: RequestContext.to_policy_values() and
-# is_admin, which the older defaults ask for. All are strings or lists.
+# Attributes of the caller that rules may use: those in
+# RequestContext.to_policy_values(), and is_admin for deprecated defaults.
+# All are strings or lists.
 CREDENTIALS = frozenset(
     (
         'user_id',
@@ -37,25 +38,25 @@ CREDENTIALS = frozenset(
         'is_admin',
     )
 )
-# What is told of a target that is neither a mapping nor a row.
+# Attributes used of a target that is neither a mapping nor a row.
 _OWNERSHIP = ('id', 'project_id', 'user_id')
 
-# A name that no rule has: oslo.policy answers it by the default rule.
+# A name without a rule: oslo.policy applies the default rule to it.
 _UNDEFINED = ''
 _MISSING = object()
 _ONE_KEY = re.compile(r'%\(([^()]+)\)s')
 
 
 class _NotCompilable(Exception):
-    """The tree holds a check that only oslo.policy can carry out."""
+    """The tree contains a check that only oslo.policy can evaluate."""
 
 
 class _RefersToItself(Exception):
-    """The rule has no end."""
+    """The rule refers to itself, directly or through other rules."""
 
 
 class Closures(dict[str, Predicate]):
-    """Rule name to closure; a name nobody defined gets the default rule."""
+    """Closures by rule name; undefined names get the default rule."""
 
     def __init__(self, enforcer: policy.Enforcer):
         compiler = _Compiler(enforcer)
@@ -73,11 +74,11 @@ class _Compiler:
 
     def __init__(self, enforcer: policy.Enforcer):
         self._enforcer = enforcer
-        self._done: dict[str, Predicate] = {}
-        self._open: set[str] = set()
+        self._compiled: dict[str, Predicate] = {}
+        self._in_progress: set[str] = set()
 
     def scoped(self, name: str) -> Predicate:
-        """The rule as a caller asks for it: with its scope.
+        """Compile a rule together with its scope.
 
         As in oslo.policy 6, whose enforce_scope option is gone, the scope
         always counts; rules reached through another one add none.
@@ -87,30 +88,30 @@ class _Compiler:
         except _RefersToItself:
             return _never
         except _NotCompilable:
-            return _ask_library(self._enforcer, name)
+            return _delegate(self._enforcer, name)
         registered = self._enforcer.registered_rules.get(name)
         if registered is None or not registered.scope_types:
             return check
         return _in_scope(frozenset(registered.scope_types), check)
 
     def _rule(self, name: str) -> Predicate:
-        if name in self._done:
-            return self._done[name]
-        if name in self._open:
+        if name in self._compiled:
+            return self._compiled[name]
+        if name in self._in_progress:
             raise _RefersToItself
         try:
             tree = self._enforcer.rules[name]
         except KeyError:
-            return _never  # neither the rule nor a default: closed
-        self._open.add(name)
+            return _never  # neither the rule nor a default rule: deny
+        self._in_progress.add(name)
         try:
-            self._done[name] = self._tree(tree)
+            self._compiled[name] = self._tree(tree)
         finally:
-            self._open.discard(name)
-        return self._done[name]
+            self._in_progress.discard(name)
+        return self._compiled[name]
 
     def _tree(self, check: Any) -> Predicate:
-        # By exact type: a subclass may answer in another way.
+        # By exact type: a subclass may behave differently.
         kind = type(check)
         if kind is _checks.TrueCheck:
             return _always
@@ -187,7 +188,7 @@ def _credential(name: str, wanted: Callable[[Any], str | None]) -> Predicate:
 
 
 def _filled(match: str) -> Callable[[Any], str | None]:
-    """What fills in the match from a target; None where it cannot be."""
+    """Return a function that fills in the match; None if it cannot."""
     if '%' not in match:
         return lambda target: match
     one_key = _ONE_KEY.fullmatch(match)
@@ -210,7 +211,7 @@ def _format(match: str, target: Any) -> str | None:
 
 
 class _Values:
-    """A target's values by key, as the % operator asks for them."""
+    """The values of a target by key, for the % operator."""
 
     def __init__(self, target: Any):
         self._target = target
@@ -242,7 +243,7 @@ def _in_scope(scopes: frozenset[str], inner: Predicate) -> Predicate:
     return check
 
 
-def _ask_library(enforcer: policy.Enforcer, name: str) -> Predicate:
+def _delegate(enforcer: policy.Enforcer, name: str) -> Predicate:
     def check(target, creds):
         return bool(
             enforcer.enforce(name, _as_dict(target), credentials(creds))
@@ -252,12 +253,12 @@ def _ask_library(enforcer: policy.Enforcer, name: str) -> Predicate:
 
 
 def credentials(creds: context.RequestContext) -> dict[str, Any]:
-    """The caller as the dict that oslo.policy's own checks expect."""
+    """Return the caller as a dict for the checks of oslo.policy."""
     return {name: getattr(creds, name) for name in CREDENTIALS}
 
 
 def _as_dict(target: Any) -> dict[str, Any]:
-    """The target as the dict that oslo.policy's own checks expect."""
+    """Return the target as a dict for the checks of oslo.policy."""
     if isinstance(target, Mapping):
         return dict(target)
     if hasattr(target, '_asdict'):  # a database row

@@ -1,4 +1,4 @@
-"""Answers who may do what, from the rules and the operator's files."""
+"""Enforce policy rules, with overrides from the operator's files."""
 
 from collections.abc import Callable
 import os
@@ -16,15 +16,16 @@ from manila_lite.policies import compiled
 
 LOG = log.getLogger(__name__)
 
-# Seconds between two looks at the files.
-_LOOK_EVERY = 1.0
+# Seconds between checks of the policy files.
+_CHECK_INTERVAL = 1.0
 
 
 class Enforcer:
-    """The rules in force; changed files are read within a second.
+    """The current rules; changed files are read within a second.
 
-    Raises cfg.ConfigFileParseError when the files are broken at the start.
-    Broken later, they are reported once and the old rules stay.
+    Raises cfg.ConfigFileParseError when files are invalid at the start.
+    When they become invalid later, the error is logged once and the old
+    rules stay in effect.
     """
 
     def __init__(
@@ -39,43 +40,43 @@ class Enforcer:
         self._policy_file = policy.Enforcer(conf, policy_file).policy_file
         self._clock = clock
         self._reloading = threading.Lock()
-        self._seen = self._look()
+        self._files = self._list_files()
         self._closures = self._load()
-        self._look_again_at = clock() + _LOOK_EVERY
+        self._next_check_at = clock() + _CHECK_INTERVAL
 
     def allows(
         self, rule: str, target: Any, creds: context.RequestContext
     ) -> bool:
-        """Tell whether the caller may do `rule` to the target.
+        """Whether the caller may do `rule` to the target.
 
         The target has `project_id` and `user_id` as attributes or keys.
         """
-        if self._clock() >= self._look_again_at:
+        if self._clock() >= self._next_check_at:
             self._refresh()
         return self._closures[rule](target, creds)
 
     def is_admin(self, creds: context.RequestContext) -> bool:
-        """Tell whether the request context shall call the caller admin."""
+        """Whether the request context treats the caller as admin."""
         return self.allows('context_is_admin', creds, creds)
 
     def _refresh(self) -> None:
         if not self._reloading.acquire(blocking=False):
-            return  # another thread looks; the old rules do for this call
+            return  # another thread checks; use the old rules this time
         try:
-            self._look_again_at = self._clock() + _LOOK_EVERY
-            found = self._look()
-            if found == self._seen:
+            self._next_check_at = self._clock() + _CHECK_INTERVAL
+            found = self._list_files()
+            if found == self._files:
                 return
-            self._seen = found
+            self._files = found
             self._closures = self._load()
-            LOG.info('Policy rules were read again.')
+            LOG.info('Reloaded the policy rules')
         except cfg.ConfigFileParseError as error:
-            LOG.error('The policy rules in force stay: %s', error)
+            LOG.error('Keeping the current policy rules: %s', error)
         finally:
             self._reloading.release()
 
-    def _look(self) -> list[tuple]:
-        """The policy files there are, with what changes when they do."""
+    def _list_files(self) -> list[tuple]:
+        """Return the policy files with stamps that change with them."""
         paths = [self._conf.find_file(self._policy_file)]
         for name in self._conf.oslo_policy.policy_dirs:
             folder = self._conf.find_file(name)
@@ -95,10 +96,10 @@ class Enforcer:
             AttributeError,
             OSError,
             cfg.Error,
-        ) as error:  # all that odd content has shown
+        ) as error:  # errors seen with invalid content
             raise cfg.ConfigFileParseError(self._policy_file, error) from error
-        # What the library is still asked, it answers from these rules:
-        # reading files is our business.
+        # The library evaluates the remaining checks by these rules; only
+        # this class reads files.
         library.use_conf = False
         return compiled.Closures(library)
 

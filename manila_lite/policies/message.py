@@ -1,4 +1,4 @@
-"""Who may see and delete the messages about what went wrong."""
+"""Policy rules of user messages."""
 
 from manila_lite.policies import base
 

@@ -1,4 +1,4 @@
-"""Who may see and change the quotas that hold where none are set."""
+"""Policy rules of default quotas."""
 
 from manila_lite.policies import base
 

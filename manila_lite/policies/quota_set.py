@@ -1,4 +1,4 @@
-"""Who may see and change the quotas of a project, user or share type."""
+"""Policy rules of quotas of projects, users and share types."""
 
 from manila_lite.policies import base
 

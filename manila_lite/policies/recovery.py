@@ -1,29 +1,29 @@
-"""Who may see what is in flight, and have it rescued."""
+"""Policy rules of recovery."""
 
 from manila_lite.policies import base
 
 RULES = [
     base.admin(
         'recovery:in_flight',
-        'See resources in flight, who works on them and what comes next.',
+        'List resources in flight with holder and next step.',
         'GET /v2/recovery/in-flight',
         deprecated=None,
     ),
     base.admin(
         'recovery:preview',
-        'See what a pass of recovery would do.',
+        'Show what a recovery pass would do.',
         'GET /v2/recovery/preview',
         deprecated=None,
     ),
     base.admin(
         'recovery:log',
-        'See what recovery has decided.',
+        'List the decisions of recovery.',
         'GET /v2/recovery/log',
         deprecated=None,
     ),
     base.admin(
         'recovery:run',
-        'Have a service rescue what nobody works on, or look at one resource.',
+        'Request a recovery pass of a service, or the rescue of one resource.',
         'POST /v2/recovery/run',
         deprecated=None,
     ),

@@ -1,4 +1,4 @@
-"""Who may lock resources, see locks and lift them."""
+"""Policy rules of resource locks."""
 
 from manila_lite.policies import base
 
@@ -22,7 +22,7 @@ RULES = [
     base.rule(
         'resource_lock:get_all_projects',
         base.SERVICE,
-        'See resource locks of all projects.',
+        'List resource locks of all projects.',
         'GET /v2/resource-locks',
         deprecated=base.DEPRECATED_ADMIN,
     ),
@@ -36,21 +36,21 @@ RULES = [
     base.rule(
         'resource_lock:update',
         base.OWNER_USER_OR_SERVICE,
-        'Change a resource lock, as far as who made it allows.',
+        'Change a resource lock within its lock context.',
         f'PUT {_ONE}',
         deprecated=base.DEPRECATED_OWNER_USER,
     ),
     base.rule(
         'resource_lock:delete',
         base.OWNER_USER_OR_SERVICE,
-        'Lift a resource lock, as far as who made it allows.',
+        'Delete a resource lock within its lock context.',
         f'DELETE {_ONE}',
         deprecated=base.DEPRECATED_OWNER_USER,
     ),
     base.rule(
         'resource_lock:bypass_locked_show_action',
         base.OWNER_USER_OR_SERVICE,
-        'See whom an access rule is for although its visibility is locked.',
+        'Show the client of an access rule although its visibility is locked.',
         'GET /v2/share-access-rules',
         'GET /v2/share-access-rules/{id}',
         deprecated=base.DEPRECATED_OWNER_USER,

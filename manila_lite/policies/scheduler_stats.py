@@ -1,4 +1,4 @@
-"""Who may see the pools that the scheduler chooses from."""
+"""Policy rules of scheduler statistics."""
 
 from manila_lite.policies import base
 

@@ -1,4 +1,4 @@
-"""Who may do what with security services."""
+"""Policy rules of security services."""
 
 from manila_lite.policies import base
 

@@ -1,4 +1,4 @@
-"""Who may see services and take them out of scheduling."""
+"""Policy rules of services."""
 
 from manila_lite.policies import base
 
@@ -19,7 +19,7 @@ RULES = [
     ),
     base.admin(
         'service:ensure_shares',
-        'Have a share service ensure all its shares again.',
+        'Ensure all shares of a share service.',
         'POST /v2/services/ensure-shares',
     ),
 ]

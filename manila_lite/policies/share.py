@@ -1,4 +1,4 @@
-"""Who may do what with shares and their metadata."""
+"""Policy rules of shares, and of their snapshots, access and metadata."""
 
 from manila_lite.policies import base
 
@@ -40,7 +40,7 @@ RULES = [
     ),
     base.admin(
         'share:list_shares_in_deferred_deletion_states',
-        'See shares whose deletion was deferred.',
+        'Show shares in deferred deletion.',
         'GET /v2/shares',
         'GET /v2/shares/detail',
         'GET /v2/shares/{id}',
@@ -59,13 +59,13 @@ RULES = [
     base.admin('share:force_delete', 'Delete a share in any status.', _ACTION),
     base.member(
         'share:soft_delete',
-        'Put a share into the recycle bin.',
+        'Move a share to the recycle bin.',
         _ACTION,
         deprecated=None,
     ),
     base.member(
         'share:restore',
-        'Take a share out of the recycle bin.',
+        'Restore a share from the recycle bin.',
         _ACTION,
         deprecated=None,
     ),
@@ -85,12 +85,12 @@ RULES = [
     base.member('share:shrink', 'Shrink a share.', _ACTION),
     base.member(
         'share:revert_to_snapshot',
-        'Put a share back to its newest snapshot.',
+        'Revert a share to its newest snapshot.',
         _ACTION,
     ),
     base.member(
         'share:create_snapshot',
-        'Take a snapshot of a share.',
+        'Create a snapshot of a share.',
         'POST /v2/snapshots',
     ),
     base.member(
@@ -109,20 +109,20 @@ RULES = [
     ),
     base.admin(
         'share:manage',
-        'Take over a share that a back end has already.',
+        'Manage a share that exists on a back end.',
         'POST /v2/shares/manage',
         'POST /v2/os-share-manage',
     ),
     base.admin(
         'share:unmanage',
-        'Forget a share and leave its data where it is.',
+        'Unmanage a share; its data stays on the back end.',
         _ACTION,
         'POST /v2/os-share-unmanage/{id}/unmanage',
     ),
     base.member(
-        'share:allow_access', 'Let a client have access to a share.', _ACTION
+        'share:allow_access', 'Allow a client access to a share.', _ACTION
     ),
-    base.member('share:deny_access', 'Take access to a share back.', _ACTION),
+    base.member('share:deny_access', 'Deny access to a share.', _ACTION),
     base.reader(
         'share:access_get',
         'Show an access rule.',

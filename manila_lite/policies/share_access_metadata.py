@@ -1,4 +1,4 @@
-"""Who may change metadata of access rules."""
+"""Policy rules of access rule metadata."""
 
 from manila_lite.policies import base
 

@@ -1,4 +1,4 @@
-"""Who may see and change access rules as a resource of their own."""
+"""Policy rules of access rules as a resource of their own."""
 
 from manila_lite.policies import base
 

@@ -1,4 +1,4 @@
-"""Who may see the export locations of shares, and their metadata."""
+"""Policy rules of export locations of shares and their metadata."""
 
 from manila_lite.policies import base
 

@@ -1,4 +1,4 @@
-"""Who may see and mend the copies of shares on back ends."""
+"""Policy rules of share instances."""
 
 from manila_lite.policies import base
 

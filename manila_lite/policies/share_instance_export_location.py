@@ -1,4 +1,4 @@
-"""Who may see the export locations of share instances."""
+"""Policy rules of export locations of share instances."""
 
 from manila_lite.policies import base
 

@@ -1,4 +1,4 @@
-"""Who may do what with share networks."""
+"""Policy rules of share networks."""
 
 from manila_lite.policies import base
 
@@ -36,17 +36,18 @@ RULES = [
     ),
     base.member(
         'share_network:add_security_service',
-        'Have a share network use a security service.',
+        'Add a security service to a share network.',
         _ACTION,
     ),
     base.member(
         'share_network:add_security_service_check',
-        'Ask whether a used share network could use a security service.',
+        'Check whether a security service can be added to a share '
+        'network in use.',
         _ACTION,
     ),
     base.member(
         'share_network:remove_security_service',
-        'Have a share network no longer use a security service.',
+        'Remove a security service from a share network.',
         _ACTION,
     ),
     base.member(
@@ -56,8 +57,8 @@ RULES = [
     ),
     base.member(
         'share_network:update_security_service_check',
-        'Ask whether a security service of a used share network '
-        'could be replaced.',
+        'Check whether a security service of a share network in use '
+        'can be replaced.',
         _ACTION,
     ),
     base.admin(
@@ -72,12 +73,12 @@ RULES = [
     ),
     base.member(
         'share_network:subnet_create_check',
-        'Ask whether a used share network could have one more subnet.',
+        'Check whether a subnet can be added to a share network in use.',
         _ACTION,
     ),
     base.admin(
         'share_network:show_network_details',
-        'See the type and the segmentation id of networks.',
+        'Show network type and segmentation id of share networks.',
         *_LIST,
         'GET /v2/share-networks/{id}',
         deprecated=None,

@@ -1,4 +1,4 @@
-"""Who may do what with subnets of share networks and their metadata."""
+"""Policy rules of share network subnets and their metadata."""
 
 from manila_lite.policies import base
 

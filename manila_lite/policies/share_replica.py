@@ -1,4 +1,4 @@
-"""Who may do what with replicas of shares and their metadata."""
+"""Policy rules of share replicas and their metadata."""
 
 from manila_lite.policies import base
 
@@ -29,7 +29,9 @@ RULES = [
         _ACTION,
     ),
     base.member(
-        'share_replica:promote', 'Have a replica be the active one.', _ACTION
+        'share_replica:promote',
+        'Promote a replica to the active one.',
+        _ACTION,
     ),
     base.admin(
         'share_replica:resync', 'Bring a replica up to date at once.', _ACTION

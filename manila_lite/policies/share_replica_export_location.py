@@ -1,4 +1,4 @@
-"""Who may see the export locations of replicas."""
+"""Policy rules of export locations of replicas."""
 
 from manila_lite.policies import base
 

@@ -1,4 +1,4 @@
-"""Who may look at share servers and change them: administrators."""
+"""Policy rules of share servers."""
 
 from manila_lite.policies import base
 
@@ -12,7 +12,7 @@ RULES = [
     base.admin('share_server:show', 'Show a share server.', f'GET {_SERVER}'),
     base.admin(
         'share_server:details',
-        'Show what a driver remembers of a share server.',
+        'Show the driver details of a share server.',
         f'GET {_SERVER}/details',
     ),
     base.admin(
@@ -20,12 +20,12 @@ RULES = [
     ),
     base.admin(
         'share_server:manage_share_server',
-        'Take over a server that a back end has already.',
+        'Manage a share server that exists on a back end.',
         'POST /v2/share-servers/manage',
     ),
     base.admin(
         'share_server:unmanage_share_server',
-        'Forget a share server and leave it where it is.',
+        'Unmanage a share server; it stays on the back end.',
         _ACTION,
     ),
     base.admin(
@@ -35,27 +35,27 @@ RULES = [
     ),
     base.admin(
         'share_server:share_server_migration_start',
-        'Move a share server to another back end.',
+        'Migrate a share server to another back end.',
         _ACTION,
     ),
     base.admin(
         'share_server:share_server_migration_check',
-        'Ask whether a share server could be moved.',
+        'Check whether a share server can be migrated.',
         _ACTION,
     ),
     base.admin(
         'share_server:share_server_migration_complete',
-        'Have the second phase of a migration begin.',
+        'Start the second phase of a share server migration.',
         _ACTION,
     ),
     base.admin(
         'share_server:share_server_migration_cancel',
-        'Stop the migration of a share server.',
+        'Cancel the migration of a share server.',
         _ACTION,
     ),
     base.admin(
         'share_server:share_server_migration_get_progress',
-        'Ask how far a migration has come.',
+        'Show the progress of a share server migration.',
         _ACTION,
     ),
     base.admin(

@@ -1,4 +1,4 @@
-"""Who may do what with snapshots and their metadata."""
+"""Policy rules of snapshots and their metadata."""
 
 from manila_lite.policies import base
 
@@ -19,12 +19,12 @@ RULES = [
     ),
     base.admin(
         'share_snapshot:manage_snapshot',
-        'Take over a snapshot that a back end has already.',
+        'Manage a snapshot that exists on a back end.',
         'POST /v2/snapshots/manage',
     ),
     base.admin(
         'share_snapshot:unmanage_snapshot',
-        'Forget a snapshot and leave it where it is.',
+        'Unmanage a snapshot; it stays on the back end.',
         _ACTION,
     ),
     base.admin(
@@ -37,17 +37,17 @@ RULES = [
     ),
     base.reader(
         'share_snapshot:access_list',
-        'List who may mount a snapshot.',
+        'List the access rules of a snapshot.',
         'GET /v2/snapshots/{id}/access-list',
     ),
     base.member(
         'share_snapshot:allow_access',
-        'Let a client mount a snapshot.',
+        'Allow a client access to a snapshot.',
         _ACTION,
     ),
     base.member(
         'share_snapshot:deny_access',
-        'Have a client mount a snapshot no longer.',
+        'Deny a client access to a snapshot.',
         _ACTION,
     ),
     base.reader(

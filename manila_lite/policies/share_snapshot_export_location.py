@@ -1,4 +1,4 @@
-"""Who may see where snapshots are exported."""
+"""Policy rules of export locations of snapshots."""
 
 from manila_lite.policies import base
 

@@ -1,4 +1,4 @@
-"""Who may see and mend the copies of snapshots on back ends."""
+"""Policy rules of snapshot instances."""
 
 from manila_lite.policies import base
 
@@ -10,7 +10,7 @@ RULES = [
     ),
     base.admin(
         'share_snapshot_instance:detail',
-        'List snapshot instances with all there is to know.',
+        'List snapshot instances in detail.',
         'GET /v2/snapshot-instances/detail',
     ),
     base.admin(

@@ -1,4 +1,4 @@
-"""Who may see where the copies of snapshots are exported."""
+"""Policy rules of export locations of snapshot instances."""
 
 from manila_lite.policies import base
 

@@ -1,4 +1,4 @@
-"""Who may see and change share types and who has access to them."""
+"""Policy rules of share types and access to them."""
 
 from manila_lite.policies import base
 
@@ -25,12 +25,12 @@ RULES = [
     ),
     base.admin(
         'share_type:add_project_access',
-        'Let a project use a private share type.',
+        'Give a project access to a private share type.',
         'POST /v2/types/{id}/action',
     ),
     base.admin(
         'share_type:remove_project_access',
-        'No longer let a project use a private share type.',
+        'Remove the access of a project to a private share type.',
         'POST /v2/types/{id}/action',
     ),
 ]

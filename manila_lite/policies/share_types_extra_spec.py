@@ -1,4 +1,4 @@
-"""Who may see and change the extra specs of share types."""
+"""Policy rules of extra specs of share types."""
 
 from manila_lite.policies import base
 

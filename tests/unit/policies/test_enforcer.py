@@ -1,4 +1,4 @@
-"""The compiled answer is the answer of oslo.policy, only sooner."""
+"""Compiled rules give the results of oslo.policy, and files are reloaded."""
 
 import dataclasses
 import itertools
@@ -18,7 +18,7 @@ OWN, FOREIGN = 'a1', 'b2'
 
 
 def make_conf(folder, text='', **options):
-    """A configuration whose policy file, if any, lies in the folder."""
+    """Return a configuration with its policy file, if any, in the folder."""
     conf = cfg.ConfigOpts()
     conf(['--config-dir', str(folder)], default_config_files=[])
     policy.Enforcer(conf)  # registers the options
@@ -84,7 +84,7 @@ OVERRIDDEN = sorted(set(RULES) | {'our own', 'unheard of'})
 
 
 def oracle(conf):
-    """oslo.policy itself, loaded with the same rules and files."""
+    """Return oslo.policy itself, loaded with the same rules and files."""
     library = policy.Enforcer(conf)
     library.suppress_default_change_warnings = True
     library.register_defaults(policies.list_rules())
@@ -103,14 +103,14 @@ def assert_equal_answers(conf, names):
 
 
 @pytest.mark.parametrize('new', [True, False])
-def test_every_default_answers_as_oslo_policy_does(tmp_path, new):
+def test_every_default_gives_the_result_of_oslo_policy(tmp_path, new):
     assert_equal_answers(
         make_conf(tmp_path, enforce_new_defaults=new), [*RULES, 'unheard of']
     )
 
 
 @pytest.mark.parametrize('new', [True, False])
-def test_every_override_answers_as_oslo_policy_does(tmp_path, new):
+def test_every_override_gives_the_result_of_oslo_policy(tmp_path, new):
     conf = make_conf(tmp_path, OVERRIDES, enforce_new_defaults=new)
     assert_equal_answers(conf, OVERRIDDEN)
 
@@ -143,7 +143,7 @@ def test_roles_decide(tmp_path, rule, allowed, refused):
 
 
 @pytest.mark.parametrize('new, allowed', [(True, False), (False, True)])
-def test_older_default_counts_unless_new_ones_are_enforced(
+def test_deprecated_defaults_apply_unless_new_ones_are_enforced(
     tmp_path, new, allowed
 ):
     ours = enforcer.Enforcer(make_conf(tmp_path, enforce_new_defaults=new))
@@ -153,7 +153,7 @@ def test_older_default_counts_unless_new_ones_are_enforced(
     )
 
 
-def test_policy_values_are_those_of_a_context(tmp_path):
+def test_credentials_are_the_policy_values_of_a_context(tmp_path):
     values = set(PERSONAS['admin'].to_policy_values()) | {'is_admin'}
     assert values == compiled.CREDENTIALS
 
@@ -171,7 +171,7 @@ Row = dataclasses.make_dataclass('Row', ['project_id', 'user_id'])
     ],
     ids=['attributes', 'dict', 'mapping', 'context'],
 )
-def test_target_gives_attributes_or_keys(tmp_path, target):
+def test_targets_have_attributes_or_keys(tmp_path, target):
     ours = enforcer.Enforcer(make_conf(tmp_path))
     assert ours.allows('share:update', target, PERSONAS['member'])
     assert not ours.allows(
@@ -179,7 +179,7 @@ def test_target_gives_attributes_or_keys(tmp_path, target):
     )
 
 
-def test_context_asks_the_enforcer(tmp_path):
+def test_a_context_uses_the_enforcer(tmp_path):
     ours = enforcer.Enforcer(make_conf(tmp_path))
     assert caller('reader', enforcer=ours).can('share:get')
     assert not caller('reader', enforcer=ours).can('share:update')
@@ -194,7 +194,7 @@ def test_context_asks_the_enforcer(tmp_path):
         ('system admin', False),
     ],
 )
-def test_admin_is_who_the_rule_says(tmp_path, who, admin):
+def test_the_rule_decides_who_is_admin(tmp_path, who, admin):
     ours = enforcer.Enforcer(make_conf(tmp_path))
     assert ours.is_admin(PERSONAS[who]) is admin
 
@@ -222,14 +222,14 @@ def test_admin_rule_may_be_overridden(tmp_path):
         '"share:get": "role:reader or"',
     ],
 )
-def test_rules_without_sense_refuse(tmp_path, text):
+def test_invalid_rules_deny(tmp_path, text):
     ours = enforcer.Enforcer(make_conf(tmp_path, text))
     assert not ours.allows('share:get', TARGETS['own'], PERSONAS['reader'])
     assert ours.allows('message:get', TARGETS['own'], PERSONAS['reader'])
 
 
 class OnTuesdays(policy.Check):
-    """A check that an operator's own package might bring."""
+    """A check that another package might register."""
 
     asked = []
 
@@ -247,7 +247,7 @@ def _own_check(monkeypatch):
 
 
 @pytest.mark.usefixtures('_own_check')
-def test_foreign_checks_are_carried_out_by_oslo_policy(tmp_path):
+def test_unknown_checks_are_evaluated_by_oslo_policy(tmp_path):
     ours = enforcer.Enforcer(
         make_conf(tmp_path, '"share:get": "role:reader and tuesday:a1"')
     )
@@ -261,7 +261,7 @@ def test_foreign_checks_are_carried_out_by_oslo_policy(tmp_path):
 
 
 @pytest.mark.usefixtures('_own_check')
-def test_foreign_checks_are_given_rows_as_dicts(tmp_path):
+def test_unknown_checks_get_rows_as_dicts(tmp_path):
     row = types.SimpleNamespace(_asdict=lambda: {'project_id': OWN, 'n': 1})
     ours = enforcer.Enforcer(make_conf(tmp_path, '"a": "tuesday:a1"'))
     assert ours.allows('a', row, PERSONAS['reader'])
@@ -269,14 +269,14 @@ def test_foreign_checks_are_given_rows_as_dicts(tmp_path):
 
 
 @pytest.mark.parametrize('scheme', ['http', 'https'])
-def test_remote_checks_stay_known(tmp_path, scheme):
+def test_remote_checks_stay_registered(tmp_path, scheme):
     rule = policy.RuleDefault('a', f'{scheme}://authority/%(project_id)s')
     assert rule.check.kind == scheme
     assert 'oslo_policy._external' in type(rule.check).__module__
 
 
 class Clock:
-    """Seconds that pass when told to."""
+    """A clock that tests advance."""
 
     now = 0.0
 
@@ -284,8 +284,8 @@ class Clock:
         return self.now
 
 
-class Watched:
-    """An enforcer, its policy file and the time between two looks."""
+class ReloadingEnforcer:
+    """An enforcer with its policy file and its clock."""
 
     def __init__(self, folder, text='', **options):
         self.file = folder / 'policy.yaml'
@@ -306,67 +306,67 @@ LOOSE, TIGHT = '"share:delete": "@"', '"share:delete": "!  "'
 
 
 def test_new_file_is_read_within_a_second(tmp_path):
-    watched = Watched(tmp_path)
-    assert not watched.readers_may_delete()
-    watched.file.write_text(LOOSE)
-    watched.wait(0.9)
-    assert not watched.readers_may_delete()
-    watched.wait(0.1)
-    assert watched.readers_may_delete()
+    reloading = ReloadingEnforcer(tmp_path)
+    assert not reloading.readers_may_delete()
+    reloading.file.write_text(LOOSE)
+    reloading.wait(0.9)
+    assert not reloading.readers_may_delete()
+    reloading.wait(0.1)
+    assert reloading.readers_may_delete()
 
 
 def test_changed_file_is_read_again(tmp_path):
-    watched = Watched(tmp_path, LOOSE)
-    assert watched.readers_may_delete()
-    watched.file.write_text(TIGHT)
-    watched.wait()
-    assert not watched.readers_may_delete()
+    reloading = ReloadingEnforcer(tmp_path, LOOSE)
+    assert reloading.readers_may_delete()
+    reloading.file.write_text(TIGHT)
+    reloading.wait()
+    assert not reloading.readers_may_delete()
 
 
-def test_rule_taken_out_of_the_file_has_its_default_again(tmp_path):
-    watched = Watched(tmp_path, LOOSE)
-    watched.file.write_text('{}')
-    watched.wait()
-    assert not watched.readers_may_delete()
+def test_a_rule_removed_from_the_file_has_its_default_again(tmp_path):
+    reloading = ReloadingEnforcer(tmp_path, LOOSE)
+    reloading.file.write_text('{}')
+    reloading.wait()
+    assert not reloading.readers_may_delete()
 
 
 def test_removed_file_leaves_the_defaults(tmp_path):
-    watched = Watched(tmp_path, LOOSE)
-    watched.file.unlink()
-    watched.wait()
-    assert not watched.readers_may_delete()
+    reloading = ReloadingEnforcer(tmp_path, LOOSE)
+    reloading.file.unlink()
+    reloading.wait()
+    assert not reloading.readers_may_delete()
 
 
-def test_files_of_policy_folder_come_on_top(tmp_path):
+def test_files_in_policy_dirs_override_the_policy_file(tmp_path):
     folder = tmp_path / 'policy.d'
     folder.mkdir()
-    watched = Watched(tmp_path, LOOSE, policy_dirs=[str(folder)])
-    assert watched.readers_may_delete()
+    reloading = ReloadingEnforcer(tmp_path, LOOSE, policy_dirs=[str(folder)])
+    assert reloading.readers_may_delete()
     (folder / 'tight.yaml').write_text(TIGHT)
-    watched.wait()
-    assert not watched.readers_may_delete()
+    reloading.wait()
+    assert not reloading.readers_may_delete()
 
 
 BROKEN = ['"share:delete": "@', '- share:delete', '"share:delete": 5', '\x00']
 
 
 @pytest.mark.parametrize('text', BROKEN)
-def test_broken_file_keeps_the_old_rules_and_is_reported_once(
+def test_an_invalid_file_keeps_the_old_rules_and_is_logged_once(
     tmp_path, caplog, text
 ):
-    watched = Watched(tmp_path, LOOSE)
-    watched.file.write_text(text)
+    reloading = ReloadingEnforcer(tmp_path, LOOSE)
+    reloading.file.write_text(text)
     for _ in range(3):
-        watched.wait()
-        assert watched.readers_may_delete()
-    assert caplog.text.count('The policy rules in force stay') == 1
-    watched.file.write_text(TIGHT)
-    watched.wait()
-    assert not watched.readers_may_delete()
+        reloading.wait()
+        assert reloading.readers_may_delete()
+    assert caplog.text.count('Keeping the current policy rules') == 1
+    reloading.file.write_text(TIGHT)
+    reloading.wait()
+    assert not reloading.readers_may_delete()
 
 
 @pytest.mark.parametrize('text', BROKEN)
-def test_broken_file_at_the_start_is_an_error(tmp_path, text):
+def test_an_invalid_file_at_the_start_is_an_error(tmp_path, text):
     with pytest.raises(cfg.ConfigFileParseError, match='policy.yaml'):
         enforcer.Enforcer(make_conf(tmp_path, text))
 

@@ -1,4 +1,4 @@
-"""The rules equal the published table."""
+"""The rules match the published table."""
 
 import pytest
 
@@ -7,13 +7,13 @@ from manila_lite.policies import base
 from manila_lite.policies import recovery
 from tests.support import reference
 
-# Capabilities of the share resource that are not served yet.
-LATER = {
+# Rules of operations that are not implemented yet.
+NOT_IMPLEMENTED = {
     'share:migration_start',
     'share:migration_complete',
     'share:migration_cancel',
     'share:migration_get_progress',
-    # Of snapshots the deletion is never deferred.
+    # The deletion of snapshots is never deferred.
     'share_snapshot:list_snapshots_in_deferred_deletion_states',
 }
 RESOURCES = {
@@ -43,7 +43,7 @@ RESOURCES = {
     'share_replica',
     'share_replica_export_location',
 }
-OLDER = {
+DEPRECATED = {
     'admin': 'rule:admin_api',
     'admin or any user of the project': 'rule:default',
     'admin or owner user': 'rule:admin_or_owner_user',
@@ -52,11 +52,11 @@ OLDER = {
 
 
 def published():
-    """The rows of the base rules and of the resources served."""
+    """Return the rows of base rules and of implemented resources."""
     return {
         row['rule']: row
         for row in reference.table('policies.csv')
-        if row['rule'] not in LATER
+        if row['rule'] not in NOT_IMPLEMENTED
         and (
             row['note'] == 'base rule'
             or row['rule'].partition(':')[0] in RESOURCES
@@ -65,7 +65,7 @@ def published():
 
 
 def rules():
-    """Ours, without those of paths that nobody has published."""
+    """Return our rules, without those of unpublished paths."""
     return {
         rule.name: rule
         for rule in policies.list_rules()
@@ -82,8 +82,10 @@ def test_names_are_the_published_ones():
     assert set(rules()) == set(published())
 
 
-def test_later_rules_are_published_ones():
-    assert {row['rule'] for row in reference.table('policies.csv')} > LATER
+def test_rules_that_are_not_implemented_are_published():
+    assert {
+        row['rule'] for row in reference.table('policies.csv')
+    } > NOT_IMPLEMENTED
 
 
 def test_defaults_are_the_published_ones():
@@ -99,9 +101,9 @@ def test_scopes_are_the_published_ones():
     } == {name: row['scope_types'] for name, row in published().items()}
 
 
-def test_older_defaults_are_the_published_ones():
+def test_deprecated_defaults_are_the_published_ones():
     wanted = {
-        name: OLDER[row['older_default_persona']]
+        name: DEPRECATED[row['older_default_persona']]
         for name, row in published().items()
         if row['note'] != 'base rule'
     }
@@ -134,22 +136,22 @@ def policies_of(row):
 
 
 @pytest.mark.parametrize('name', [name for name in rules() if ':' in name])
-def test_operations_are_those_the_published_api_asks_it_for(name):
+def test_operations_are_the_published_ones(name):
     surface = [
         row
         for row in reference.table('api-surface.csv')
         if row['path'].startswith('/v2')
     ]
-    asked = {
+    published_operations = {
         operations_of(row)
         for row in surface
         if name in (policies_of(row)[0], *policies_of(row)[1])
     }
-    said = documented(rules()[name])
-    assert said >= asked
-    assert said <= {operations_of(row) for row in surface}
+    listed = documented(rules()[name])
+    assert listed >= published_operations
+    assert listed <= {operations_of(row) for row in surface}
     if any(policies_of(row)[0] == name for row in surface):
-        assert said == asked
+        assert listed == published_operations
 
 
 def test_rules_of_our_own_are_for_administrators():
