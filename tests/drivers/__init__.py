@@ -1,10 +1,10 @@
-"""One contract suite, for the drivers of this package and any other.
+"""The contract suite for the drivers of this package and any other.
 
     pytest tests/drivers --driver some.package.SomeDriver \
            --driver-config back-end.conf --driver-section some_backend \
            --driver-peers some_other,and_a_third
 
-runs it against a driver of your own, with the options of that section.
-Its peers are where replicas are made; without any there are no such tests.
-The shares and snapshots it makes are removed again.
+runs it against a third-party driver with the options of that section.
+Replicas are created on its peers; without peers those tests are skipped.
+The suite deletes the shares and snapshots that it creates.
 """

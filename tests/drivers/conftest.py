@@ -2,14 +2,16 @@ import pytest
 
 import manila_lite.conf
 from manila_lite.share.drivers.contract.configuration import Configuration
-from tests.drivers import driver_harness as subjects
+from tests.drivers import driver_harness
 from tests.drivers import replication_contract
 
 
 def pytest_addoption(parser):
     group = parser.getgroup('share drivers')
-    group.addoption('--driver', help='driver to hold to the contract')
-    group.addoption('--driver-config', help='file with its options')
+    group.addoption('--driver', help='driver to test')
+    group.addoption(
+        '--driver-config', help='configuration file with its options'
+    )
     group.addoption(
         '--driver-section', default='backend', help='section of that file'
     )
@@ -22,7 +24,7 @@ def pytest_addoption(parser):
 
 
 def pytest_ignore_collect(collection_path, config):
-    """A driver of somebody else's is held to the contract only."""
+    """Run only the contract for third-party drivers."""
     if collection_path.name.endswith('_crashes.py') and config.getoption(
         'driver', default=None
     ):
@@ -31,7 +33,7 @@ def pytest_ignore_collect(collection_path, config):
 
 
 def own_options(tmp_path):
-    """What the drivers of this package need to work in a test."""
+    """Return the options that this package's drivers need in a test."""
     return {
         'driver_handles_share_servers': False,
         'local_root': str(tmp_path / 'local'),
@@ -42,10 +44,10 @@ def own_options(tmp_path):
 
 
 def pytest_generate_tests(metafunc):
-    if 'subject' in metafunc.fixturenames:
+    if 'harness' in metafunc.fixturenames:
         named = metafunc.config.getoption('driver', default=None)
         metafunc.parametrize(
-            'subject', [named] if named else ['dummy', 'local'], indirect=True
+            'harness', [named] if named else ['dummy', 'local'], indirect=True
         )
     if 'sites' in metafunc.fixturenames:
         named = metafunc.config.getoption('driver', default=None)
@@ -55,18 +57,18 @@ def pytest_generate_tests(metafunc):
             [(named, None, None)]
             if named
             else [
-                place
-                for place in replication_contract.PLACES
-                if place[1] in styles
+                backend
+                for backend in replication_contract.BACKENDS
+                if backend[1] in styles
             ],
             indirect=True,
-            ids=lambda place: '-'.join(word for word in place if word),
+            ids=lambda backend: '-'.join(word for word in backend if word),
         )
 
 
 @pytest.fixture
-def subject(request, tmp_path):
-    """The driver under test; what a test made with it is removed."""
+def harness(request, tmp_path):
+    """Start the driver under test; remove what a test created with it."""
     file = request.config.getoption('driver_config', default=None)
     section = request.config.getoption('driver_section', default='backend')
 
@@ -75,14 +77,14 @@ def subject(request, tmp_path):
             return Configuration(manila_lite.conf.new(files=[file]), section)
         return Configuration.from_values(own_options(tmp_path))
 
-    subject = subjects.DriverHarness(request.param, configure)
-    yield subject
-    subject.clean_up()
+    harness = driver_harness.DriverHarness(request.param, configure)
+    yield harness
+    harness.clean_up()
 
 
 @pytest.fixture
 def sites(request, tmp_path):
-    """Back ends that hold replicas of one share, and the share."""
+    """Provide a share and back ends that can hold replicas of it."""
     name, style, servers = request.param
     if style:
         sites = replication_contract.Sites(
@@ -99,11 +101,11 @@ def sites(request, tmp_path):
         )
         if sites.style not in request.cls.styles:
             sites.clean_up()
-            pytest.skip(f'this is not about {sites.style} replicas')
+            pytest.skip(f'the test does not apply to {sites.style} replicas')
     yield sites
     sites.clean_up()
 
 
 @pytest.fixture
-def driver(subject):
-    return subject.start()
+def driver(harness):
+    return harness.start()

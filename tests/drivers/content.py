@@ -1,4 +1,4 @@
-"""Trees with something of every kind in them, and what one is like."""
+"""Directory trees with every kind of entry, and their description."""
 
 import os
 import pathlib
@@ -6,7 +6,7 @@ import stat
 
 
 def populate(top: pathlib.Path) -> None:
-    """Files of several modes, links, holes, a pipe, closed directories."""
+    """Create files of several modes, links, holes, a pipe, closed dirs."""
     (top / 'empty').mkdir()
     deep = top / 'one' / 'two' / 'three'
     deep.mkdir(parents=True)
@@ -20,7 +20,7 @@ def populate(top: pathlib.Path) -> None:
     os.symlink('/nowhere/at/all', top / 'dangling')
     os.symlink('one', top / 'link-to-directory')
     os.mkfifo(top / 'pipe')
-    (top / 'pipe').chmod(0o626)  # more than a usual umask lets through
+    (top / 'pipe').chmod(0o626)  # more than the usual umask allows
     with (top / 'holes').open('wb') as file:
         file.seek(5_000_000)
         file.write(b'end')
@@ -36,7 +36,7 @@ def populate(top: pathlib.Path) -> None:
 
 
 def sketch(top: pathlib.Path) -> None:
-    """As little as makes every kind of step necessary."""
+    """Create as little as is needed for every kind of operation."""
     (top / 'directory').mkdir()
     (top / 'directory' / 'file').write_text('then')
     os.link(top / 'directory' / 'file', top / 'same-file')
@@ -44,7 +44,7 @@ def sketch(top: pathlib.Path) -> None:
 
 
 def redraw(top: pathlib.Path) -> None:
-    """Change all of it."""
+    """Change every entry of a `sketch`."""
     (top / 'same-file').write_text('now')
     (top / 'directory').rename(top / 'link-target')
     (top / 'link').unlink()
@@ -68,7 +68,7 @@ def damage(top: pathlib.Path) -> None:
 
 
 def describe(top: pathlib.Path) -> dict[str, tuple]:
-    """All that is to be kept of a tree; equal for equal trees."""
+    """Describe everything to be preserved of a tree, for comparison."""
     described = {'.': _attributes(top)}
     names: dict[int, list[str]] = {}
     for folder, directories, files in os.walk(top):

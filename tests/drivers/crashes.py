@@ -1,4 +1,4 @@
-"""Processes killed at a chosen step of what they do to the disk."""
+"""Kill processes at a chosen step of their changes to the disk."""
 
 from collections.abc import Callable
 import os
@@ -27,7 +27,7 @@ STEPS = frozenset(
 
 
 def changes(event: str, args: tuple) -> bool:
-    """Whether a step leaves anything behind; others need no kill."""
+    """Return whether a step leaves a trace; others need no kill."""
     if event == 'open':
         return bool(args[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
     return event not in ('os.listdir', 'os.scandir')
@@ -38,10 +38,10 @@ def killed_at(
     act: Callable[[], object],
     counts: Callable[[str, tuple], bool] = lambda *step: True,
 ) -> bool:
-    """Act in another process, killed just before that step of it.
+    """Act in another process and kill it just before the given step.
 
-    Of the steps only those are counted that are to be. False means that
-    it was done before it came so far.
+    Only the steps selected by `counts` are counted. Returns False if the
+    process finished earlier.
     """
     process = os.fork()
     if process == 0:
@@ -71,4 +71,4 @@ def _act_and_exit(
         act()
         code = 0
     finally:
-        os._exit(code)  # nothing of the tests themselves is to run here
+        os._exit(code)  # the child must not run any more of the tests

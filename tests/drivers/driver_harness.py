@@ -1,4 +1,4 @@
-"""The driver under test, to be started as often as a test likes."""
+"""The driver under test, which a test can start repeatedly."""
 
 from collections.abc import Callable, Mapping, Sequence
 import contextlib
@@ -40,13 +40,13 @@ class DirectoryUsers:
         return notes.read_text() if notes.exists() else ''
 
     def fill(self, gib: float) -> None:
-        """Take up room without writing all of it."""
+        """Use up space without writing all of it."""
         with (self.path / 'filling').open('wb') as file:
             os.posix_fallocate(file.fileno(), 0, int(gib * GIB))
 
 
 class DummyUsers:
-    """Users of a share that the dummy driver only remembers."""
+    """Users of a share of the dummy driver."""
 
     def __init__(self, driver: ShareDriver, share: ShareForDriver):
         self.driver = driver
@@ -63,7 +63,7 @@ class DummyUsers:
 
 
 def exported_clients(file: pathlib.Path) -> set[tuple[str, str, str]]:
-    """The clients in a file for NFS servers; nobody where there is none."""
+    """Return the clients in an NFS export file; none if it is missing."""
     if not file.exists():
         return set()
     head, line = file.read_text().splitlines()
@@ -75,7 +75,7 @@ def exported_clients(file: pathlib.Path) -> set[tuple[str, str, str]]:
 
 @dataclasses.dataclass
 class DriverHarness:
-    """A driver by name, the options it gets, and what was made with it."""
+    """A driver by name, its options, and what was created with it."""
 
     driver: str
     configure: Callable[[], Configuration]
@@ -85,7 +85,7 @@ class DriverHarness:
     )
 
     def start(self) -> ShareDriver:
-        """The driver as a new process would have it."""
+        """Return the driver as a new process would start it."""
         driver = registry.load(self.driver)(
             configuration=self.configure(), private_storage=None
         )
@@ -94,7 +94,7 @@ class DriverHarness:
         return driver
 
     def start_with_servers(self) -> ShareDriver:
-        """The same in the mode in which drivers make share servers."""
+        """Do the same with driver_handles_share_servers enabled."""
         configure = self.configure
 
         def with_servers() -> Configuration:
@@ -108,7 +108,7 @@ class DriverHarness:
         return dataclasses.replace(self, configure=with_servers).start()
 
     def share(self, **values) -> ShareForDriver:
-        """A share to be made; nothing has been done about it."""
+        """Return a share that does not exist on the back end yet."""
         share_id = str(uuid.uuid4())
         share = ShareForDriver(
             **{
@@ -126,7 +126,7 @@ class DriverHarness:
         return share
 
     def snapshot(self, share: ShareForDriver, **values) -> SnapshotForDriver:
-        """A snapshot to be taken; nothing has been done about it."""
+        """Return a snapshot that does not exist on the back end yet."""
         snapshot_id = str(uuid.uuid4())
         snapshot = SnapshotForDriver(
             **{
@@ -147,7 +147,7 @@ class DriverHarness:
         server_id: str | None = None,
         admin: Sequence[str] = (),
     ) -> list[NetworkInfo]:
-        """What a server is to be that has these addresses."""
+        """Return the network settings of a server with these addresses."""
         server_id = server_id or str(uuid.uuid4())
         subnet_id = str(uuid.uuid4())
 
@@ -194,7 +194,7 @@ class DriverHarness:
     def server(
         self, info: list[NetworkInfo], details: Mapping[str, str] | None = None
     ) -> ShareServerForDriver:
-        """A server that was set up so, as its driver is shown it."""
+        """Return a server with these settings, as passed to its driver."""
         return ShareServerForDriver(
             id=info[0]['server_id'],
             host='host@backend',
@@ -217,7 +217,7 @@ class DriverHarness:
     def set_up_server(
         self, driver: ShareDriver, *addresses: str
     ) -> ShareServerForDriver:
-        """A server that is there."""
+        """Create a server and return it."""
         info = self.network_info(*(addresses or ('10.20.0.5',)))
         details = driver.setup_server(
             info, metadata={'request_host': 'host@backend#pool'}
@@ -227,7 +227,7 @@ class DriverHarness:
     def rule(
         self, share: ShareForDriver, access_to: str, **values
     ) -> AccessRuleForDriver:
-        """An access rule of the share; nothing has been done about it."""
+        """Return an access rule that is not applied yet."""
         return AccessRuleForDriver(
             **{
                 'id': str(uuid.uuid4()),
@@ -239,7 +239,7 @@ class DriverHarness:
         )
 
     def at(self, location: str, **values) -> ShareForDriver:
-        """A share to be managed, of which one export location is known."""
+        """Return a share to be managed, with one known export location."""
         return self.share(
             export_locations=[
                 {'path': location, 'is_admin_only': False, 'metadata': {}}
@@ -248,28 +248,28 @@ class DriverHarness:
         )
 
     def clients(
-        self, driver: ShareDriver, thing: ShareForDriver | SnapshotForDriver
+        self, driver: ShareDriver, item: ShareForDriver | SnapshotForDriver
     ):
-        """Whom a share or snapshot lets in; None if a test cannot tell.
+        """Return the clients with access; None if a test cannot see them.
 
-        Each client is its type, itself and its level.
+        A client is its type, its name and its level.
         """
-        of = 'snapshot_' if isinstance(thing, SnapshotForDriver) else ''
-        if hasattr(driver, f'{of}access_inventory'):
-            there = getattr(driver, f'{of}access_inventory')()
-            return there.get(thing.id, set())
+        prefix = 'snapshot_' if isinstance(item, SnapshotForDriver) else ''
+        if hasattr(driver, f'{prefix}access_inventory'):
+            clients_by_id = getattr(driver, f'{prefix}access_inventory')()
+            return clients_by_id.get(item.id, set())
         if isinstance(driver, LocalDriver):
             return exported_clients(
                 pathlib.Path(
                     driver.configuration.local_root,
                     'exports',
-                    f'{thing.name}.exports',
+                    f'{item.name}.exports',
                 )
             )
         return None
 
     def users(self, driver: ShareDriver, share: ShareForDriver):
-        """Those who write to a share; None if a test cannot play them."""
+        """Return users of a share; None if a test cannot act as them."""
         location = normalise_export_locations(driver.create_share(CTX, share))[
             0
         ]
@@ -280,7 +280,7 @@ class DriverHarness:
         return None
 
     def clean_up(self) -> None:
-        """Remove whatever tests have made."""
+        """Delete everything that tests have created."""
         driver = self.start()
         if isinstance(driver, SnapshotSupport):
             for snapshot in self.snapshots:

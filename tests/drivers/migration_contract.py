@@ -1,7 +1,7 @@
-"""What holds for every driver that share servers can migrate to.
+"""Contract of drivers to which share servers can migrate.
 
 The source and the destination are two back ends of the same driver, whose
-sections stand in one file. A driver that takes no server says so.
+sections are in one file. A driver that accepts no server says so.
 """
 
 import dataclasses
@@ -13,12 +13,14 @@ import manila_lite.conf
 from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.drivers.contract import server_migrations
 from manila_lite.share.drivers.contract.configuration import Configuration
-from tests.drivers import driver_harness as subjects
+from tests.drivers import driver_harness
 from tests.drivers.driver_harness import CTX
 
 METHODS = ('start', 'continue', 'complete', 'cancel', 'get_progress')
-ANSWER = set(server_migrations.ServerMigrationCompatibility.__annotations__)
-PATIENCE = 20
+REPLY_KEYS = set(
+    server_migrations.ServerMigrationCompatibility.__annotations__
+)
+MAX_POLLS = 20
 
 _FILE = """
 [{name}]
@@ -32,7 +34,7 @@ dummy_driver_server_migration_steps = 3
 
 
 class MigrationPair:
-    """A back end with a server and its share, and one to migrate to."""
+    """A back end with a server and a share, and a destination."""
 
     def __init__(self, folder):
         file = folder / 'pair.conf'
@@ -43,7 +45,7 @@ class MigrationPair:
             )
         )
         self.made = {
-            name: subjects.DriverHarness(
+            name: driver_harness.DriverHarness(
                 'dummy',
                 lambda name=name: Configuration(
                     manila_lite.conf.new(files=[str(file)]), name
@@ -65,7 +67,7 @@ class MigrationPair:
         self.source.create_snapshot(CTX, self.snapshot, self.server)
 
     def destination(self, *addresses):
-        """A server to migrate to; one without addresses is not set up."""
+        """Return a destination server; without addresses it is not set up."""
         there = self.made['there']
         self.info = there.network_info(*addresses)
         details = self.target.setup_server(self.info) if addresses else {}
@@ -73,18 +75,18 @@ class MigrationPair:
             there.server(self.info, details), host='host@there'
         )
 
-    def what(self, destination):
+    def arguments(self, destination):
         return (CTX, self.server, destination, [self.share], [self.snapshot])
 
-    def copied(self, destination):
-        """The first phase, and the progress that was told in it."""
-        what, told = self.what(destination), []
-        self.target.share_server_migration_start(*what)
-        for _ in range(PATIENCE):
-            if self.target.share_server_migration_continue(*what):
-                return told
-            told.append(
-                self.target.share_server_migration_get_progress(*what)[
+    def run_first_phase(self, destination):
+        """Run the first phase and return the progress it reported."""
+        arguments, progress = self.arguments(destination), []
+        self.target.share_server_migration_start(*arguments)
+        for _ in range(MAX_POLLS):
+            if self.target.share_server_migration_continue(*arguments):
+                return progress
+            progress.append(
+                self.target.share_server_migration_get_progress(*arguments)[
                     'total_progress'
                 ]
             )
@@ -108,27 +110,27 @@ def pair(tmp_path):
 
 
 class MigrationContract:
-    """For each driver: it tells whether it takes servers, and never lies."""
+    """For every driver: it reports correctly whether it accepts servers."""
 
-    def test_compatibility_is_told_in_the_published_words(self, subject):
-        driver = subject.start()
-        answer = driver.share_server_migration_check_compatibility(
+    def test_compatibility_has_the_published_keys(self, harness):
+        driver = harness.start()
+        reply = driver.share_server_migration_check_compatibility(
             CTX,
-            subject.server(subject.network_info('10.20.0.5')),
+            harness.server(harness.network_info('10.20.0.5')),
             'host@backend',
             {},
             {},
             {'shares_size': 1, 'snapshots_size': 0, 'shares_req_spec': []},
         )
-        assert set(answer) <= ANSWER
-        assert all(isinstance(value, bool) for value in answer.values())
-        # Of a back end that is not known here nobody can take anything.
-        assert not answer['compatible']
+        assert set(reply) <= REPLY_KEYS
+        assert all(isinstance(value, bool) for value in reply.values())
+        # No server can come from an unknown back end.
+        assert not reply['compatible']
 
-    def test_what_is_not_offered_is_not_implemented(self, subject):
-        driver = subject.start()
-        if subject.driver == 'dummy':
-            pytest.skip('the driver implements all')
+    def test_what_is_not_offered_is_not_implemented(self, harness):
+        driver = harness.start()
+        if harness.driver == 'dummy':
+            pytest.skip('the driver implements all methods')
         for method in METHODS:
             more = [[]] if method == 'complete' else []
             with pytest.raises(NotImplementedError):
@@ -144,20 +146,20 @@ class MigrationContract:
 
 
 class MigratedServersContract:
-    """Of a driver that takes servers, between two of its back ends."""
+    """For drivers that accept servers, between two of their back ends."""
 
     def test_every_method_may_be_called_twice(self, pair):
         destination = pair.destination('10.20.0.9')
-        what = pair.what(destination)
+        arguments = pair.arguments(destination)
         for _ in range(2):
-            pair.target.share_server_migration_start(*what)
-        pair.copied(destination)
-        assert pair.target.share_server_migration_continue(*what)
-        answers = [
-            pair.target.share_server_migration_complete(*what, pair.info)
+            pair.target.share_server_migration_start(*arguments)
+        pair.run_first_phase(destination)
+        assert pair.target.share_server_migration_continue(*arguments)
+        replies = [
+            pair.target.share_server_migration_complete(*arguments, pair.info)
             for _ in range(2)
         ]
-        assert answers[0] == answers[1]
+        assert replies[0] == replies[1]
         assert pair.target.inventory() == {pair.share.id: pair.share.size}
         assert pair.target.read(pair.share.id) == 'content'
         assert pair.source.inventory() == {}
@@ -165,52 +167,54 @@ class MigratedServersContract:
 
     def test_exports_are_those_of_the_destination(self, pair):
         destination = pair.destination('10.20.0.9')
-        pair.copied(destination)
-        answer = pair.target.share_server_migration_complete(
-            *pair.what(destination), pair.info
+        pair.run_first_phase(destination)
+        reply = pair.target.share_server_migration_complete(
+            *pair.arguments(destination), pair.info
         )
         exports = normalise_export_locations(
-            answer['share_updates'][pair.share.id]['export_locations']
+            reply['share_updates'][pair.share.id]['export_locations']
         )
         assert any('10.20.0.9' in one['path'] for one in exports)
         assert not any('10.20.0.5' in one['path'] for one in exports)
-        assert set(answer['snapshot_updates']) == {pair.snapshot.id}
+        assert set(reply['snapshot_updates']) == {pair.snapshot.id}
 
     def test_without_addresses_those_of_the_source_are_taken_over(self, pair):
         destination = pair.destination()
-        pair.copied(destination)
-        answer = pair.target.share_server_migration_complete(
-            *pair.what(destination), pair.info
+        pair.run_first_phase(destination)
+        reply = pair.target.share_server_migration_complete(
+            *pair.arguments(destination), pair.info
         )
         exports = normalise_export_locations(
-            answer['share_updates'][pair.share.id]['export_locations']
+            reply['share_updates'][pair.share.id]['export_locations']
         )
         assert any('10.20.0.5' in one['path'] for one in exports)
 
     def test_until_the_second_phase_the_source_is_untouched(self, pair):
         destination = pair.destination('10.20.0.9')
-        progress = pair.copied(destination)
+        progress = pair.run_first_phase(destination)
         assert progress == sorted(progress)
         assert all(0 <= one <= 100 for one in progress)
         assert pair.target.inventory() == {}
         assert pair.source.inventory() == {pair.share.id: pair.share.size}
         for _ in range(2):
-            pair.target.share_server_migration_cancel(*pair.what(destination))
+            pair.target.share_server_migration_cancel(
+                *pair.arguments(destination)
+            )
         assert not pair.target.incoming()
         assert pair.source.read(pair.share.id) == 'content'
 
-    def test_what_is_broken_in_the_midst_of_it_loses_nothing(self, pair):
+    def test_interrupted_completion_loses_nothing(self, pair):
         destination = pair.destination('10.20.0.9')
-        pair.copied(destination)
-        what = pair.what(destination)
+        pair.run_first_phase(destination)
+        arguments = pair.arguments(destination)
         pair.target.half_fail_next('share_server_migration_complete')
         with pytest.raises(exception.ManilaLiteError):
-            pair.target.share_server_migration_complete(*what, pair.info)
+            pair.target.share_server_migration_complete(*arguments, pair.info)
         assert pair.source.inventory() == {pair.share.id: pair.share.size}
-        pair.target.share_server_migration_complete(*what, pair.info)
+        pair.target.share_server_migration_complete(*arguments, pair.info)
         assert pair.target.read(pair.share.id) == 'content'
 
-    def test_partial_capabilities_are_told(self, pair):
+    def test_partial_capabilities_are_reported(self, pair):
         assert all(pair.check().values())
         assert not pair.check(host='host@there#elsewhere')['compatible']
         pair.target.set_migration_capabilities({'compatible', 'writable'})
@@ -221,8 +225,8 @@ class MigratedServersContract:
         stranger = dataclasses.replace(pair.server, host='host@elsewhere')
         assert not any(pair.check(stranger).values())
 
-    def test_a_server_that_is_torn_down_leaves_no_copies(self, pair):
+    def test_torn_down_server_leaves_no_copies(self, pair):
         destination = pair.destination('10.20.0.9')
-        pair.copied(destination)
+        pair.run_first_phase(destination)
         pair.target.teardown_server({'server_id': destination.id})
         assert not pair.target.incoming()

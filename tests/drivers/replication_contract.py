@@ -1,7 +1,7 @@
-"""What any driver must do that replicates shares, in each of the styles.
+"""Contract of drivers that replicate shares, for each type.
 
-Replicas lie on several back ends of the same driver. For one of somebody
-else's their sections stand in one file; the first holds the share.
+Replicas are on several back ends of the same driver. For third-party drivers
+their sections are in one file; the first has the share.
 """
 
 import contextlib
@@ -19,25 +19,25 @@ from manila_lite.share.drivers import base
 from manila_lite.share.drivers.contract import values
 from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.local.driver import LocalDriver
-from tests.drivers import driver_harness as subjects
-from tests.drivers.contract import optional
+from tests.drivers import driver_harness
+from tests.drivers.contract import call_or_skip
 from tests.drivers.driver_harness import CTX
 from tests.drivers.driver_harness import DirectoryUsers
 from tests.drivers.driver_harness import DummyUsers
 
-PUBLISHED = {
+REPLICA_REPLY_KEYS = {
     'export_locations',
     'replica_state',
     'access_rules_status',
     'share_access_rules',
 }
-OF_PROMOTED = {
+PROMOTION_KEYS = {
     'id',
     'export_locations',
     'replica_state',
     'access_rules_status',
 }
-OF_SNAPSHOT = set(values.ReplicatedSnapshotReply.__annotations__)
+SNAPSHOT_REPLY_KEYS = set(values.ReplicatedSnapshotReply.__annotations__)
 STATES = {'active', 'in_sync', 'out_of_sync', 'error'}
 STYLES = ('writable', 'readable', 'dr')
 NAMES = ('here', 'there', 'beyond')
@@ -66,8 +66,8 @@ local_root = {folder}/{name}
 }
 
 
-def _places():
-    """The drivers of this package that replicate: name, style, servers."""
+def _backends():
+    """Yield the package's replicating drivers: name, type, servers."""
     for style in STYLES:
         yield 'dummy', style, ''
         yield 'dummy', style, 'servers'
@@ -79,25 +79,25 @@ def _places():
             yield 'local', style, ''
 
 
-PLACES = list(_places())
+BACKENDS = list(_backends())
 
 
 class Site:
-    """A back end, and the replica that it may hold."""
+    """A back end and the replica that it may hold."""
 
-    def __init__(self, name, subject, servers, backend):
+    def __init__(self, name, harness, servers, backend):
         self.name = name
-        self.subject = subject
+        self.harness = harness
         self.servers = servers
         self.server = None
-        self.is_lost = False
+        self.is_unreachable = False
         self.state = None
         self.status = 'creating'
         self.locations = []
         self.restart()
         if servers:
             self.server = dataclasses.replace(
-                subject.set_up_server(self.driver, self.address),
+                harness.set_up_server(self.driver, self.address),
                 host=f'host@{backend}',
             )
         pools = self.driver.get_share_stats(refresh=True)['pools']
@@ -111,22 +111,23 @@ class Site:
         return f'10.20.0.{5 + sum(self.name.encode()) % 200}'
 
     def restart(self):
-        """The driver as a new process would have it."""
-        self.driver = self.subject.start()
+        """Restart the driver as a new process would."""
+        self.driver = self.harness.start()
 
-    def lose(self):
-        """Have nobody reach it."""
-        self.is_lost = True
+    def make_unreachable(self):
+        """Make the back end unreachable."""
+        self.is_unreachable = True
         if hasattr(self.driver, 'make_unreachable'):
             self.driver.make_unreachable()
         elif hasattr(self.driver.configuration, 'local_root'):
             root = pathlib.Path(self.driver.configuration.local_root)
             root.rename(root.with_name(root.name + '.away'))
         else:
-            pytest.skip('no test can lose such a back end')
+            pytest.skip('tests cannot make the back end unreachable')
 
-    def bring_back(self):
-        self.is_lost = False
+    def make_reachable(self):
+        """Make the back end reachable again and restart its driver."""
+        self.is_unreachable = False
         if hasattr(self.driver, 'make_reachable'):
             self.driver.make_reachable()
         else:
@@ -135,20 +136,20 @@ class Site:
         self.restart()
 
     def users(self, replica):
-        """Those who read and write it, whether rules let them or not."""
+        """Return users of the replica who need no access rules."""
         if isinstance(self.driver, LocalDriver):
             path = base.normalise_export_locations(self.locations)[0]['path']
             if os.path.isdir(path):
                 return DirectoryUsers(path)
         if hasattr(self.driver, 'write'):
             return DummyUsers(self.driver, replica)
-        return pytest.skip('no test can reach the content of its shares')
+        return pytest.skip('tests cannot access the content of its shares')
 
 
 class Sites:
     """A share on the first back end, and what a manager knows of it.
 
-    What is asked is asked as a manager would, who believes the answers.
+    Methods call drivers as a manager does and record the replies.
     """
 
     def __init__(
@@ -173,7 +174,7 @@ class Sites:
 
     @classmethod
     def of_file(cls, driver, file, sections):
-        """Back ends whose sections are in a file."""
+        """Return back ends whose sections are in one file."""
         sites = cls.__new__(cls)
         sites._open(
             driver,
@@ -186,14 +187,14 @@ class Sites:
 
     @classmethod
     def of_services(cls, driver, files, section):
-        """Of several services, each with a back end of the same name."""
+        """Return back ends of several services with the same name each."""
         sites = cls.__new__(cls)
         sites._open(
             driver, [(file.parent.name, file, section) for file in files]
         )
         return sites
 
-    def _open(self, driver, places, servers=False):
+    def _open(self, driver, backends, servers=False):
         self.share_id = str(uuid.uuid4())
         self.size = 1
         self.snapshots = {}
@@ -202,7 +203,7 @@ class Sites:
         self.sites = [
             Site(
                 name,
-                subjects.DriverHarness(
+                driver_harness.DriverHarness(
                     driver,
                     lambda file=file, section=section: Configuration(
                         read(files=(str(file),)), section
@@ -211,7 +212,7 @@ class Sites:
                 servers,
                 section,
             )
-            for name, file, section in places
+            for name, file, section in backends
         ]
         self.here, self.there, *more = self.sites
         self.beyond = more[0] if more else None
@@ -220,16 +221,16 @@ class Sites:
             pytest.skip('the driver does not replicate')
         self.here.state, self.here.status = 'active', 'available'
         self.here.locations = self.here.driver.create_share(
-            CTX, self.of(self.here), share_server=self.here.server
+            CTX, self.share_for(self.here), share_server=self.here.server
         )
         self.rules = [self.rule(CLIENT)]
-        self.tell_rules(self.here)
+        self.apply_rules(self.here)
 
     def clean_up(self):
-        """Remove whatever tests have made, and see that it can be."""
+        """Delete everything that tests have created."""
         for site in self.sites:
-            if site.is_lost:
-                site.bring_back()
+            if site.is_unreachable:
+                site.make_reachable()
         last = next(
             (site for site in self.sites if site.state == 'active'), self.here
         )
@@ -240,7 +241,7 @@ class Sites:
             last.driver.delete_snapshot(
                 CTX, self.instance(id, last), last.server
             )
-        last.driver.delete_share(CTX, self.of(last), last.server)
+        last.driver.delete_share(CTX, self.share_for(last), last.server)
         for site in self.sites:
             if site.server:
                 site.driver.teardown_server(
@@ -250,9 +251,9 @@ class Sites:
                     }
                 )
 
-    # As drivers are shown it
+    # Values for drivers
 
-    def of(self, site):
+    def share_for(self, site):
         return base.ShareForDriver(
             id=site.id,
             share_id=self.share_id,
@@ -265,18 +266,18 @@ class Sites:
             replica_state=site.state,
             replication_type=self.style,
             access_rules_status='active',
-            cast_rules_to_readonly=self.casts(site),
+            cast_rules_to_readonly=self.has_readonly_rules(site),
             share_server_id=site.server and site.server.id,
             share_server=site.server,
             export_locations=base.normalise_export_locations(site.locations),
         )
 
-    def casts(self, site):
+    def has_readonly_rules(self, site):
         return self.style == 'readable' and site.state != 'active'
 
     @property
-    def list(self):
-        return [self.of(site) for site in self.sites if site.state]
+    def replica_list(self):
+        return [self.share_for(site) for site in self.sites if site.state]
 
     def rule(self, to, level='rw'):
         return base.AccessRuleForDriver(
@@ -290,7 +291,7 @@ class Sites:
     def rules_for(self, site):
         return [
             dataclasses.replace(rule, access_level='ro')
-            if self.casts(site)
+            if self.has_readonly_rules(site)
             else rule
             for rule in self.rules
         ]
@@ -304,7 +305,7 @@ class Sites:
             name=f'snapshot-{id}',
             size=size,
             status=status.get(site.name),
-            share=self.of(site),
+            share=self.share_for(site),
         )
 
     def instances(self, snapshot_id):
@@ -329,33 +330,33 @@ class Sites:
     def active(self):
         return next(site for site in self.sites if site.state == 'active')
 
-    # What a manager does
+    # Actions of a manager
 
     def create(self, site=None):
         site = site or self.there
         site.state = site.state or 'out_of_sync'
-        answer = (
+        reply = (
             site.driver.create_replica(
                 CTX,
-                self.list,
-                self.of(site),
+                self.replica_list,
+                self.share_for(site),
                 self.rules_for(site),
                 self.pairs(site),
                 share_server=site.server,
             )
             or {}
         )
-        assert set(answer) <= PUBLISHED
-        assert answer.get('replica_state') in {*STATES, None}
+        assert set(reply) <= REPLICA_REPLY_KEYS
+        assert reply.get('replica_state') in {*STATES, None}
         site.status = 'available'
-        site.state = answer.get('replica_state') or site.state
-        site.locations = answer.get('export_locations') or site.locations
-        if answer.get('access_rules_status') != 'active':
-            self.tell_rules(site)
-        return answer
+        site.state = reply.get('replica_state') or site.state
+        site.locations = reply.get('export_locations') or site.locations
+        if reply.get('access_rules_status') != 'active':
+            self.apply_rules(site)
+        return reply
 
-    def made(self, site=None):
-        """A replica that is up to date."""
+    def create_in_sync(self, site=None):
+        """Create a replica and update it until it is in sync."""
         self.create(site)
         for _ in range(5):
             if (site or self.there).state in ('active', 'in_sync'):
@@ -365,111 +366,119 @@ class Sites:
 
     def update(self, site=None):
         site = site or self.there
-        answer = site.driver.update_replica_state(
+        reply = site.driver.update_replica_state(
             CTX,
-            self.list,
-            self.of(site),
+            self.replica_list,
+            self.share_for(site),
             self.rules_for(site),
             self.pairs(site),
             share_server=site.server,
         )
         passive = {'in_sync', 'out_of_sync', 'error', None}
-        assert answer in (
+        assert reply in (
             passive if self.style != 'writable' else {*passive, 'active'}
         )
-        site.state = answer or site.state
-        return answer
+        site.state = reply or site.state
+        return reply
 
     def delete(self, site=None):
         site = site or self.there
         site.driver.delete_replica(
             CTX,
-            self.list,
+            self.replica_list,
             [self.instance(id, site) for id in self.snapshots],
-            self.of(site),
+            self.share_for(site),
             share_server=site.server,
         )
 
     def promote(self, site=None, **values):
         site = site or self.there
-        answers = site.driver.promote_replica(
+        replies = site.driver.promote_replica(
             CTX,
-            self.list,
-            self.of(site),
+            self.replica_list,
+            self.share_for(site),
             self.rules,
             share_server=site.server,
             **values,
         )
-        told = {one['id']: one for one in answers or ()}
-        assert all(set(one) <= OF_PROMOTED for one in told.values())
+        replies_by_id = {one['id']: one for one in replies or ()}
+        assert all(
+            set(one) <= PROMOTION_KEYS for one in replies_by_id.values()
+        )
         for other in self.sites:
             if other.state and other is not site:
-                said = told.get(other.id, {}).get('replica_state')
-                assert said != 'active'
-                if other.state == 'active' or said:
-                    other.state = said or 'out_of_sync'
+                replica_state = replies_by_id.get(other.id, {}).get(
+                    'replica_state'
+                )
+                assert replica_state != 'active'
+                if other.state == 'active' or replica_state:
+                    other.state = replica_state or 'out_of_sync'
         site.state = 'active'
         site.locations = (
-            told.get(site.id, {}).get('export_locations') or site.locations
+            replies_by_id.get(site.id, {}).get('export_locations')
+            or site.locations
         )
         for other in self.sites:
             if other.state:
                 with contextlib.suppress(exception.ManilaLiteError):
-                    self.tell_rules(other)
-        return answers
+                    self.apply_rules(other)
+        return replies
 
-    def tell_rules(self, site):
+    def apply_rules(self, site):
         site.driver.apply_access(
-            CTX, self.of(site), self.rules_for(site), share_server=site.server
+            CTX,
+            self.share_for(site),
+            self.rules_for(site),
+            share_server=site.server,
         )
 
     def status(self, site=None):
         site = site or self.there
-        return optional(
-            site.driver.get_replica_status, self.of(site), site.server
+        return call_or_skip(
+            site.driver.get_replica_status, self.share_for(site), site.server
         )
 
     def snapshot(self):
-        """A new snapshot; its id."""
+        """Create a snapshot and return its id."""
         id = str(uuid.uuid4())
         self.snapshots[id] = (
             {site.name: 'creating' for site in self.sites if site.state},
             self.size,
         )
-        self.take(id)
+        self.take_snapshot(id)
         return id
 
-    def take(self, id):
-        return self._noted(
+    def take_snapshot(self, id):
+        return self._record_replies(
             id,
-            optional(
+            call_or_skip(
                 self.active.driver.create_replicated_snapshot,
                 CTX,
-                self.list,
+                self.replica_list,
                 self.instances(id),
                 self.active.server,
             ),
         )
 
-    def drop(self, id):
+    def delete_snapshot(self, id):
         status, _ = self.snapshots[id]
         status.update(dict.fromkeys(status, 'deleting'))
-        return self._noted(
+        return self._record_replies(
             id,
             self.active.driver.delete_replicated_snapshot(
-                CTX, self.list, self.instances(id), self.active.server
+                CTX, self.replica_list, self.instances(id), self.active.server
             ),
         )
 
-    def poll(self, id, site=None):
+    def update_snapshot(self, id, site=None):
         site = site or self.there
-        return self._noted(
+        return self._record_replies(
             id,
             [
                 site.driver.update_replicated_snapshot(
                     CTX,
-                    self.list,
-                    self.of(site),
+                    self.replica_list,
+                    self.share_for(site),
                     self.instances(id),
                     self.instance(id, site),
                     site.server,
@@ -478,28 +487,28 @@ class Sites:
             ],
         )
 
-    def _noted(self, id, answers):
+    def _record_replies(self, id, replies):
         there = {self.instance(id, site).id: site for site in self.sites}
-        for answer in answers or ():
-            assert set(answer) <= OF_SNAPSHOT
-            if answer.get('status'):
-                assert answer['status'] in (
+        for reply in replies or ():
+            assert set(reply) <= SNAPSHOT_REPLY_KEYS
+            if reply.get('status'):
+                assert reply['status'] in (
                     'available',
                     'creating',
                     'deleted',
                     'error',
                 )
-                self.snapshots[id][0][there[answer['id']].name] = answer[
+                self.snapshots[id][0][there[reply['id']].name] = reply[
                     'status'
                 ]
-        return answers
+        return replies
 
     def revert(self, id):
-        size = optional(
+        size = call_or_skip(
             self.active.driver.revert_to_replicated_snapshot,
             CTX,
-            self.of(self.active),
-            self.list,
+            self.share_for(self.active),
+            self.replica_list,
             self.instance(id, self.active),
             self.instances(id),
             self.rules,
@@ -509,22 +518,22 @@ class Sites:
         self.size = size or self.size
         return size
 
-    # What users do, and can
+    # Actions and access of users
 
     def write(self, text, site=None):
         site = site or self.active
-        site.users(self.of(site)).write(text)
+        site.users(self.share_for(site)).write(text)
 
     def read(self, site=None):
         site = site or self.there
-        return site.users(self.of(site)).read()
+        return site.users(self.share_for(site)).read()
 
     def levels(self, site=None):
-        """How the client is let in by a replica."""
+        """Return the access levels that a replica grants the client."""
         site = site or self.there
-        clients = site.subject.clients(site.driver, self.of(site))
+        clients = site.harness.clients(site.driver, self.share_for(site))
         if clients is None:
-            pytest.skip('no test can tell whom its shares let in')
+            pytest.skip('tests cannot see the clients of its shares')
         return {level for _, to, level in clients if to == CLIENT}
 
 
@@ -532,11 +541,11 @@ PASSIVE_LEVELS = {'readable': {'ro'}, 'dr': set(), 'writable': {'rw'}}
 
 
 class ReplicaContract:
-    """In every style."""
+    """For all replication types."""
 
     styles = STYLES
 
-    def test_stats_say_the_style_and_the_domain(self, sites):
+    def test_stats_report_replication_type_and_domain(self, sites):
         for site in sites.sites:
             stats = site.driver.get_share_stats(refresh=True)
             assert stats['replication_type'] == sites.style
@@ -544,10 +553,10 @@ class ReplicaContract:
 
     def test_replica_in_sync_has_the_content(self, sites):
         sites.write('one')
-        assert sites.made().read() == 'one'
+        assert sites.create_in_sync().read() == 'one'
 
-    def test_replica_can_be_reached_at_its_own_place(self, sites):
-        sites.made()
+    def test_replica_has_its_own_export_locations(self, sites):
+        sites.create_in_sync()
         paths = [
             {
                 one['path']
@@ -559,14 +568,14 @@ class ReplicaContract:
         assert all(paths)
 
     def test_only_writable_replicas_are_made_active(self, sites):
-        sites.made()
+        sites.create_in_sync()
         assert (sites.there.state == 'active') == (sites.style == 'writable')
 
     def test_replica_in_sync_has_the_snapshots(self, sites):
         sites.write('one')
         id = sites.snapshot()
         sites.write('two')
-        sites.made()
+        sites.create_in_sync()
         there = sites.there.driver.get_snapshot_status(
             sites.instance(id, sites.there)
         )
@@ -585,7 +594,7 @@ class ReplicaContract:
 
     def test_creating_again_changes_nothing(self, sites):
         sites.write('one')
-        sites.made()
+        sites.create_in_sync()
         for _ in range(2):
             before = sites.there.locations
             sites.create()
@@ -595,25 +604,30 @@ class ReplicaContract:
             assert sites.read() == 'one'
             sites.there.restart()
 
-    def test_rules_hold_as_the_style_says(self, sites):
-        sites.made()
+    def test_rules_apply_as_the_replication_type_requires(self, sites):
+        sites.create_in_sync()
         assert sites.levels(sites.here) == {'rw'}
         assert sites.levels() == PASSIVE_LEVELS[sites.style]
-        sites.tell_rules(sites.there)
+        sites.apply_rules(sites.there)
         assert sites.levels() == PASSIVE_LEVELS[sites.style]
 
-    def test_rule_is_taken_back_everywhere(self, sites):
-        sites.made()
+    def test_rule_is_denied_on_all_replicas(self, sites):
+        sites.create_in_sync()
         rules, sites.rules = sites.rules, []
         for site in (sites.here, sites.there):
             site.driver.apply_access(
-                CTX, sites.of(site), [], [], rules, share_server=site.server
+                CTX,
+                sites.share_for(site),
+                [],
+                [],
+                rules,
+                share_server=site.server,
             )
             assert sites.levels(site) == set()
 
     def test_deleted_replica_is_gone_and_the_others_stay(self, sites):
         sites.write('one')
-        sites.made()
+        sites.create_in_sync()
         sites.delete()
         with pytest.raises(exception.ShareResourceNotFound):
             sites.status()
@@ -624,7 +638,7 @@ class ReplicaContract:
         assert sites.levels(sites.here) == {'rw'}
 
     def test_deleting_again_is_success(self, sites):
-        sites.made()
+        sites.create_in_sync()
         id = sites.snapshot()
         for _ in range(2):
             sites.delete()
@@ -635,39 +649,39 @@ class ReplicaContract:
                 sites.instance(id, sites.there)
             )
 
-    def test_deleting_what_never_was_is_success(self, sites):
+    def test_deleting_a_missing_one_is_success(self, sites):
         sites.there.state = 'out_of_sync'
         sites.delete()
         assert sites.status(sites.here)['status'] == 'available'
 
-    def test_replica_comes_again_where_one_was(self, sites):
-        sites.made()
+    def test_replica_can_be_created_again_after_deletion(self, sites):
+        sites.create_in_sync()
         sites.delete()
         sites.there.state = None
         sites.write('two')
-        assert sites.made().read() == 'two'
+        assert sites.create_in_sync().read() == 'two'
 
-    def test_status_tells_what_is_there(self, sites):
+    def test_status_matches_the_back_end(self, sites):
         sites.there.state = 'out_of_sync'
         with pytest.raises(exception.ShareResourceNotFound):
             sites.status()
-        sites.made()
+        sites.create_in_sync()
         for site in (sites.here, sites.there):
             site.restart()
-            answer = sites.status(site)
-            assert answer['status'] == 'available'
-            assert answer.get('size', 1) == 1
+            reply = sites.status(site)
+            assert reply['status'] == 'available'
+            assert reply.get('size', 1) == 1
 
-    def test_what_is_not_there_has_no_state(self, sites):
+    def test_missing_replica_has_no_state(self, sites):
         sites.there.state = 'out_of_sync'
         with pytest.raises(exception.ShareResourceNotFound):
             sites.update()
 
-    def test_more_room_is_found_on_all(self, sites):
-        sites.made()
-        optional(
+    def test_extension_reaches_all_replicas(self, sites):
+        sites.create_in_sync()
+        call_or_skip(
             sites.here.driver.extend_share,
-            sites.of(sites.here),
+            sites.share_for(sites.here),
             3,
             sites.here.server,
         )
@@ -676,9 +690,9 @@ class ReplicaContract:
             sites.update()
         assert sites.status().get('size', 3) == 3
 
-    def test_driver_started_anew_knows_its_replicas(self, sites):
+    def test_restarted_driver_knows_its_replicas(self, sites):
         sites.write('one')
-        sites.made()
+        sites.create_in_sync()
         for site in sites.sites:
             site.restart()
         sites.write('two')
@@ -688,10 +702,10 @@ class ReplicaContract:
 
     def test_a_third_replica_is_like_the_second(self, sites):
         if sites.beyond is None:
-            pytest.skip('there are two back ends only')
+            pytest.skip('there are only two back ends')
         sites.write('one')
-        sites.made()
-        sites.made(sites.beyond)
+        sites.create_in_sync()
+        sites.create_in_sync(sites.beyond)
         assert sites.read(sites.beyond) == 'one'
         sites.delete()
         sites.there.state = None
@@ -702,22 +716,22 @@ class ReplicaContract:
 
 
 class ReplicatedSnapshotContract:
-    """In every style."""
+    """For all replication types."""
 
     styles = STYLES
 
     def everywhere(self, sites, id):
-        """Poll until all of the replicas have the snapshot."""
+        """Poll until all replicas have the snapshot."""
         status, _ = sites.snapshots[id]
         for site in sites.sites:
             for _ in range(5):
                 if site.state and status[site.name] == 'creating':
-                    sites.poll(id, site)
+                    sites.update_snapshot(id, site)
         return set(status.values())
 
-    def test_snapshot_is_on_all_replicas_in_the_end(self, sites):
+    def test_snapshot_reaches_all_replicas(self, sites):
         sites.write('one')
-        sites.made()
+        sites.create_in_sync()
         id = sites.snapshot()
         assert sites.snapshots[id][0]['here'] == 'available'
         assert self.everywhere(sites, id) == {'available'}
@@ -730,53 +744,53 @@ class ReplicatedSnapshotContract:
             )
 
     def test_taking_again_changes_nothing(self, sites):
-        sites.made()
+        sites.create_in_sync()
         sites.write('one')
         id = sites.snapshot()
         sites.write('two')
         sites.here.restart()
-        sites.take(id)
+        sites.take_snapshot(id)
         assert self.everywhere(sites, id) == {'available'}
         sites.revert(id)
         assert sites.read(sites.here) == 'one'
 
     def test_polling_again_changes_nothing(self, sites):
-        sites.made()
+        sites.create_in_sync()
         id = sites.snapshot()
         self.everywhere(sites, id)
-        before = sites.poll(id)
+        before = sites.update_snapshot(id)
         sites.there.restart()
-        assert sites.poll(id) == before
+        assert sites.update_snapshot(id) == before
 
-    def test_snapshot_is_dropped_everywhere(self, sites):
-        sites.made()
+    def test_snapshot_is_deleted_from_all_replicas(self, sites):
+        sites.create_in_sync()
         id = sites.snapshot()
         self.everywhere(sites, id)
-        sites.drop(id)
+        sites.delete_snapshot(id)
         assert sites.snapshots[id][0]['here'] == 'deleted'
         if sites.snapshots[id][0]['there'] != 'deleted':
             with contextlib.suppress(exception.SnapshotResourceNotFound):
-                assert sites.poll(id)[0]['status'] == 'deleted'
+                assert sites.update_snapshot(id)[0]['status'] == 'deleted'
         for site in (sites.here, sites.there):
             with pytest.raises(exception.SnapshotResourceNotFound):
                 site.driver.get_snapshot_status(sites.instance(id, site))
 
-    def test_dropping_again_is_success(self, sites):
-        sites.made()
+    def test_deleting_a_snapshot_again_is_success(self, sites):
+        sites.create_in_sync()
         id = sites.snapshot()
-        sites.drop(id)
+        sites.delete_snapshot(id)
         sites.here.restart()
-        sites.drop(id)
+        sites.delete_snapshot(id)
         assert sites.snapshots[id][0]['here'] == 'deleted'
 
-    def test_snapshot_dropped_before_it_was_copied_never_comes(self, sites):
-        sites.made()
+    def test_snapshot_deleted_before_it_is_copied_never_appears(self, sites):
+        sites.create_in_sync()
         id = sites.snapshot()
-        sites.drop(id)
+        sites.delete_snapshot(id)
         for _ in range(2):
             if sites.snapshots[id][0]['there'] != 'deleted':
                 with contextlib.suppress(exception.SnapshotResourceNotFound):
-                    sites.poll(id)
+                    sites.update_snapshot(id)
         with pytest.raises(exception.SnapshotResourceNotFound):
             sites.there.driver.get_snapshot_status(
                 sites.instance(id, sites.there)
@@ -785,8 +799,8 @@ class ReplicatedSnapshotContract:
         if sites.there.state != 'active':
             assert sites.update() == 'in_sync'
 
-    def test_snapshot_that_never_was_is_not_found(self, sites):
-        sites.made()
+    def test_missing_snapshot_is_not_found(self, sites):
+        sites.create_in_sync()
         id = str(uuid.uuid4())
         for here, there in (
             ('available', 'creating'),
@@ -794,17 +808,17 @@ class ReplicatedSnapshotContract:
         ):
             sites.snapshots[id] = ({'here': here, 'there': there}, 1)
             with pytest.raises(exception.SnapshotResourceNotFound):
-                optional(sites.poll, id)
+                call_or_skip(sites.update_snapshot, id)
 
     def test_reverted_share_has_content_and_size_back(self, sites):
         sites.write('one')
-        sites.made()
+        sites.create_in_sync()
         id = sites.snapshot()
         self.everywhere(sites, id)
         sites.write('two')
-        optional(
+        call_or_skip(
             sites.here.driver.extend_share,
-            sites.of(sites.here),
+            sites.share_for(sites.here),
             3,
             sites.here.server,
         )
@@ -819,8 +833,8 @@ class ReplicatedSnapshotContract:
         assert sites.read() == 'one'
         assert sites.status().get('size', 1) == 1
 
-    def test_revert_to_what_never_was_changes_nothing(self, sites):
-        sites.made()
+    def test_revert_to_a_missing_snapshot_changes_nothing(self, sites):
+        sites.create_in_sync()
         sites.write('one')
         id = str(uuid.uuid4())
         sites.snapshots[id] = (
@@ -833,60 +847,62 @@ class ReplicatedSnapshotContract:
 
 
 class PromotionContract:
-    """In the styles in which one replica is active."""
+    """For types with one active replica."""
 
     styles = ('readable', 'dr')
 
     def test_passive_replica_follows_at_the_next_update(self, sites):
-        sites.made()
+        sites.create_in_sync()
         for text in ('one', 'two'):
             sites.write(text)
             for _ in range(2):
                 assert sites.update() == 'in_sync'
                 assert sites.read() == text
 
-    def test_of_a_lost_active_replica_nobody_is_in_sync(self, sites):
+    def test_no_replica_of_an_unreachable_active_one_is_in_sync(self, sites):
         sites.write('one')
-        sites.made()
-        sites.here.lose()
+        sites.create_in_sync()
+        sites.here.make_unreachable()
         assert sites.update() == 'out_of_sync'
         assert sites.read() == 'one'
-        sites.here.bring_back()
+        sites.here.make_reachable()
         assert sites.update() == 'in_sync'
 
-    def test_promoted_has_at_least_the_content_of_the_last_sync(self, sites):
+    def test_promoted_replica_has_at_least_the_last_synced_content(
+        self, sites
+    ):
         sites.write('one')
-        sites.made()
+        sites.create_in_sync()
         sites.write('two')
         sites.update()
         sites.write('three')
         sites.promote()
         assert sites.read() in ('two', 'three')
 
-    def test_promoted_without_the_other_has_the_last_sync(self, sites):
+    def test_replica_promoted_alone_has_the_last_synced_content(self, sites):
         sites.write('one')
-        sites.made()
+        sites.create_in_sync()
         sites.write('two')
-        sites.here.lose()
+        sites.here.make_unreachable()
         sites.promote()
         assert sites.read() == 'one'
         assert sites.status()['status'] == 'available'
 
     def test_roles_change_with_the_promotion(self, sites):
-        sites.made()
+        sites.create_in_sync()
         sites.promote(quiesce_wait_time=0)
         assert sites.levels() == {'rw'}
         assert sites.levels(sites.here) == PASSIVE_LEVELS[sites.style]
 
-    def test_promoting_again_takes_nothing_back(self, sites):
+    def test_promoting_again_undoes_nothing(self, sites):
         sites.write('one')
-        sites.made()
-        before = sites.list
+        sites.create_in_sync()
+        before = sites.replica_list
         sites.promote()
         sites.write('two')
         for _ in range(2):
-            # The manager was killed before it noted the promotion.
-            answers = sites.there.driver.promote_replica(
+            # The manager was killed before it recorded the promotion.
+            replies = sites.there.driver.promote_replica(
                 CTX,
                 before,
                 before[1],
@@ -895,38 +911,38 @@ class PromotionContract:
             )
             assert {
                 one['id']: one.get('replica_state')
-                for one in answers or [{'id': None}]
+                for one in replies or [{'id': None}]
             }.get(sites.there.id, 'active') == 'active'
             assert sites.read() == 'two'
             sites.there.restart()
         assert sites.update(sites.here) == 'in_sync'
         assert sites.read(sites.here) == 'two'
 
-    def test_who_was_active_follows_from_now_on(self, sites):
+    def test_previously_active_replica_follows_the_promoted_one(self, sites):
         sites.write('one')
-        sites.made()
+        sites.create_in_sync()
         sites.promote()
         sites.write('two')
         assert sites.update(sites.here) == 'in_sync'
         assert sites.read(sites.here) == 'two'
 
-    def test_who_comes_back_is_not_active_any_more(self, sites):
+    def test_recovered_replica_is_no_longer_active(self, sites):
         sites.write('one')
-        sites.made()
+        sites.create_in_sync()
         sites.write('lost')
-        sites.here.lose()
+        sites.here.make_unreachable()
         sites.promote()
         sites.write('two')
-        sites.here.bring_back()
+        sites.here.make_reachable()
         assert 'rw' not in sites.levels(sites.here)
         assert sites.update(sites.here) == 'in_sync'
         assert sites.read(sites.here) == 'two'
-        sites.tell_rules(sites.here)
+        sites.apply_rules(sites.here)
         assert sites.levels(sites.here) == PASSIVE_LEVELS[sites.style]
         assert sites.levels() == {'rw'}
 
-    def test_over_and_back_again(self, sites):
-        sites.made()
+    def test_promotion_back_and_forth_keeps_the_content(self, sites):
+        sites.create_in_sync()
         for number, site in enumerate((sites.there, sites.here) * 2):
             sites.write(f'before {number}')
             assert sites.update(site) == 'in_sync'
@@ -937,12 +953,12 @@ class PromotionContract:
             for each in sites.sites:
                 each.restart()
 
-    def test_the_third_follows_the_promoted_one(self, sites):
+    def test_third_replica_follows_the_promoted_one(self, sites):
         if sites.beyond is None:
-            pytest.skip('there are two back ends only')
-        sites.made()
-        sites.made(sites.beyond)
-        sites.here.lose()
+            pytest.skip('there are only two back ends')
+        sites.create_in_sync()
+        sites.create_in_sync(sites.beyond)
+        sites.here.make_unreachable()
         sites.promote()
         sites.write('two')
         assert sites.update(sites.beyond) == 'in_sync'
@@ -952,27 +968,27 @@ class PromotionContract:
     def test_snapshots_outlive_the_promotion(self, sites):
         sites.write('one')
         id = sites.snapshot()
-        sites.made()
+        sites.create_in_sync()
         sites.snapshots[id][0]['there'] = 'available'
         sites.write('two')
         sites.update()
-        sites.here.lose()
+        sites.here.make_unreachable()
         sites.promote()
         assert sites.read() == 'two'
         sites.revert(id)
         assert sites.read() == 'one'
 
     def test_replica_that_was_active_can_be_deleted(self, sites):
-        sites.made()
+        sites.create_in_sync()
         sites.promote()
         sites.write('two')
         sites.delete(sites.here)
         sites.here.state = None
         assert sites.read() == 'two'
         assert sites.levels() == {'rw'}
-        assert sites.made(sites.here).read(sites.here) == 'two'
+        assert sites.create_in_sync(sites.here).read(sites.here) == 'two'
 
-    def test_replica_that_is_not_there_cannot_be_promoted(self, sites):
+    def test_missing_replica_cannot_be_promoted(self, sites):
         sites.there.state = 'in_sync'
         with pytest.raises(exception.DriverError):
             sites.promote()
@@ -981,33 +997,33 @@ class PromotionContract:
 
 
 class WritableContract:
-    """In the style in which all replicas are active."""
+    """For the type with all replicas active."""
 
     styles = ('writable',)
 
-    def test_what_is_written_to_one_is_on_all(self, sites):
-        sites.made()
-        sites.made(sites.beyond)
+    def test_write_to_one_reaches_all(self, sites):
+        sites.create_in_sync()
+        sites.create_in_sync(sites.beyond)
         for site in sites.sites:
             sites.write(f'from {site.name}', site)
             assert {sites.read(each) for each in sites.sites} == {
                 f'from {site.name}'
             }
 
-    def test_the_others_go_on_without_one(self, sites):
-        sites.made()
+    def test_others_continue_without_one(self, sites):
+        sites.create_in_sync()
         sites.write('one')
-        sites.here.lose()
+        sites.here.make_unreachable()
         sites.write('two', sites.there)
         assert sites.read() == 'two'
-        sites.here.bring_back()
+        sites.here.make_reachable()
         assert sites.status(sites.here)['status'] == 'available'
         assert sites.read(sites.here) == 'two'
 
-    def test_the_first_can_go(self, sites):
-        sites.made()
+    def test_first_replica_can_be_deleted(self, sites):
+        sites.create_in_sync()
         sites.write('one')
         sites.delete(sites.here)
         sites.here.state = None
         sites.write('two', sites.there)
-        assert sites.made(sites.here).read(sites.here) == 'two'
+        assert sites.create_in_sync(sites.here).read(sites.here) == 'two'

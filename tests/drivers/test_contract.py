@@ -9,47 +9,47 @@ pair = migration_contract.pair
 
 
 class TestShares(contract.ShareContract):
-    """Their whole life, and what every verb does when repeated."""
+    """The life cycle of shares, and repeated operations."""
 
 
 class TestStats(contract.StatsContract):
-    """What the scheduler is told."""
+    """Statistics for the scheduler."""
 
 
 class TestSnapshots(contract.SnapshotContract):
-    """Snapshots, and what is made with them."""
+    """Snapshots and their use."""
 
 
 class TestAccess(access_contract.AccessContract):
-    """Whom a share lets in."""
+    """Access to shares."""
 
 
 class TestSnapshotAccess(access_contract.SnapshotAccessContract):
-    """Whom a snapshot lets in."""
+    """Access to snapshots."""
 
 
 class TestManaging(managing_contract.ManagingContract):
-    """Shares that were there before."""
+    """Managing existing shares."""
 
 
 class TestManagingSnapshots(managing_contract.ManagingSnapshotsContract):
-    """Snapshots that were there before."""
+    """Managing existing snapshots."""
 
 
 class TestShareServers(servers_contract.ServersContract):
-    """Share servers, and the shares that are on them."""
+    """Share servers and their shares."""
 
 
 class TestManagingServers(servers_contract.ManagingServersContract):
-    """Share servers that were there before."""
+    """Managing existing share servers."""
 
 
 class TestServerMigration(migration_contract.MigrationContract):
-    """Whether share servers can migrate to it."""
+    """Whether share servers can migrate to the driver."""
 
 
 class TestMigratedServers(migration_contract.MigratedServersContract):
-    """Share servers that have come from another back end."""
+    """Share servers that have migrated from another back end."""
 
 
 class TestReplicas(replication_contract.ReplicaContract):
@@ -57,12 +57,12 @@ class TestReplicas(replication_contract.ReplicaContract):
 
 
 class TestReplicatedSnapshots(replication_contract.ReplicatedSnapshotContract):
-    """Snapshots of a share that has replicas."""
+    """Snapshots of replicated shares."""
 
 
 class TestPromotion(replication_contract.PromotionContract):
-    """One replica is active, and another can become so."""
+    """Promotion of another replica."""
 
 
 class TestWritableReplicas(replication_contract.WritableContract):
-    """All replicas are active."""
+    """Replicas that are all active."""

@@ -1,4 +1,4 @@
-"""Killed at any step, a verb leaves what its repetition can finish."""
+"""Operations killed at any step can be repeated."""
 
 from collections.abc import Callable, Iterator
 import dataclasses
@@ -21,42 +21,42 @@ from tests.drivers.driver_harness import DriverHarness
 
 @pytest.fixture(autouse=True)
 def no_power_failures(monkeypatch):
-    """A kill takes nothing from the kernel; waiting for disks is slow."""
+    """Skip flushing, which is slow: a kill loses nothing in the kernel."""
     monkeypatch.setattr(os, 'sync', lambda: None)
     monkeypatch.setattr(os, 'fsync', lambda file: None)
 
 
 class Scene:
-    """A share with content, a snapshot of it, and changes made since."""
+    """A share with content, a snapshot of it, and later changes."""
 
     def __init__(self, name: str, root: pathlib.Path):
         self.root = root
         configuration = Configuration.from_values(own_options(root))
-        self.subject = DriverHarness(name, lambda: configuration)
-        self.driver = self.subject.start()
-        self.share = self.subject.share(size=3)
-        self.snapshot = self.subject.snapshot(self.share)
-        self.new_share = self.subject.share(size=3)
-        self.new_snapshot = self.subject.snapshot(self.share)
+        self.harness = DriverHarness(name, lambda: configuration)
+        self.driver = self.harness.start()
+        self.share = self.harness.share(size=3)
+        self.snapshot = self.harness.snapshot(self.share)
+        self.new_share = self.harness.share(size=3)
+        self.new_snapshot = self.harness.snapshot(self.share)
         self.driver.create_share(CTX, self.share)
         self._fill()
-        self.then = self.content(self.share)
+        self.snapshot_content = self.content(self.share)
         self.driver.create_snapshot(CTX, self.snapshot)
         self._change()
         self.driver.extend_share(self.share, 5)
-        self.now = self.content(self.share)
-        self.where = normalise_export_locations(
+        self.current_content = self.content(self.share)
+        self.export_path = normalise_export_locations(
             self.driver.get_share_status(self.share)['export_locations']
         )[0]['path']
         self.rules = [
-            self.subject.rule(
+            self.harness.rule(
                 self.share, f'10.0.0.{number}', access_level='ro'
             )
             for number in range(3)
         ]
-        for thing in (self.share, self.snapshot):
-            self.let_in(thing, self.rules[0])
-        self.let_go()
+        for item in (self.share, self.snapshot):
+            self.set_clients(item, self.rules[0])
+        self.create_unmanaged()
 
     def _fill(self) -> None:
         if self.directory(self.share):
@@ -84,44 +84,44 @@ class Scene:
             else self.driver.read(share.id)
         )
 
-    # Who may use what, and what was let go
+    # Access and unmanaged items
 
-    def let_in(self, thing, *rules) -> None:
-        """Have exactly these clients use a share or snapshot."""
-        if thing is self.snapshot:
-            self.driver.snapshot_update_access(CTX, thing, list(rules), [], [])
+    def set_clients(self, item, *rules) -> None:
+        """Grant access to exactly these clients."""
+        if item is self.snapshot:
+            self.driver.snapshot_update_access(CTX, item, list(rules), [], [])
         else:
-            self.driver.update_access(CTX, thing, list(rules), [], [], [])
+            self.driver.update_access(CTX, item, list(rules), [], [], [])
 
-    def change_clients(self, thing) -> None:
-        """Let in two new ones, and shut out one."""
+    def change_clients(self, item) -> None:
+        """Allow two new clients and deny one."""
         old, *new = self.rules
-        if thing is self.snapshot:
-            self.driver.snapshot_update_access(CTX, thing, new, new, [old])
+        if item is self.snapshot:
+            self.driver.snapshot_update_access(CTX, item, new, new, [old])
         else:
-            self.driver.update_access(CTX, thing, new, new, [old], [])
+            self.driver.update_access(CTX, item, new, new, [old], [])
 
-    def clients(self, thing) -> set[str]:
-        return {to for _, to, _ in self.subject.clients(self.driver, thing)}
+    def clients(self, item) -> set[str]:
+        return {to for _, to, _ in self.harness.clients(self.driver, item)}
 
-    def let_go(self) -> None:
-        """Have a share and a snapshot that are to be managed."""
-        other = self.subject.share(size=4)
+    def create_unmanaged(self) -> None:
+        """Create an unmanaged share and an unmanaged snapshot."""
+        other = self.harness.share(size=4)
         exports = normalise_export_locations(
             self.driver.create_share(CTX, other)
         )
         self.driver.unmanage(other)
-        self.found = self.subject.at(exports[0]['path'], size=0)
-        taken = self.subject.snapshot(self.share)
-        answer = self.driver.create_snapshot(CTX, taken)
+        self.unmanaged_share = self.harness.at(exports[0]['path'], size=0)
+        taken = self.harness.snapshot(self.share)
+        reply = self.driver.create_snapshot(CTX, taken)
         self.driver.unmanage_snapshot(taken)
-        self.found_snapshot = self.subject.snapshot(
-            self.share, provider_location=answer['provider_location']
+        self.unmanaged_snapshot = self.harness.snapshot(
+            self.share, provider_location=reply['provider_location']
         )
 
-    def lost(self) -> Iterator[object]:
-        """Manage what has just been let go; fails if it is not there."""
-        again = self.subject.at(self.where)
+    def manage_again(self) -> Iterator[object]:
+        """Manage the share that was just unmanaged; yield size and content."""
+        again = self.harness.at(self.export_path)
         yield self.driver.manage_existing(again, {})['size']
         yield self.content(again)
 
@@ -141,7 +141,7 @@ class Scene:
             return 'gone'
 
     def names(self) -> set[str]:
-        """What is on the back end, whether the driver tells or not."""
+        """Return the names on the back end, whether reported or not."""
         return {
             path.name.removesuffix('.json')
             for path in self.root.glob('*/*/*')
@@ -150,8 +150,8 @@ class Scene:
 
 
 @dataclasses.dataclass
-class Verb:
-    """What is done, what a kill may leave, what is there in the end."""
+class Operation:
+    """An operation, what a kill may leave, and the final state."""
 
     act: Callable[[Scene], object]
     may_leave: Callable[[Scene], bool]
@@ -165,8 +165,8 @@ def _new_share_is_whole(scene) -> bool:
     )
 
 
-VERBS = {
-    'create': Verb(
+OPERATIONS = {
+    'create': Operation(
         act=lambda s: s.driver.create_share(CTX, s.new_share),
         may_leave=lambda s: (
             s.status(s.new_share) in ('gone', 'error')
@@ -174,23 +174,24 @@ VERBS = {
         ),
         ended=_new_share_is_whole,
     ),
-    'create_from_snapshot': Verb(
+    'create_from_snapshot': Operation(
         act=lambda s: s.driver.create_share_from_snapshot(
             CTX, s.new_share, s.snapshot
         ),
         may_leave=lambda s: (
             s.status(s.new_share) in ('gone', 'error')
-            or s.content(s.new_share) == s.then
+            or s.content(s.new_share) == s.snapshot_content
         ),
         ended=lambda s: (
-            _new_share_is_whole(s) and s.content(s.new_share) == s.then
+            _new_share_is_whole(s)
+            and s.content(s.new_share) == s.snapshot_content
         ),
     ),
-    'delete': Verb(
+    'delete': Operation(
         act=lambda s: s.driver.delete_share(CTX, s.share),
         may_leave=lambda s: (
             s.status(s.share) in ('gone', 'error')
-            or s.content(s.share) == s.now
+            or s.content(s.share) == s.current_content
         ),
         ended=lambda s: (
             s.status(s.share) == 'gone'
@@ -198,53 +199,56 @@ VERBS = {
             and not {s.share.name, s.share.id} & s.names()
         ),
     ),
-    'extend': Verb(
+    'extend': Operation(
         act=lambda s: s.driver.extend_share(s.share, 9),
         may_leave=lambda s: (
-            s.size(s.share) in (5, 9) and s.content(s.share) == s.now
+            s.size(s.share) in (5, 9)
+            and s.content(s.share) == s.current_content
         ),
         ended=lambda s: s.size(s.share) == 9,
     ),
-    'shrink': Verb(
+    'shrink': Operation(
         act=lambda s: s.driver.shrink_share(s.share, 2),
         may_leave=lambda s: (
-            s.size(s.share) in (5, 2) and s.content(s.share) == s.now
+            s.size(s.share) in (5, 2)
+            and s.content(s.share) == s.current_content
         ),
         ended=lambda s: s.size(s.share) == 2,
     ),
-    'snapshot': Verb(
+    'snapshot': Operation(
         act=lambda s: s.driver.create_snapshot(CTX, s.new_snapshot),
         may_leave=lambda s: (
-            s.content(s.share) == s.now and s.status(s.share) == 'available'
+            s.content(s.share) == s.current_content
+            and s.status(s.share) == 'available'
         ),
         ended=lambda s: (
             s.driver.revert_to_snapshot(CTX, s.new_snapshot, [], []) == 5
-            and s.content(s.share) == s.now
+            and s.content(s.share) == s.current_content
         ),
     ),
-    'delete_snapshot': Verb(
+    'delete_snapshot': Operation(
         act=lambda s: s.driver.delete_snapshot(CTX, s.snapshot),
-        may_leave=lambda s: s.content(s.share) == s.now,
+        may_leave=lambda s: s.content(s.share) == s.current_content,
         ended=lambda s: (
             not {s.snapshot.name, s.snapshot.id} & s.names()
             and not s.clients(s.snapshot)
         ),
     ),
-    'revert': Verb(
+    'revert': Operation(
         act=lambda s: s.driver.revert_to_snapshot(CTX, s.snapshot, [], []),
         may_leave=lambda s: (
             s.status(s.share) == 'error'
-            or s.content(s.share) in (s.then, s.now)
+            or s.content(s.share) in (s.snapshot_content, s.current_content)
         ),
         ended=lambda s: (
             s.status(s.share) == 'available'
             and s.size(s.share) == 3
-            and s.content(s.share) == s.then
+            and s.content(s.share) == s.snapshot_content
             and s.clients(s.share) == {'10.0.0.0'}
         ),
     ),
     **{
-        verb: Verb(
+        operation: Operation(
             act=lambda s, name=name: s.change_clients(getattr(s, name)),
             may_leave=lambda s, name=name: (
                 s.clients(getattr(s, name))
@@ -254,44 +258,49 @@ VERBS = {
                 s.clients(getattr(s, name)) == {'10.0.0.1', '10.0.0.2'}
             ),
         )
-        for verb, name in (
+        for operation, name in (
             ('access', 'share'),
             ('snapshot_access', 'snapshot'),
         )
     },
-    'sync': Verb(
-        act=lambda s: s.let_in(s.share, *s.rules[1:]),
+    'sync': Operation(
+        act=lambda s: s.set_clients(s.share, *s.rules[1:]),
         may_leave=lambda s: (
             s.clients(s.share) <= {'10.0.0.0', '10.0.0.1', '10.0.0.2'}
         ),
         ended=lambda s: s.clients(s.share) == {'10.0.0.1', '10.0.0.2'},
     ),
-    'manage': Verb(
-        act=lambda s: s.driver.manage_existing(s.found, {}),
-        may_leave=lambda s: s.status(s.found) in ('gone', 'available'),
+    'manage': Operation(
+        act=lambda s: s.driver.manage_existing(s.unmanaged_share, {}),
+        may_leave=lambda s: (
+            s.status(s.unmanaged_share) in ('gone', 'available')
+        ),
         ended=lambda s: (
-            s.size(s.found) == 4
-            and s.status(s.found) == 'available'
-            and s.driver.manage_existing(s.found, {})['size'] == 4
+            s.size(s.unmanaged_share) == 4
+            and s.status(s.unmanaged_share) == 'available'
+            and s.driver.manage_existing(s.unmanaged_share, {})['size'] == 4
         ),
     ),
-    'unmanage': Verb(
+    'unmanage': Operation(
         act=lambda s: s.driver.unmanage(s.share),
         may_leave=lambda s: s.status(s.share) in ('gone', 'available'),
         ended=lambda s: (
-            s.status(s.share) == 'gone' and list(s.lost()) == [5, s.now]
+            s.status(s.share) == 'gone'
+            and list(s.manage_again()) == [5, s.current_content]
         ),
     ),
-    'manage_snapshot': Verb(
-        act=lambda s: s.driver.manage_existing_snapshot(s.found_snapshot, {}),
+    'manage_snapshot': Operation(
+        act=lambda s: s.driver.manage_existing_snapshot(
+            s.unmanaged_snapshot, {}
+        ),
         may_leave=lambda s: (
-            s.snapshot_status(s.found_snapshot) in ('gone', 'available')
+            s.snapshot_status(s.unmanaged_snapshot) in ('gone', 'available')
         ),
         ended=lambda s: (
-            s.driver.get_snapshot_status(s.found_snapshot)['size'] == 5
+            s.driver.get_snapshot_status(s.unmanaged_snapshot)['size'] == 5
         ),
     ),
-    'unmanage_snapshot': Verb(
+    'unmanage_snapshot': Operation(
         act=lambda s: s.driver.unmanage_snapshot(s.snapshot),
         may_leave=lambda s: (
             s.snapshot_status(s.snapshot) in ('gone', 'available')
@@ -299,7 +308,7 @@ VERBS = {
         ended=lambda s: (
             s.snapshot_status(s.snapshot) == 'gone'
             and s.driver.manage_existing_snapshot(
-                s.subject.snapshot(s.share, provider_location=s.snapshot.name),
+                s.harness.snapshot(s.share, provider_location=s.snapshot.name),
                 {},
             )['size']
             == 3
@@ -308,22 +317,24 @@ VERBS = {
 }
 
 
-def _finish(scene: Scene, verb: Verb) -> None:
-    """Repeat the verb in a new process and see that all is well."""
-    scene.driver = scene.subject.start()
-    assert verb.may_leave(scene)
-    verb.act(scene)
-    assert verb.ended(scene)
+def _finish(scene: Scene, operation: Operation) -> None:
+    """Repeat the operation in a new process and check the result."""
+    scene.driver = scene.harness.start()
+    assert operation.may_leave(scene)
+    operation.act(scene)
+    assert operation.ended(scene)
     assert not list(scene.root.glob('local/work/*'))
 
 
 @pytest.mark.parametrize('name', ['dummy', 'local'])
-@pytest.mark.parametrize('verb', VERBS)
-def test_verb_killed_at_every_step_can_be_repeated(name, verb, tmp_path):
+@pytest.mark.parametrize('operation', OPERATIONS)
+def test_operation_killed_at_every_step_can_be_repeated(
+    name, operation, tmp_path
+):
     for step in itertools.count(1):
         scene = Scene(name, tmp_path / str(step))
-        killed = killed_at(step, lambda s=scene: VERBS[verb].act(s))
-        _finish(scene, VERBS[verb])
+        killed = killed_at(step, lambda s=scene: OPERATIONS[operation].act(s))
+        _finish(scene, OPERATIONS[operation])
         if not killed:
             break
     assert step > 1, 'there was no step to be killed at'
@@ -331,10 +342,12 @@ def test_verb_killed_at_every_step_can_be_repeated(name, verb, tmp_path):
 
 @pytest.mark.parametrize('name', ['dummy', 'local'])
 @pytest.mark.parametrize('seed', range(20))
-def test_verb_killed_again_and_again_can_be_repeated(name, seed, tmp_path):
+def test_operation_killed_again_and_again_can_be_repeated(
+    name, seed, tmp_path
+):
     rng = random.Random(seed)
     scene = Scene(name, tmp_path)
-    verb = VERBS[rng.choice(sorted(VERBS))]
+    operation = OPERATIONS[rng.choice(sorted(OPERATIONS))]
     for _ in range(rng.randint(2, 5)):
-        killed_at(rng.randint(1, 80), lambda: verb.act(scene))
-    _finish(scene, verb)
+        killed_at(rng.randint(1, 80), lambda: operation.act(scene))
+    _finish(scene, operation)

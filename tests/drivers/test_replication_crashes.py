@@ -1,4 +1,4 @@
-"""Killed at any step, what is done to replicas can be repeated."""
+"""Replication operations killed at any step can be repeated."""
 
 from collections.abc import Callable
 import contextlib
@@ -14,19 +14,19 @@ from manila_lite import exception
 from tests.drivers.crashes import changes
 from tests.drivers.crashes import killed_at
 from tests.drivers.driver_harness import CTX
-from tests.drivers.replication_contract import PLACES
+from tests.drivers.replication_contract import BACKENDS
 from tests.drivers.replication_contract import Sites
 
 
 @pytest.fixture(autouse=True)
 def no_power_failures(monkeypatch):
-    """A kill takes nothing from the kernel; waiting for disks is slow."""
+    """Skip flushing, which is slow: a kill loses nothing in the kernel."""
     monkeypatch.setattr(os, 'sync', lambda: None)
     monkeypatch.setattr(os, 'fsync', lambda file: None)
 
 
 class Scene(Sites):
-    """A share with a snapshot, a replica, and changes it has not got yet."""
+    """A share with a snapshot and an outdated replica."""
 
     def __init__(self, folder, name, style, has_replica=True):
         folder.mkdir()
@@ -35,21 +35,21 @@ class Scene(Sites):
         self.write('then')
         self.saved = self.snapshot()
         if has_replica:
-            self.made()
+            self.create_in_sync()
             self.snapshots[self.saved][0]['there'] = 'available'
-            self.new = self.announced()
+            self.new = self.accepted_snapshot()
             self.copied = self.snapshot()
         self.write('now')
 
-    def announced(self):
-        """A snapshot that is accepted and not yet taken."""
+    def accepted_snapshot(self):
+        """Return a snapshot that was accepted but not created yet."""
         id = str(uuid.uuid4())
         self.snapshots[id] = ({'here': 'creating', 'there': 'creating'}, 1)
         return id
 
     def start(self):
         for site in self.sites:
-            if not site.is_lost:
+            if not site.is_unreachable:
                 site.restart()
 
     def taken(self, id, site):
@@ -60,9 +60,9 @@ class Scene(Sites):
         except exception.SnapshotResourceNotFound:
             return 'gone'
 
-    def leftovers(self, *things):
-        """What is left of something that is gone, but for torn files."""
-        words = [word for thing in things for word in (thing.id, thing.name)]
+    def leftovers(self, *items):
+        """Return what is left of deleted things, except partial files."""
+        words = [word for item in items for word in (item.id, item.name)]
         return [
             path
             for path in self.folder.rglob('*')
@@ -71,13 +71,13 @@ class Scene(Sites):
         ]
 
     def writers(self):
-        """How many replicas let clients write."""
+        """Return how many replicas let clients write."""
         return sum(
             'rw' in self.levels(site) for site in self.sites if site.state
         )
 
     def caught_up(self, site):
-        """Whether a replica gets what the active one has."""
+        """Update a replica and compare its content to the active one's."""
         if site.state != 'active':
             self.update(site)
         return site.state in ('active', 'in_sync') and self.read(
@@ -86,14 +86,14 @@ class Scene(Sites):
 
 
 @dataclasses.dataclass
-class Verb:
-    """What is done, and what is there in the end."""
+class Operation:
+    """An operation and its final state."""
 
     act: Callable[[Scene], object]
     ended: Callable[[Scene], bool]
     has_replica: bool = True
     styles: tuple[str, ...] = ('writable', 'readable', 'dr')
-    keeps: str = 'now'
+    expected_content: str = 'now'
 
 
 def _create(s):
@@ -103,13 +103,13 @@ def _create(s):
 
 def _drop(s):
     with contextlib.suppress(exception.SnapshotResourceNotFound):
-        s.drop(s.copied)
-        s.poll(s.copied)
+        s.delete_snapshot(s.copied)
+        s.update_snapshot(s.copied)
 
 
 def _lose_and_promote(s):
-    if not s.here.is_lost:
-        s.here.lose()
+    if not s.here.is_unreachable:
+        s.here.make_unreachable()
     s.promote()
 
 
@@ -125,12 +125,12 @@ def _promoted(s):
 
 def _promoted_alone(s):
     assert s.read() == 'then'
-    s.here.bring_back()
+    s.here.make_reachable()
     return _promoted(s)
 
 
-VERBS = {
-    'create': Verb(
+OPERATIONS = {
+    'create': Operation(
         act=_create,
         has_replica=False,
         ended=lambda s: (
@@ -139,43 +139,44 @@ VERBS = {
             and s.taken(s.saved, s.there) == 'available'
         ),
     ),
-    'delete': Verb(
+    'delete': Operation(
         act=lambda s: s.delete(),
         ended=lambda s: (
             not s.levels()
             and not s.leftovers(
-                s.of(s.there), *(s.instance(id, s.there) for id in s.snapshots)
+                s.share_for(s.there),
+                *(s.instance(id, s.there) for id in s.snapshots),
             )
         ),
     ),
-    'update': Verb(
+    'update': Operation(
         act=lambda s: s.update(),
         styles=('readable', 'dr'),
         ended=lambda s: s.there.state != 'in_sync' or s.read() == 'now',
     ),
-    'promote': Verb(
+    'promote': Operation(
         act=lambda s: s.promote(), styles=('readable', 'dr'), ended=_promoted
     ),
-    'promote_alone': Verb(
+    'promote_alone': Operation(
         act=_lose_and_promote, styles=('readable', 'dr'), ended=_promoted_alone
     ),
-    'snapshot': Verb(
-        act=lambda s: s.take(s.new),
+    'snapshot': Operation(
+        act=lambda s: s.take_snapshot(s.new),
         ended=lambda s: (
             s.taken(s.new, s.here) == 'available'
             and (
                 s.snapshots[s.new][0]['there'] == 'available'
-                or s.poll(s.new)[0]['status'] == 'available'
+                or s.update_snapshot(s.new)[0]['status'] == 'available'
             )
             and s.taken(s.new, s.there) == 'available'
         ),
     ),
-    'poll': Verb(
-        act=lambda s: s.poll(s.copied),
+    'poll': Operation(
+        act=lambda s: s.update_snapshot(s.copied),
         styles=('readable', 'dr'),
         ended=lambda s: s.taken(s.copied, s.there) == 'available',
     ),
-    'drop': Verb(
+    'drop': Operation(
         act=_drop,
         ended=lambda s: (
             {s.taken(s.copied, site) for site in s.sites} == {'gone'}
@@ -184,57 +185,57 @@ VERBS = {
             )
         ),
     ),
-    'extend': Verb(
-        act=lambda s: s.here.driver.extend_share(s.of(s.here), 3),
+    'extend': Operation(
+        act=lambda s: s.here.driver.extend_share(s.share_for(s.here), 3),
         ended=lambda s: (
             s.status(s.here)['size'] == 3
             and s.caught_up(s.there)
             and s.status()['size'] == 3
         ),
     ),
-    'revert': Verb(
+    'revert': Operation(
         act=lambda s: s.revert(s.copied),
-        keeps='',
+        expected_content='',
         ended=lambda s: s.read(s.here) == 'then' and s.caught_up(s.there),
     ),
 }
 CASES = [
-    (verb, name, style)
-    for name, style, servers in PLACES
+    (operation, name, style)
+    for name, style, servers in BACKENDS
     if not servers
-    for verb in VERBS
-    if style in VERBS[verb].styles
+    for operation in OPERATIONS
+    if style in OPERATIONS[operation].styles
 ]
 
 
-def _finish(scene: Scene, verb: Verb) -> None:
-    """Repeat the verb in new processes and see that all is well."""
+def _finish(scene: Scene, operation: Operation) -> None:
+    """Repeat the operation in new processes and check the result."""
     scene.start()
-    if verb.keeps and not scene.here.is_lost:
-        assert scene.read(scene.here) == verb.keeps
+    if operation.expected_content and not scene.here.is_unreachable:
+        assert scene.read(scene.here) == operation.expected_content
     if scene.style != 'writable':
         assert scene.writers() <= 1
-    verb.act(scene)
-    assert verb.ended(scene)
+    operation.act(scene)
+    assert operation.ended(scene)
     assert not list(scene.folder.glob('*/work/*'))
 
 
-def _scene(folder, name, style, verb) -> Scene:
-    scene = Scene(folder, name, style, verb.has_replica)
-    if verb is VERBS['promote_alone']:
-        scene.here.lose()
+def _scene(folder, name, style, operation) -> Scene:
+    scene = Scene(folder, name, style, operation.has_replica)
+    if operation is OPERATIONS['promote_alone']:
+        scene.here.make_unreachable()
     return scene
 
 
-@pytest.mark.parametrize('verb, name, style', CASES)
-def test_verb_killed_at_every_step_can_be_repeated(
-    verb, name, style, tmp_path
+@pytest.mark.parametrize('operation, name, style', CASES)
+def test_operation_killed_at_every_step_can_be_repeated(
+    operation, name, style, tmp_path
 ):
-    verb = VERBS[verb]
+    operation = OPERATIONS[operation]
     for step in itertools.count(1):
-        scene = _scene(tmp_path / str(step), name, style, verb)
-        killed = killed_at(step, lambda s=scene: verb.act(s), changes)
-        _finish(scene, verb)
+        scene = _scene(tmp_path / str(step), name, style, operation)
+        killed = killed_at(step, lambda s=scene: operation.act(s), changes)
+        _finish(scene, operation)
         if not killed:
             break
     assert step > 1, 'there was no step to be killed at'
@@ -242,16 +243,24 @@ def test_verb_killed_at_every_step_can_be_repeated(
 
 @pytest.mark.parametrize('name', sorted({name for _, name, _ in CASES}))
 @pytest.mark.parametrize('seed', range(15))
-def test_verb_killed_again_and_again_can_be_repeated(name, seed, tmp_path):
+def test_operation_killed_again_and_again_can_be_repeated(
+    name, seed, tmp_path
+):
     rng = random.Random(seed)
-    verb, name, style = rng.choice([case for case in CASES if case[1] == name])
-    scene = _scene(tmp_path / 'scene', name, style, VERBS[verb])
+    operation, name, style = rng.choice(
+        [case for case in CASES if case[1] == name]
+    )
+    scene = _scene(tmp_path / 'scene', name, style, OPERATIONS[operation])
     for _ in range(rng.randint(2, 5)):
-        killed_at(rng.randint(1, 40), lambda: VERBS[verb].act(scene), changes)
-    _finish(scene, VERBS[verb])
+        killed_at(
+            rng.randint(1, 40),
+            lambda: OPERATIONS[operation].act(scene),
+            changes,
+        )
+    _finish(scene, OPERATIONS[operation])
 
 
-def test_a_share_whose_replica_was_half_made_can_be_deleted(tmp_path):
+def test_share_with_a_half_created_replica_can_be_deleted(tmp_path):
     for step in itertools.count(1):
         scene = Scene(tmp_path / str(step), 'dummy', 'dr', False)
         killed = killed_at(step, lambda s=scene: _create(s), changes)
@@ -262,8 +271,10 @@ def test_a_share_whose_replica_was_half_made_can_be_deleted(tmp_path):
         scene.here.driver.delete_snapshot(
             CTX, scene.instance(scene.saved, scene.here)
         )
-        scene.here.driver.delete_share(CTX, scene.of(scene.here))
-        assert not scene.leftovers(scene.of(scene.here), scene.of(scene.there))
+        scene.here.driver.delete_share(CTX, scene.share_for(scene.here))
+        assert not scene.leftovers(
+            scene.share_for(scene.here), scene.share_for(scene.there)
+        )
         assert not list(scene.folder.rglob(f'{scene.share_id}.json'))
         if not killed:
             break

@@ -1,4 +1,4 @@
-"""Killed at any step, what is done to share servers can be repeated."""
+"""Share server operations killed at any step can be repeated."""
 
 from collections.abc import Callable
 import dataclasses
@@ -20,13 +20,13 @@ ADDRESSES = ('10.20.0.21', '10.20.0.22')
 
 @pytest.fixture(autouse=True)
 def no_power_failures(monkeypatch):
-    """A kill takes nothing from the kernel; waiting for disks is slow."""
+    """Skip flushing, which is slow: a kill loses nothing in the kernel."""
     monkeypatch.setattr(os, 'sync', lambda: None)
     monkeypatch.setattr(os, 'fsync', lambda file: None)
 
 
 class Scene(MigrationPair):
-    """A server with a share, an idle one, one let go, one that arrives."""
+    """A used, an idle, an unmanaged and a migrating server."""
 
     def __init__(self, folder):
         folder.mkdir()
@@ -41,15 +41,15 @@ class Scene(MigrationPair):
         self.elsewhere = self.destination('10.20.0.9')
 
     def restart(self):
-        """Have both back ends go on in processes of their own."""
+        """Restart both back ends in new processes."""
         self.source, self.target = (
             self.made[name].start() for name in ('here', 'there')
         )
 
-    # What is there
+    # State
 
     def serves(self, server):
-        """Whether a share can be made on a server, and goes again."""
+        """Return whether a share can be created on a server."""
         share = self.made['here'].share()
         exports = normalise_export_locations(
             self.source.create_share(CTX, share, server)
@@ -65,7 +65,7 @@ class Scene(MigrationPair):
         return False
 
     def leftovers(self, server):
-        """What is left of a server, but for torn files."""
+        """Return what is left of a server, except partial files."""
         return [
             path
             for path in self.folder.rglob(f'*{server.id}*')
@@ -73,22 +73,22 @@ class Scene(MigrationPair):
         ]
 
     def addresses(self):
-        """Where the share is said to be reached."""
+        """Return the addresses in the export locations of the share."""
         found = self.source.get_share_status(self.share, self.server)
         return {
             one['path'].partition(':')[0]
             for one in normalise_export_locations(found['export_locations'])
         }
 
-    def keeps(self, driver=None):
-        """Whether one back end has the share whole."""
+    def has_share(self, driver=None):
+        """Return whether a back end has the complete share."""
         driver = driver or self.source
         return (
             driver.inventory() == {self.share.id: self.share.size}
             and driver.read(self.share.id) == 'content'
         )
 
-    # What is done
+    # Actions
 
     def manage(self):
         return self.source.manage_server(CTX, self.new_server, self.old, {})
@@ -101,32 +101,32 @@ class Scene(MigrationPair):
             CTX, self.server, {}, subnet, [], [self.share], [self.snapshot]
         )
 
-    def migrate(self, verb, *more):
-        return getattr(self.target, f'share_server_migration_{verb}')(
-            *self.what(self.elsewhere), *more
+    def migrate(self, operation, *more):
+        return getattr(self.target, f'share_server_migration_{operation}')(
+            *self.arguments(self.elsewhere), *more
         )
 
-    def copy_anew(self):
+    def copy_again(self):
         self.migrate('start')
-        self.copied(self.elsewhere)
+        self.run_first_phase(self.elsewhere)
 
     def cancel(self):
         self.migrate('cancel')
 
     def complete(self):
-        """The addresses at which the share is reached from now on."""
-        answer = self.migrate('complete', self.info)
+        """Complete the migration; return the new addresses of the share."""
+        reply = self.migrate('complete', self.info)
         return {
             one['path'].partition(':')[0]
             for one in normalise_export_locations(
-                answer['share_updates'][self.share.id]['export_locations']
+                reply['share_updates'][self.share.id]['export_locations']
             )
         }
 
 
 @dataclasses.dataclass
-class Verb:
-    """What is done, and what is there in the end."""
+class Operation:
+    """An operation and its final state."""
 
     act: Callable[[Scene], object]
     ended: Callable[[Scene], bool]
@@ -134,8 +134,8 @@ class Verb:
     moves: bool = False
 
 
-VERBS = {
-    'setup': Verb(
+OPERATIONS = {
+    'setup': Operation(
         act=lambda s: s.source.setup_server(s.new),
         ended=lambda s: (
             s.serves(s.new_server)
@@ -143,15 +143,15 @@ VERBS = {
             == ADDRESSES[0]
         ),
     ),
-    'teardown': Verb(
+    'teardown': Operation(
         act=lambda s: s.source.teardown_server(details_of(s.idle)),
         ended=lambda s: s.is_gone(s.idle) and not s.leftovers(s.idle),
     ),
-    'manage': Verb(
+    'manage': Operation(
         act=lambda s: s.manage(),
         ended=lambda s: s.serves(s.new_server) and s.manage()[0] == 'old',
     ),
-    'unmanage': Verb(
+    'unmanage': Operation(
         act=lambda s: s.source.unmanage_server(details_of(s.idle)),
         ended=lambda s: (
             s.is_gone(s.idle)
@@ -161,25 +161,27 @@ VERBS = {
             == ADDRESSES[1]
         ),
     ),
-    'add addresses': Verb(
+    'add addresses': Operation(
         act=lambda s: s.more_addresses(),
         ended=lambda s: s.addresses() == {'10.20.0.5', '10.20.0.30'},
     ),
-    'migrate': Verb(
-        act=lambda s: s.copy_anew(),
-        ended=lambda s: s.complete() == {'10.20.0.9'} and s.keeps(s.target),
+    'migrate': Operation(
+        act=lambda s: s.copy_again(),
+        ended=lambda s: (
+            s.complete() == {'10.20.0.9'} and s.has_share(s.target)
+        ),
     ),
-    'cancel a migration': Verb(
-        before=lambda s: s.copy_anew(),
+    'cancel a migration': Operation(
+        before=lambda s: s.copy_again(),
         act=lambda s: s.cancel(),
         ended=lambda s: not s.target.incoming() and s.target.inventory() == {},
     ),
-    'complete a migration': Verb(
-        before=lambda s: s.copy_anew(),
+    'complete a migration': Operation(
+        before=lambda s: s.copy_again(),
         moves=True,
         act=lambda s: s.complete(),
         ended=lambda s: (
-            s.keeps(s.target)
+            s.has_share(s.target)
             and s.source.inventory() == {}
             and not s.target.incoming()
             and s.complete() == {'10.20.0.9'}
@@ -188,40 +190,41 @@ VERBS = {
 }
 
 
-def _finish(scene: Scene, verb: Verb) -> None:
-    """Repeat the verb in new processes, and see that all is well.
+def _finish(scene: Scene, operation: Operation) -> None:
+    """Repeat the operation in new processes and check the result.
 
-    Whatever was done, the share that clients use is whole, on one of the
-    two back ends.
+    In any case one of the two back ends has the complete share.
     """
     scene.restart()
-    assert scene.keeps() or verb.moves and scene.keeps(scene.target)
-    verb.act(scene)
-    if not verb.moves:
-        assert scene.keeps()
-    assert verb.ended(scene)
+    assert (
+        scene.has_share() or operation.moves and scene.has_share(scene.target)
+    )
+    operation.act(scene)
+    if not operation.moves:
+        assert scene.has_share()
+    assert operation.ended(scene)
 
 
-@pytest.mark.parametrize('name', VERBS)
-def test_verb_killed_at_every_step_can_be_repeated(name, tmp_path):
-    verb = VERBS[name]
+@pytest.mark.parametrize('name', OPERATIONS)
+def test_operation_killed_at_every_step_can_be_repeated(name, tmp_path):
+    operation = OPERATIONS[name]
     for step in itertools.count(1):
         scene = Scene(tmp_path / str(step))
-        verb.before(scene)
-        killed = killed_at(step, lambda s=scene: verb.act(s))
-        _finish(scene, verb)
+        operation.before(scene)
+        killed = killed_at(step, lambda s=scene: operation.act(s))
+        _finish(scene, operation)
         if not killed:
             break
     assert step > 1, 'there was no step to be killed at'
 
 
 @pytest.mark.parametrize('seed', range(10))
-def test_verb_killed_again_and_again_can_be_repeated(seed, tmp_path):
+def test_operation_killed_again_and_again_can_be_repeated(seed, tmp_path):
     rng = random.Random(seed)
-    verb = VERBS[rng.choice(sorted(VERBS))]
+    operation = OPERATIONS[rng.choice(sorted(OPERATIONS))]
     scene = Scene(tmp_path / 'pair')
-    verb.before(scene)
+    operation.before(scene)
     for _ in range(rng.randint(2, 5)):
-        killed_at(rng.randint(1, 40), lambda: verb.act(scene))
+        killed_at(rng.randint(1, 40), lambda: operation.act(scene))
         scene.restart()
-    _finish(scene, verb)
+    _finish(scene, operation)

@@ -11,7 +11,7 @@ from tests.support import reference
 
 
 class PlainDriver(base.ShareDriver):
-    """As little as a driver can be."""
+    """A minimal driver."""
 
     def __init__(self, *args, **kwargs):
         super().__init__([True, False], *args, **kwargs)
@@ -24,7 +24,7 @@ class PlainDriver(base.ShareDriver):
 
 
 class ServersDriver(PlainDriver):
-    """It makes share servers, too."""
+    """A driver that also creates share servers."""
 
     def _setup_server(self, network_info, metadata=None):
         return {}
@@ -37,7 +37,7 @@ class ServersDriver(PlainDriver):
 
 
 class PortedDriver(PlainDriver):
-    """It has methods and has never heard of interfaces."""
+    """A driver that implements methods without inheriting interfaces."""
 
     def create_snapshot(self, context, snapshot, share_server=None):
         return None
@@ -96,7 +96,7 @@ class TestModes:
                 configuration=configuration(driver_handles_share_servers=True)
             )
 
-    def test_driver_says_its_mode(self):
+    def test_driver_reports_its_mode(self):
         driver = ServersDriver(
             configuration=configuration(driver_handles_share_servers=True)
         )
@@ -174,14 +174,14 @@ class TestCapabilities:
 
     def test_interface_inherited_must_be_filled_in(self):
         class Driver(PlainDriver, base.SnapshotSupport):
-            """It promises and has nothing."""
+            """It inherits an interface without implementing it."""
 
         with pytest.raises(TypeError, match='create_snapshot'):
             Driver(configuration=configuration())
 
 
 class TestStatistics:
-    def test_back_end_is_called_as_configured(self):
+    def test_back_end_has_its_configured_name(self):
         assert stats_of(PlainDriver)['share_backend_name'] == 'section'
         named = stats_of(PlainDriver, share_backend_name='named')
         assert named['share_backend_name'] == 'named'
@@ -224,14 +224,14 @@ class TestStatistics:
         assert stats['ipv4_support'] is (4 in versions)
         assert stats['ipv6_support'] is (6 in versions)
 
-    def test_driver_with_ipv6_must_say_which_versions(self):
+    def test_driver_with_ipv6_must_report_its_versions(self):
         class Driver(PlainDriver):
             ipv6_implemented = True
 
         with pytest.raises(NotImplementedError):
             stats_of(Driver)
 
-    def test_stats_are_made_anew_on_refresh_only(self):
+    def test_stats_are_collected_again_only_on_refresh(self):
         class Driver(PlainDriver):
             made = 0
 
@@ -274,7 +274,7 @@ def test_method_a_driver_lacks_is_not_implemented(method, args):
 
 
 def test_methods_are_called_as_published():
-    """Names and order of parameters, which callers give by position."""
+    """Compare names and order of parameters, which are positional."""
     published = {
         row['name']: row['signature_or_type']
         for row in reference.table('driver-interface.csv')
@@ -296,7 +296,7 @@ def test_methods_are_called_as_published():
             for part in published[name].split(',')
             if part.strip()
         ]
-        if name == '__init__':  # the rest of it comes by name
+        if name == '__init__':  # its other parameters are passed by name
             continue
         assert list(inspect.signature(method).parameters) == [
             'self',
@@ -304,7 +304,7 @@ def test_methods_are_called_as_published():
         ], name
 
 
-def test_methods_a_driver_may_go_without():
+def test_optional_methods_have_defaults():
     driver = PlainDriver(configuration=configuration())
     driver.unmanage(None)
     driver.unmanage_with_server(None)

@@ -21,7 +21,7 @@ def test_record_is_found_until_dropped(folder):
     assert folder.find('one') is None
 
 
-def test_all_records_are_told_by_name(folder):
+def test_records_are_listed_by_name(folder):
     assert list(folder.records()) == []
     folder.put('b', {'size': 2})
     folder.put('a.json', {'size': 1})
@@ -31,7 +31,7 @@ def test_all_records_are_told_by_name(folder):
     ]
 
 
-def test_what_a_killed_writer_left_is_no_record(folder, tmp_path):
+def test_file_of_a_killed_writer_is_not_a_record(folder, tmp_path):
     folder.put('one', {'size': 1})
     torn = tmp_path / 'not' / 'yet' / 'there' / 'one.json.0123'
     torn.write_text('{"size"')

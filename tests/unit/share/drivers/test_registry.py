@@ -20,14 +20,14 @@ def test_driver_is_found_by_name_or_path(name, driver_class):
     assert registry.load(name) is driver_class
 
 
-def test_incumbents_dummy_is_ours_with_a_warning(caplog):
+def test_dummy_driver_of_manila_is_replaced_with_a_warning(caplog):
     caplog.set_level(logging.WARNING)
     name = 'manila.tests.share.drivers.dummy.DummyDriver'
     assert registry.load(name) is DummyDriver
     assert name in caplog.text
 
 
-def test_installed_packages_bring_drivers(tmp_path, monkeypatch):
+def test_drivers_of_installed_packages_are_found(tmp_path, monkeypatch):
     (tmp_path / 'elsewhere_driver.py').write_text(
         'from manila_lite.share.drivers.local.driver import LocalDriver\n'
         'class ElsewhereDriver(LocalDriver):\n    pass\n'
@@ -40,7 +40,7 @@ def test_installed_packages_bring_drivers(tmp_path, monkeypatch):
         'elsewhere = elsewhere_driver:ElsewhereDriver\n'
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    registry.driver_paths.cache_clear()  # a process looks for them once
+    registry.driver_paths.cache_clear()  # found once per process
     assert issubclass(registry.load('elsewhere'), LocalDriver)
     registry.driver_paths.cache_clear()
 
@@ -60,7 +60,7 @@ def test_installed_packages_bring_drivers(tmp_path, monkeypatch):
         ),
     ],
 )
-def test_what_cannot_be_a_driver_is_refused_with_words(name, said):
+def test_invalid_driver_is_refused_with_a_reason(name, said):
     with pytest.raises(exception.BadConfiguration) as refused:
         registry.load(name)
     assert f'"{name}"' in str(refused.value)

@@ -12,7 +12,7 @@ ONE, TWO, THREE = (make.rule(SHARE, f'10.0.0.{i}') for i in range(3))
 
 
 class SilentDriver(base.ShareDriver):
-    """It has never heard of access rules."""
+    """A driver without access rules."""
 
     def create_share(self, context, share, share_server=None):
         return 'path'
@@ -22,7 +22,7 @@ class SilentDriver(base.ShareDriver):
 
 
 class OlderDriver(SilentDriver):
-    """It is told of each rule on its own, and can be told to fail."""
+    """A driver with allow_access and deny_access that can fail."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -81,14 +81,14 @@ def test_rule_has_its_id_by_both_names():
         ({ONE.id: {'access_key': 'k'}}, {ONE.id: {'access_key': 'k'}}),
     ],
 )
-def test_answer_has_one_form(answer, told):
+def test_replies_are_normalised(answer, told):
     driver = start(NewerDriver)
     driver.answer = answer
     assert driver.apply_access(CTX, SHARE, (ONE,), add_rules=(ONE,)) == told
     assert driver.lists == [[ONE], [ONE], [], []]
 
 
-def test_older_driver_shuts_out_before_it_lets_in():
+def test_older_driver_denies_before_it_allows():
     driver = start(OlderDriver)
     assert (
         driver.apply_access(CTX, SHARE, [ONE, THREE], [ONE], [TWO], [THREE])
@@ -102,7 +102,7 @@ def test_older_driver_shuts_out_before_it_lets_in():
     ]
 
 
-def test_older_driver_hears_all_rules_where_nothing_changed():
+def test_older_driver_gets_all_rules_if_nothing_changed():
     driver = start(OlderDriver)
     driver.errors['allow', ONE] = exception.ShareAccessExists(
         access_type='ip', access='10.0.0.0'
@@ -119,7 +119,7 @@ def test_older_driver_hears_all_rules_where_nothing_changed():
         exception.InvalidShareAccessLevel(level='no'),
     ],
 )
-def test_failure_of_one_rule_is_told_and_harms_no_other(error):
+def test_failed_rule_is_reported_and_does_not_affect_others(error):
     driver = start(OlderDriver)
     driver.errors['allow', ONE] = error
     assert driver.apply_access(CTX, SHARE, [ONE, TWO], [ONE, TWO]) == {
@@ -128,7 +128,7 @@ def test_failure_of_one_rule_is_told_and_harms_no_other(error):
     assert driver.heard[-1] == ('allow', TWO)
 
 
-def test_level_that_could_not_be_taken_away_is_not_changed():
+def test_level_is_unchanged_if_denying_it_failed():
     driver = start(OlderDriver)
     driver.errors['deny', ONE] = exception.ShareBackendException(msg='no')
     assert driver.apply_access(CTX, SHARE, [ONE], (), (), [ONE]) == {
@@ -137,7 +137,7 @@ def test_level_that_could_not_be_taken_away_is_not_changed():
     assert driver.heard == [('deny', ONE)]
 
 
-def test_driver_without_access_says_so_when_there_is_a_rule():
+def test_driver_without_access_rules_fails_if_there_is_a_rule():
     driver = start(SilentDriver)
     assert driver.apply_access(CTX, SHARE, []) == {}
     with pytest.raises(NotImplementedError):

@@ -37,7 +37,7 @@ def test_driver_makes_its_own_options_known(from_file):
     assert from_file.safe_get('weight') == 7
 
 
-def test_plain_values_stand_before_defaults():
+def test_plain_values_override_defaults():
     configuration = Configuration.from_values(
         {'share_backend_name': 'named', 'colour': 'blue'}, group='fast'
     )
@@ -47,6 +47,6 @@ def test_plain_values_stand_before_defaults():
     assert configuration.max_over_subscription_ratio == 20.0
 
 
-def test_two_of_plain_values_do_not_share_them():
+def test_configurations_do_not_share_plain_values():
     Configuration.from_values({'share_backend_name': 'named'})
     assert Configuration.from_values({}).share_backend_name is None

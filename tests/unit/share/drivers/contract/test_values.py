@@ -39,7 +39,7 @@ def test_fields_are_attributes_and_items():
         _ = SHARE['unheard-of']
 
 
-def test_share_can_be_made_a_plain_dict():
+def test_share_can_be_converted_to_a_dict():
     plain = dict(SHARE)
     assert plain['id'] == 'instance'
     assert plain['export_location'] == 'first'
@@ -58,7 +58,7 @@ def test_share_cannot_be_changed():
         SHARE['size'] = 3
 
 
-def test_snapshot_tells_of_its_share():
+def test_snapshot_has_fields_of_its_share():
     assert SNAPSHOT['share_id'] == 'share'
     assert SNAPSHOT['share_instance_id'] == 'instance'
     assert SNAPSHOT['share_name'] == 'share-instance'
@@ -88,7 +88,7 @@ def test_snapshot_tells_of_its_share():
         ([{'path': 'one', 'metadata': None}], [('one', False, {})]),
     ],
 )
-def test_export_locations_are_told_in_any_form(answer, expected):
+def test_export_locations_may_have_any_form(answer, expected):
     assert [
         tuple(location.values())
         for location in normalise_export_locations(answer)

@@ -12,7 +12,7 @@ from tests.drivers.driver_harness import DriverHarness
 
 @pytest.fixture
 def start(tmp_path):
-    """Make a driver on one and the same state."""
+    """Return a function that starts drivers on one shared state."""
 
     def start(sleep=None, **options):
         values = {
@@ -36,7 +36,7 @@ def start(tmp_path):
 make = DriverHarness('dummy', configure=lambda: None)
 
 
-def test_inventory_is_what_is_really_there(start, tmp_path):
+def test_inventory_matches_the_state(start, tmp_path):
     driver = start()
     kept, deleted = make.share(size=2), make.share()
     for share in (kept, deleted):
@@ -48,11 +48,11 @@ def test_inventory_is_what_is_really_there(start, tmp_path):
     assert dummy.inventory(tmp_path / 'state') == {kept.id: 3}
 
 
-def test_inventory_of_what_never_was_is_empty(tmp_path):
+def test_inventory_of_a_missing_state_is_empty(tmp_path):
     assert dummy.inventory(tmp_path / 'nowhere') == {}
 
 
-def test_both_server_modes_are_taken(start):
+def test_both_server_modes_are_supported(start):
     driver = start(driver_handles_share_servers=True)
     share = make.share()
     server = make.set_up_server(driver)
@@ -71,7 +71,7 @@ class TestFaults:
             driver.create_share(CTX, make.share())
         assert driver.inventory() == {}
 
-    def test_lost_answer_leaves_the_share(self, start):
+    def test_lost_reply_leaves_the_share(self, start):
         driver, share = start(), make.share()
         driver.lose_reply_next('create_share')
         with pytest.raises(exception.ShareBackendException):
@@ -102,7 +102,7 @@ class TestFaults:
         driver.delete_share(CTX, share)
         assert driver.inventory() == {}
 
-    def test_others_work_while_one_hangs(self, start):
+    def test_other_calls_work_while_one_hangs(self, start):
         driver, share = start(), make.share()
         hang = driver.hang_next('create_share')
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
@@ -114,7 +114,7 @@ class TestFaults:
             call.result(timeout=30)
         assert len(driver.inventory()) == 2
 
-    def test_calls_tell_of_whom_they_were(self, start):
+    def test_calls_are_recorded_with_ids(self, start):
         driver, share = start(), make.share()
         driver.create_share(CTX, share)
         driver.extend_share(share, 2)
@@ -123,7 +123,7 @@ class TestFaults:
             ('extend_share', share.id),
         ]
 
-    def test_options_order_faults(self, start):
+    def test_options_inject_faults(self, start):
         driver, share = (
             start(
                 dummy_driver_fail_methods={
@@ -162,11 +162,11 @@ class TestFaults:
             {'dummy_driver_answer_lost_methods': ['creat_share']},
         ],
     )
-    def test_options_that_make_no_sense_are_refused(self, start, options):
+    def test_invalid_options_are_refused(self, start, options):
         with pytest.raises(exception.BadConfiguration, match='dummy_driver_'):
             start(**options)
 
-    def test_published_delays_are_honoured(self, start):
+    def test_published_delay_options_apply(self, start):
         slept = []
         driver = start(
             sleep=slept.append,
@@ -183,7 +183,7 @@ class TestFaults:
 
 
 class TestShares:
-    def test_users_tell_how_full_a_share_is(self, start):
+    def test_metadata_sets_how_full_a_share_is(self, start):
         driver = start()
         share = make.share(size=5, metadata={dummy.USED_GB_KEY: '2.5'})
         driver.create_share(CTX, share)
@@ -225,7 +225,7 @@ class TestAccess:
         driver.create_share(CTX, share)
         return share
 
-    def test_changes_are_made_to_what_is_there(
+    def test_changes_apply_to_existing_clients(
         self, start, driver, share, tmp_path
     ):
         one, two = make.rule(share, '10.0.0.1'), make.rule(share, '10.0.0.2')
@@ -242,7 +242,7 @@ class TestAccess:
             share.id: {('ip', '10.0.0.2', 'rw')}
         }
 
-    def test_calls_tell_what_had_changed(self, driver, share):
+    def test_access_calls_record_the_changes(self, driver, share):
         one, two = make.rule(share, '10.0.0.1'), make.rule(share, '10.0.0.2')
         driver.update_access(CTX, share, [one], [one], [], [])
         driver.update_access(CTX, share, [two], [two], [one], [])
@@ -256,7 +256,7 @@ class TestAccess:
             ('update_access', share.id)
         }
 
-    def test_refused_rules_are_told_and_not_applied(self, driver, share):
+    def test_refused_rules_are_reported_and_not_applied(self, driver, share):
         good, bad = make.rule(share, '10.0.0.1'), make.rule(share, '10.0.0.2')
         driver.refuse_rules(lambda verb, rule: rule is bad)
         assert driver.update_access(
@@ -269,7 +269,7 @@ class TestAccess:
         driver.update_access(CTX, share, [good, bad], [bad], [], [])
         assert len(driver.access_inventory()[share.id]) == 2
 
-    def test_client_that_cannot_be_shut_out_stays(self, driver, share):
+    def test_client_that_cannot_be_denied_stays(self, driver, share):
         rule = make.rule(share, '10.0.0.1')
         driver.update_access(CTX, share, [rule], [rule], [], [])
         driver.refuse_rules(lambda verb, _: verb == 'deny')
@@ -296,9 +296,7 @@ class TestAccess:
             driver.update_access(CTX, share, rules, rules, [], [])
         assert len(driver.access_inventory()[share.id]) == 2
 
-    def test_keys_are_made_for_clients_that_need_one(
-        self, start, driver, share
-    ):
+    def test_cephx_clients_get_keys(self, start, driver, share):
         rule = make.rule(share, 'alice', access_type='cephx')
         answer = driver.update_access(CTX, share, [rule], [rule], [], [])
         assert answer[rule.id]['access_key']
@@ -324,9 +322,7 @@ class TestSnapshots:
         driver.create_snapshot(CTX, snapshot)
         return snapshot
 
-    def test_inventory_is_what_is_really_there(
-        self, driver, snapshot, tmp_path
-    ):
+    def test_inventory_matches_the_state(self, driver, snapshot, tmp_path):
         assert driver.snapshot_inventory() == {snapshot.id: 2}
         driver.delete_snapshot(CTX, snapshot)
         assert dummy.snapshot_inventory(tmp_path / 'state') == {}
@@ -346,13 +342,13 @@ class TestSnapshots:
         getattr(driver, repair)(CTX, other)
         assert (other.id in driver.snapshot_inventory()) == bool(left)
 
-    def test_revert_ends_with_a_size_it_was_told(self, driver, snapshot):
+    def test_revert_ends_with_the_given_size(self, driver, snapshot):
         driver.revert_to_size_next(7)
         assert driver.revert_to_snapshot(CTX, snapshot, [], []) == 7
         assert driver.inventory() == {snapshot.share.id: 7}
         assert driver.revert_to_snapshot(CTX, snapshot, [], []) == 2
 
-    def test_clients_of_snapshots_are_kept_apart(
+    def test_clients_of_snapshots_are_separate(
         self, driver, snapshot, tmp_path
     ):
         rule = make.rule(snapshot.share, '10.0.0.1', access_level='ro')
@@ -364,7 +360,7 @@ class TestSnapshots:
         driver.delete_snapshot(CTX, snapshot)
         assert dummy.snapshot_access_inventory(tmp_path / 'state') == {}
 
-    def test_share_from_snapshot_takes_its_steps(self, start, snapshot):
+    def test_share_from_snapshot_takes_configured_steps(self, start, snapshot):
         driver = start(dummy_driver_from_snapshot_steps=3)
         clone = make.share(size=2)
         for _ in range(2):
@@ -380,7 +376,7 @@ class TestSnapshots:
             ('available', None),
         ]
 
-    def test_share_that_spoils_on_its_way_is_an_error(self, start, snapshot):
+    def test_share_failing_during_creation_is_an_error(self, start, snapshot):
         driver = start(dummy_driver_from_snapshot_steps=3)
         clone = make.share(size=2)
         driver.create_share_from_snapshot(CTX, clone, snapshot)
@@ -401,7 +397,7 @@ class TestManaging:
             **values,
         )
 
-    def test_share_of_others_is_taken_over(self, start, driver):
+    def test_unmanaged_share_is_managed(self, start, driver):
         path = driver.add_unmanaged_share('old', size=3, content='theirs')
         share = self.found_at(path)
         assert driver.inventory() == {}
@@ -441,11 +437,11 @@ class TestManaging:
         with pytest.raises(exception.ManageInvalidShare):
             driver.manage_existing(self.found_at(exports[0]['path']), {})
 
-    def test_size_may_be_left_untold(self, driver):
+    def test_size_may_be_missing(self, driver):
         path = driver.add_unmanaged_share('old', size=None)
         assert driver.manage_existing(self.found_at(path), {}) == {}
 
-    def test_snapshot_goes_and_comes_back(self, start, driver):
+    def test_snapshot_is_unmanaged_and_managed(self, start, driver):
         share = make.share(size=2)
         driver.create_share(CTX, share)
         taken = make.snapshot(share)
@@ -490,7 +486,7 @@ class TestManaging:
 
 
 class TestPools:
-    def test_shares_take_from_their_pool(self, start):
+    def test_shares_use_capacity_of_their_pool(self, start):
         driver = start(
             dummy_driver_pools=['fast', 'slow'], dummy_driver_capacity_gb=10.0
         )
@@ -516,13 +512,13 @@ class TestPools:
         (pool,) = driver.get_share_stats(refresh=True)['pools']
         assert pool['free_capacity_gb'] == 0
 
-    def test_free_room_can_be_told(self, start):
+    def test_free_capacity_can_be_configured(self, start):
         driver = start(dummy_driver_free_gb=0.5)
         driver.create_share(CTX, make.share(size=4))
         (pool,) = driver.get_share_stats(refresh=True)['pools']
         assert pool['free_capacity_gb'] == 0.5
 
-    def test_pool_taken_away_harms_nothing(self, start):
+    def test_removed_pool_causes_no_error(self, start):
         share = make.share(host='host@backend#old')
         start(dummy_driver_pools=['old']).create_share(CTX, share)
         driver = start(dummy_driver_pools=['new'])

@@ -7,7 +7,7 @@ from manila_lite.share.drivers.dummy import faults
 
 
 class Machine:
-    """Something with methods to be faulted; `done` is what they did."""
+    """An object with instrumented methods; `done` records their work."""
 
     def __init__(self, **options):
         self.faults = faults.FaultInjector(
@@ -46,7 +46,7 @@ def elsewhere():
         yield pool
 
 
-def test_without_orders_the_work_is_done(machine):
+def test_without_faults_the_work_is_done(machine):
     assert machine.work(SUBJECT) == 'subject'
     assert machine.done == ['start', 'end']
 
@@ -59,7 +59,7 @@ def test_without_orders_the_work_is_done(machine):
         ('lose_reply_next', ['start', 'end']),
     ],
 )
-def test_ordered_call_fails_where_it_should(machine, order, done):
+def test_injected_fault_occurs_at_its_point(machine, order, done):
     getattr(machine.faults, order)('work', times=2)
     for _ in range(2):
         machine.done.clear()
@@ -75,7 +75,7 @@ def test_error_can_be_chosen(machine):
         machine.work(SUBJECT)
 
 
-def test_orders_are_met_one_after_the_other(machine):
+def test_faults_occur_in_order(machine):
     machine.faults.fail_next('work', error=KeyError())
     machine.faults.lose_reply_next('work', error=IndexError())
     with pytest.raises(KeyError):
@@ -84,7 +84,7 @@ def test_orders_are_met_one_after_the_other(machine):
         machine.work(SUBJECT)
 
 
-def test_standing_order_stays_until_cleared(machine):
+def test_permanent_fault_stays_until_cleared(machine):
     machine.faults.fail_next('work', times=None)
     for _ in range(3):
         with pytest.raises(exception.ShareBackendException):
@@ -103,7 +103,7 @@ def test_half_of_a_method_is_not_half_of_what_it_calls(machine):
 @pytest.mark.parametrize(
     'after_work, done', [(False, []), (True, ['start', 'end'])]
 )
-def test_hanging_call_goes_on_when_released(
+def test_hanging_call_continues_when_released(
     machine, elsewhere, after_work, done
 ):
     hang = machine.faults.hang_next('work', after_work=after_work)
@@ -116,7 +116,7 @@ def test_hanging_call_goes_on_when_released(
     assert machine.done == ['start', 'end']
 
 
-def test_only_the_ordered_number_of_calls_hangs(machine, elsewhere):
+def test_only_the_given_number_of_calls_hangs(machine, elsewhere):
     hang = machine.faults.hang_next('work')
     hanging = elsewhere.submit(machine.work, SUBJECT)
     assert hang.wait_reached()
@@ -126,7 +126,7 @@ def test_only_the_ordered_number_of_calls_hangs(machine, elsewhere):
     assert hanging.result(30) == 'subject'
 
 
-def test_clearing_lets_all_that_hang_go_on(machine, elsewhere):
+def test_clearing_releases_all_hanging_calls(machine, elsewhere):
     first = machine.faults.hang_next('work')
     always = machine.faults.hang_next('work', times=None)
     calls = [elsewhere.submit(machine.work, SUBJECT) for _ in range(3)]
@@ -136,7 +136,7 @@ def test_clearing_lets_all_that_hang_go_on(machine, elsewhere):
     assert {call.result(30) for call in calls} == {'subject'}
 
 
-def test_hang_that_nobody_reaches_is_told(machine):
+def test_hang_without_calls_times_out(machine):
     assert not machine.faults.hang_next('work').wait_reached(timeout=0)
 
 
@@ -144,7 +144,7 @@ def test_hang_that_nobody_reaches_is_told(machine):
     'order', ['fail_next', 'half_fail_next', 'lose_reply_next', 'hang_next']
 )
 @pytest.mark.parametrize('method', ['wrok', 'plain'])
-def test_order_for_no_such_method_is_refused(machine, order, method):
+def test_fault_for_an_unknown_method_is_refused(machine, order, method):
     with pytest.raises(ValueError, match='outer, work'):
         getattr(machine.faults, order)(method)
 
@@ -169,7 +169,7 @@ def test_recorded_calls_are_bounded(machine, monkeypatch):
     assert [call.subject_id for call in machine.faults.calls] == ['b', 'c']
 
 
-def test_methods_take_the_time_they_are_told_to():
+def test_methods_are_delayed_as_configured():
     slept = []
     machine = Machine(delay=2.0, delays={'outer': 0.5}, sleep=slept.append)
     machine.outer(SUBJECT)

@@ -1,4 +1,4 @@
-"""What the instrument of tests does beyond the contract of replication."""
+"""What the dummy driver does beyond the replication contract."""
 
 import concurrent.futures
 import itertools
@@ -25,7 +25,7 @@ FAULTS = ('fail_next', 'half_fail_next', 'lose_reply_next')
 
 @pytest.fixture
 def make(tmp_path):
-    """A share on the first of three back ends, of any style."""
+    """Return a function that creates a share on the first back end."""
 
     def make(style='dr', **kwargs):
         return Sites(tmp_path, 'dummy', style, **kwargs)
@@ -37,27 +37,33 @@ def state_of(site):
     return site.driver.configuration.dummy_driver_state_path
 
 
-class TestVerbs:
-    """Failed before, half-way or after their work they can be repeated."""
+class TestOperations:
+    """Operations that fail before, half-way or after can be repeated."""
 
     def each(self, sites, verb):
-        """The back end whose driver a verb is called of, and the call."""
+        """Return the back end that runs the operation, and the call."""
         if verb == 'create_replica':
             return sites.there, sites.create
         sites.write('one')
-        sites.made()
+        sites.create_in_sync()
         id = sites.snapshot()
         sites.write('two')
         return {
             'delete_replica': (sites.there, sites.delete),
             'promote_replica': (sites.there, sites.promote),
             'update_replica_state': (sites.there, sites.update),
-            'create_replicated_snapshot': (sites.here, lambda: sites.take(id)),
+            'create_replicated_snapshot': (
+                sites.here,
+                lambda: sites.take_snapshot(id),
+            ),
             'update_replicated_snapshot': (
                 sites.there,
-                lambda: sites.poll(id),
+                lambda: sites.update_snapshot(id),
             ),
-            'delete_replicated_snapshot': (sites.here, lambda: sites.drop(id)),
+            'delete_replicated_snapshot': (
+                sites.here,
+                lambda: sites.delete_snapshot(id),
+            ),
             'revert_to_replicated_snapshot': (
                 sites.here,
                 lambda: sites.revert(id),
@@ -120,24 +126,24 @@ class TestVerbs:
         with pytest.raises(exception.ShareBackendException):
             sites.promote()
 
-    def test_a_spoiled_replica_is_in_error(self, make):
-        sites = make().made()
+    def test_failed_replica_is_in_error(self, make):
+        sites = make().create_in_sync()
         sites.there.driver.set_error(sites.there.id)
         assert sites.update() == 'error'
 
-    def test_they_can_be_had_to_hang(self, make):
-        sites = make().made()
+    def test_operations_can_hang(self, make):
+        sites = make().create_in_sync()
         hang = sites.there.driver.hang_next('update_replica_state')
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             asked = pool.submit(sites.update)
             assert hang.wait_reached()
-            # It holds up nobody else.
+            # Other calls are not delayed.
             sites.write('one')
             hang.release()
             assert asked.result() == 'in_sync'
 
-    def test_how_long_clients_were_given_is_told(self, make):
-        sites = make().made()
+    def test_quiesce_wait_time_is_recorded(self, make):
+        sites = make().create_in_sync()
         sites.promote(quiesce_wait_time=7)
         assert sites.there.driver.last_quiesce_wait == 7
 
@@ -145,13 +151,13 @@ class TestVerbs:
 class TestPromotion:
     def half_promoted(self, sites):
         sites.write('one')
-        sites.made()
+        sites.create_in_sync()
         sites.there.driver.half_fail_next('promote_replica')
         with pytest.raises(exception.ShareBackendException):
             sites.promote()
 
     @pytest.mark.parametrize('style', PROMOTABLE)
-    def test_broken_half_way_none_is_active(self, make, style):
+    def test_interrupted_promotion_leaves_none_active(self, make, style):
         sites = make(style)
         self.half_promoted(sites)
         for site in (sites.here, sites.there):
@@ -163,7 +169,9 @@ class TestPromotion:
             ] == ['passive']
 
     @pytest.mark.parametrize('question', ['status', 'update'])
-    def test_broken_half_way_it_is_taken_back_when_asked(self, make, question):
+    def test_interrupted_promotion_is_undone_at_the_next_update(
+        self, make, question
+    ):
         sites = make()
         self.half_promoted(sites)
         if question == 'update':
@@ -173,14 +181,14 @@ class TestPromotion:
         assert sites.update() == 'in_sync'
         assert sites.read() == 'two'
 
-    def test_broken_half_way_only_the_last_active_is_put_back(self, make):
+    def test_interrupted_promotion_restores_only_the_last_active(self, make):
         sites = make()
-        sites.made(sites.beyond)
-        sites.made()
-        before = sites.list
+        sites.create_in_sync(sites.beyond)
+        sites.create_in_sync()
+        before = sites.replica_list
         sites.promote()
         sites.write('two')
-        after = sites.list
+        after = sites.replica_list
         sites.beyond.driver.half_fail_next('promote_replica')
         with pytest.raises(exception.ShareBackendException):
             sites.promote(sites.beyond)
@@ -196,16 +204,18 @@ class TestPromotion:
             ] == active
         assert sites.read(sites.beyond) == 'two'
 
-    def test_broken_half_way_another_can_be_promoted(self, make):
+    def test_another_can_be_promoted_after_an_interrupted_promotion(
+        self, make
+    ):
         sites = make()
-        sites.made(sites.beyond)
+        sites.create_in_sync(sites.beyond)
         self.half_promoted(sites)
         sites.promote(sites.beyond)
         assert sites.read(sites.beyond) == 'one'
         assert sites.update() == 'in_sync'
 
-    def test_done_and_not_answered_it_is_not_taken_back(self, make):
-        sites = make().made()
+    def test_promotion_with_a_lost_reply_is_not_undone(self, make):
+        sites = make().create_in_sync()
         sites.there.driver.lose_reply_next('promote_replica')
         with pytest.raises(exception.ShareBackendException):
             sites.promote()
@@ -216,9 +226,9 @@ class TestPromotion:
         assert sites.read() == 'two'
         assert sites.update(sites.here) == 'in_sync'
 
-    def test_question_from_before_changes_nothing(self, make):
-        sites = make().made()
-        before = sites.list
+    def test_outdated_update_changes_nothing(self, make):
+        sites = make().create_in_sync()
+        before = sites.replica_list
         sites.promote()
         sites.write('two')
         sites.there.driver.update_replica_state(CTX, before, before[1], [], [])
@@ -229,19 +239,19 @@ class TestPromotion:
         )
         assert sites.read() == 'two'
 
-    def test_promoting_again_lets_nobody_in_who_was_shut_out(self, make):
-        sites = make('readable').made()
-        before, rules = sites.list, sites.rules
+    def test_promoting_again_restores_no_denied_client(self, make):
+        sites = make('readable').create_in_sync()
+        before, rules = sites.replica_list, sites.rules
         sites.promote()
         sites.rules = []
-        sites.tell_rules(sites.there)
+        sites.apply_rules(sites.there)
         sites.there.driver.promote_replica(CTX, before, before[1], rules)
         sites.there.driver.create_replica(CTX, before, before[1], rules, [])
         assert sites.levels() == set()
 
-    def test_only_who_followed_since_is_synced(self, make):
-        sites = make().made()
-        sites.made(sites.beyond)
+    def test_only_replicas_updated_since_are_synced(self, make):
+        sites = make().create_in_sync()
+        sites.create_in_sync(sites.beyond)
         sites.promote()
         assert not sites.here.driver.replica_inventory()[sites.here.id].synced
         sites.update(sites.beyond)
@@ -266,7 +276,7 @@ class TestSites:
             )
         sites = Sites.of_services('dummy', files, 'dummy')
         sites.write('one')
-        assert sites.made().read() == 'one'
+        assert sites.create_in_sync().read() == 'one'
         sites.promote()
         sites.write('two')
         assert sites.update(sites.here) == 'in_sync'
@@ -277,19 +287,19 @@ class TestSites:
         file = tmp_path / 'sites.conf'
         head, name, rest = file.read_text().partition('[there]')
         file.write_text(head + name + rest.replace('= domain', '= other', 1))
-        sites.there.subject.configure = lambda: Configuration(
+        sites.there.harness.configure = lambda: Configuration(
             manila_lite.conf.new(files=[str(file)]), 'there'
         )
         sites.there.restart()
         sites.create()
         assert sites.there.state == 'out_of_sync'
 
-    def test_two_replicas_may_lie_on_one_back_end(self, make):
+    def test_one_back_end_may_have_two_replicas(self, make):
         sites = make(more='dummy_driver_pools = one, two')
         sites.there.driver = sites.here.driver
         sites.there.host = 'host@here#two'
         sites.write('one')
-        assert sites.made().read() == 'one'
+        assert sites.create_in_sync().read() == 'one'
         assert {
             pool['pool_name']: pool['allocated_capacity_gb']
             for pool in sites.here.driver.get_share_stats(refresh=True)[
@@ -300,23 +310,23 @@ class TestSites:
         sites.write('two')
         assert sites.update(sites.here) == 'in_sync'
 
-    def test_nobody_reaches_one_that_is_away(self, make):
-        sites = make().made()
-        sites.here.lose()
+    def test_unreachable_back_end_serves_no_call(self, make):
+        sites = make().create_in_sync()
+        sites.here.make_unreachable()
         for call in (
             lambda: sites.status(sites.here),
-            lambda: sites.tell_rules(sites.here),
+            lambda: sites.apply_rules(sites.here),
             lambda: sites.here.driver.get_share_stats(refresh=True),
             lambda: sites.write('two'),
         ):
             with pytest.raises(exception.ShareBackendException):
                 call()
         assert dummy.replica_inventory(state_of(sites.here))
-        sites.here.bring_back()
+        sites.here.make_reachable()
         sites.write('two')
         assert sites.update() == 'in_sync'
 
-    def test_without_a_style_it_does_not_replicate(self, tmp_path):
+    def test_without_a_replication_type_it_does_not_replicate(self, tmp_path):
         driver = DummyDriver(
             configuration=Configuration.from_values(
                 {
@@ -347,7 +357,7 @@ class TestReplicas:
     def test_inventory_is_read_from_outside(self, make):
         sites = make()
         sites.write('one')
-        sites.made()
+        sites.create_in_sync()
         sites.write('two')
         assert dummy.replica_inventory(state_of(sites.here)) == {
             sites.here.id: DummyReplica('active', version=2, synced=True)
@@ -359,7 +369,7 @@ class TestReplicas:
         assert dummy.replica_inventory(state_of(sites.there)) == {}
 
     @pytest.mark.parametrize('style', STYLES)
-    def test_copy_can_take_its_time(self, make, style):
+    def test_copying_can_take_several_updates(self, make, style):
         sites = make(style, more='dummy_driver_replica_steps = 2')
         sites.write('one')
         sites.create()
@@ -376,45 +386,45 @@ class TestReplicas:
 
     @pytest.mark.parametrize('style', PROMOTABLE)
     def test_users_cannot_write_to_a_passive_one(self, make, style):
-        sites = make(style).made()
+        sites = make(style).create_in_sync()
         with pytest.raises(exception.ShareBackendException):
             sites.write('two', sites.there)
 
     def test_unchanged_replica_is_left_alone(self, make, tmp_path):
-        sites = make().made()
+        sites = make().create_in_sync()
         sites.update()
         before = _stamps(tmp_path)
         assert sites.update() == 'in_sync'
         assert _stamps(tmp_path) == before
 
-    def test_share_that_was_managed_has_replicas_like_any(self, make):
+    def test_managed_share_can_have_replicas(self, make):
         sites = make()
         driver = sites.here.driver
         path = driver.add_unmanaged_share('found', content='found')
-        found = sites.here.subject.at(path, host=sites.here.host)
+        found = sites.here.harness.at(path, host=sites.here.host)
         driver.manage_existing(found, {})
         sites.here.id, sites.share_id = found.id, found.share_id
-        assert sites.made().read() == 'found'
+        assert sites.create_in_sync().read() == 'found'
         sites.promote()
         with pytest.raises(exception.ShareBackendException):
             sites.write('lost', sites.here)
 
-    def test_share_let_go_is_no_replica_when_it_is_found(self, make):
-        sites = make().made()
+    def test_unmanaged_share_is_no_longer_a_replica(self, make):
+        sites = make().create_in_sync()
         sites.delete()
         sites.there.state = None
-        driver, share = sites.here.driver, sites.of(sites.here)
+        driver, share = sites.here.driver, sites.share_for(sites.here)
         path = share['export_location']
         driver.unmanage(share)
-        found = sites.here.subject.at(path, host=sites.here.host)
+        found = sites.here.harness.at(path, host=sites.here.host)
         driver.manage_existing(found, {})
         assert driver.replica_inventory() == {}
         driver.write(found.id, 'again')
 
-    def test_snapshots_of_a_replica_out_of_use_are_too(self, make):
+    def test_snapshots_of_an_unusable_replica_are_unusable(self, make):
         sites = make()
         id = sites.snapshot()
-        sites.made()
+        sites.create_in_sync()
         for site in (sites.here, sites.there):
             site.driver.snapshot_update_access(
                 CTX,
@@ -431,7 +441,7 @@ class TestReplicas:
             sites.instance(id, sites.there).id: {('ip', '10.0.0.1', 'ro')}
         }
 
-    def test_rule_that_is_refused_is_told(self, make):
+    def test_refused_rule_is_reported(self, make):
         sites = make('readable')
         sites.there.driver.refuse_rules(lambda verb, rule: True)
         answer = sites.create()
@@ -442,31 +452,31 @@ class TestReplicas:
 
 
 class TestWritable:
-    def test_snapshot_is_had_by_all_or_none(self, make):
-        sites = make('writable').made()
-        sites.there.lose()
+    def test_snapshot_is_on_all_replicas_or_none(self, make):
+        sites = make('writable').create_in_sync()
+        sites.there.make_unreachable()
         with pytest.raises(exception.ShareBackendException):
             sites.snapshot()
         assert sites.here.driver.snapshot_inventory() == {}
 
-    def test_snapshot_stays_while_one_is_out_of_reach(self, make):
-        sites = make('writable').made()
+    def test_snapshot_stays_while_one_is_unreachable(self, make):
+        sites = make('writable').create_in_sync()
         id = sites.snapshot()
-        sites.there.lose()
+        sites.there.make_unreachable()
         with pytest.raises(exception.ShareBackendException):
-            sites.drop(id)
+            sites.delete_snapshot(id)
         assert len(sites.here.driver.snapshot_inventory()) == 1
 
-    def test_promotion_is_none_of_its_verbs(self, make):
-        sites = make('writable').made()
+    def test_promotion_is_not_implemented(self, make):
+        sites = make('writable').create_in_sync()
         with pytest.raises(NotImplementedError):
             sites.promote()
 
-    def test_who_was_away_is_behind_until_it_is_looked_at(self, make):
-        sites = make('writable').made()
-        sites.there.lose()
+    def test_recovered_replica_is_outdated_until_its_next_use(self, make):
+        sites = make('writable').create_in_sync()
+        sites.there.make_unreachable()
         sites.write('two', sites.here)
-        sites.there.bring_back()
+        sites.there.make_reachable()
         assert not sites.there.driver.replica_inventory()[
             sites.there.id
         ].synced
@@ -474,13 +484,13 @@ class TestWritable:
         assert sites.there.driver.replica_inventory()[sites.there.id].synced
         assert sites.read() == 'two'
 
-    def test_nothing_is_changed_on_one_that_is_behind(self, make):
-        sites = make('writable').made()
-        sites.there.lose()
+    def test_outdated_replica_cannot_be_changed(self, make):
+        sites = make('writable').create_in_sync()
+        sites.there.make_unreachable()
         sites.write('two', sites.here)
-        sites.here.lose()
-        sites.there.bring_back()
-        there = sites.of(sites.there)
+        sites.here.make_unreachable()
+        sites.there.make_reachable()
+        there = sites.share_for(sites.there)
         for change in (
             lambda: sites.write('old', sites.there),
             lambda: sites.there.driver.extend_share(there, 3),
@@ -488,40 +498,40 @@ class TestWritable:
         ):
             with pytest.raises(exception.ShareBackendException):
                 change()
-        sites.here.bring_back()
+        sites.here.make_reachable()
         sites.write('three', sites.there)
         assert sites.read(sites.here) == 'three'
 
-    def test_nobody_goes_on_from_those_that_are_behind(self, make):
-        sites = make('writable').made()
-        sites.made(sites.beyond)
+    def test_outdated_replicas_do_not_continue_alone(self, make):
+        sites = make('writable').create_in_sync()
+        sites.create_in_sync(sites.beyond)
         for site in (sites.there, sites.beyond):
-            site.lose()
+            site.make_unreachable()
         sites.write('two', sites.here)
-        sites.here.lose()
+        sites.here.make_unreachable()
         for site in (sites.there, sites.beyond):
-            site.bring_back()
+            site.make_reachable()
             assert not site.driver.replica_inventory()[site.id].synced
         for site in (sites.there, sites.beyond):
             assert sites.status(site)['status'] == 'error'
             with pytest.raises(exception.ShareBackendException):
                 sites.write('old', site)
-        sites.here.bring_back()
+        sites.here.make_reachable()
         assert {sites.read(site) for site in sites.sites} == {'two'}
 
-    def test_replica_is_not_made_of_one_that_is_behind(self, make):
-        sites = make('writable').made()
-        sites.there.lose()
+    def test_replica_is_not_created_from_an_outdated_one(self, make):
+        sites = make('writable').create_in_sync()
+        sites.there.make_unreachable()
         sites.write('two', sites.here)
-        sites.here.lose()
-        sites.there.bring_back()
+        sites.here.make_unreachable()
+        sites.there.make_reachable()
         sites.create(sites.beyond)
         assert sites.beyond.state == 'out_of_sync'
-        sites.here.bring_back()
+        sites.here.make_reachable()
         assert sites.update(sites.beyond) == 'active'
         assert sites.read(sites.beyond) == 'two'
 
-    def test_the_only_one_goes_on_after_a_kill(self, make, tmp_path):
+    def test_only_replica_continues_after_a_kill(self, make, tmp_path):
         for step in itertools.count(1):
             (tmp_path / str(step)).mkdir()
             sites = Sites(tmp_path / str(step), 'dummy', 'writable')
@@ -530,15 +540,13 @@ class TestWritable:
             sites.write('two')
             assert sites.read(sites.here) == 'two'
 
-    def test_what_a_killed_process_wrote_is_on_all_or_none(
-        self, make, tmp_path
-    ):
+    def test_write_of_a_killed_process_is_on_all_or_none(self, make, tmp_path):
         for step in itertools.count(1):
             (tmp_path / str(step)).mkdir()
             sites = Sites(tmp_path / str(step), 'dummy', 'writable')
-            sites.made()
+            sites.create_in_sync()
             sites.write('one')
-            sites.made(sites.beyond)
+            sites.create_in_sync(sites.beyond)
             killed = killed_at(step, lambda s=sites: s.write('two'), changes)
             found = {sites.read(site) for site in sites.sites}
             assert found in ({'one'}, {'two'})
@@ -548,25 +556,23 @@ class TestWritable:
                 break
         assert found == {'two'}
 
-    def test_what_was_written_alone_outlives_a_killed_process(
-        self, make, tmp_path
-    ):
+    def test_write_to_a_single_replica_survives_a_kill(self, make, tmp_path):
         for step in itertools.count(1):
             (tmp_path / str(step)).mkdir()
             sites = Sites(tmp_path / str(step), 'dummy', 'writable')
             sites.write('one')
-            sites.made()
-            sites.there.lose()
+            sites.create_in_sync()
+            sites.there.make_unreachable()
             sites.write('two', sites.here)
-            sites.there.bring_back()
+            sites.there.make_reachable()
             killed = killed_at(step, lambda s=sites: s.write('three'), changes)
             found = {sites.read(site) for site in sites.sites[:2]}
             assert found in ({'two'}, {'three'})
             if not killed:
                 break
 
-    def test_processes_lose_nothing_of_each_other(self, make):
-        sites = make('writable').made()
+    def test_concurrent_processes_lose_no_writes(self, make):
+        sites = make('writable').create_in_sync()
         children = [
             _child(
                 lambda site=site: [
@@ -585,15 +591,17 @@ class TestWritable:
         assert sites.read(sites.here) == sites.read()
 
 
-def test_no_record_is_made_by_questions_about_what_is_not_there(
-    make, tmp_path
-):
+def test_queries_about_missing_shares_create_no_record(make, tmp_path):
     sites = make()
     sites.there.state = 'out_of_sync'
     before = _stamps(tmp_path)
     id = str(uuid.uuid4())
     sites.snapshots[id] = ({'here': 'available', 'there': 'creating'}, 1)
-    for question in (sites.update, sites.status, lambda: sites.poll(id)):
+    for question in (
+        sites.update,
+        sites.status,
+        lambda: sites.update_snapshot(id),
+    ):
         with pytest.raises(exception.ManilaLiteError):
             question()
     assert _stamps(tmp_path) == before
@@ -604,7 +612,7 @@ def _stamps(folder):
 
 
 def _child(act):
-    """Another process that does it; its id."""
+    """Run a function in another process; return its id."""
     process = os.fork()
     if process == 0:
         code = 1

@@ -70,10 +70,10 @@ class TestStart:
         with pytest.raises(exception.BadConfiguration, match='LocalDriver'):
             start(root, driver_handles_share_servers=True)
 
-    def test_work_is_nobody_elses_business(self, root, driver):
+    def test_work_directory_is_private(self, root, driver):
         assert (root / 'work').stat().st_mode & 0o077 == 0
 
-    def test_restart_leaves_work_of_others_alone(self, root, driver):
+    def test_restart_keeps_work_of_other_processes(self, root, driver):
         (root / 'work' / 'share-of-another-process').mkdir()
         start(root)
         assert (root / 'work' / 'share-of-another-process').exists()
@@ -87,7 +87,7 @@ class TestShares:
         assert location['metadata'] == {'preferred': 'True'}
 
     @pytest.mark.parametrize('name', ['../escape', 'a/b', '', '.', '..'])
-    def test_name_that_leads_elsewhere_is_refused(self, root, driver, name):
+    def test_unsafe_name_is_refused(self, root, driver, name):
         share = make.share(name=name)
         for verb in (driver.create_share, driver.delete_share):
             with pytest.raises(exception.ShareBackendException):
@@ -100,9 +100,7 @@ class TestShares:
         assert not any(path.is_file() for path in root.rglob('*'))
         assert os.listdir(root / 'work') == []
 
-    def test_share_whose_directory_was_taken_away_is_an_error(
-        self, driver, share
-    ):
+    def test_share_without_its_directory_is_an_error(self, driver, share):
         shutil.rmtree(directory(driver, share))
         assert driver.get_share_status(share)['status'] == 'error'
         driver.delete_share(CTX, share)
@@ -200,7 +198,9 @@ class TestAccess:
             f'{share.name}.exports'
         ]
 
-    def test_where_nobody_comes_in_there_is_no_file(self, root, driver, share):
+    def test_share_without_clients_has_no_export_file(
+        self, root, driver, share
+    ):
         rule = make.rule(share, '10.0.0.1')
         self.let_in(driver, share, rule)
         self.let_in(driver, share)
@@ -209,7 +209,7 @@ class TestAccess:
         driver.delete_share(CTX, share)
         assert os.listdir(root / 'exports') == []
 
-    def test_options_are_the_operators(self, root, share):
+    def test_export_options_are_configurable(self, root, share):
         driver = start(root, local_export_options='async,no_root_squash')
         self.let_in(driver, share, make.rule(share, '10.0.0.1'))
         assert ' 10.0.0.1(rw,async,no_root_squash)\n' in self.exports(
@@ -222,7 +222,7 @@ class TestAccess:
             start(root, local_export_options=options)
 
     def samba(self, root):
-        """The parameters of every section that the index names."""
+        """Return the parameters of every section that the index includes."""
         index = root / 'exports' / 'smb.conf'
         if not index.exists():
             return {}
@@ -272,7 +272,7 @@ class TestAccess:
         driver.delete_share(CTX, second)
         assert os.listdir(root / 'exports') == []
 
-    def test_samba_is_told_of_users_only(self, root, driver):
+    def test_samba_section_has_only_users(self, root, driver):
         share = self.windows(driver)
         address = make.rule(share, '10.0.0.1')
         user = make.rule(share, 'alice', access_type='user')
@@ -284,7 +284,7 @@ class TestAccess:
         self.let_in(driver, share, address)
         assert self.samba(root) == {}
 
-    def test_samba_only_shows_a_snapshot(self, root, driver):
+    def test_samba_exports_snapshots_read_only(self, root, driver):
         share = self.windows(driver)
         snapshot = make.snapshot(share)
         driver.create_snapshot(CTX, snapshot)
@@ -294,7 +294,9 @@ class TestAccess:
         driver.delete_snapshot(CTX, snapshot)
         assert self.samba(root) == {}
 
-    def test_samba_is_named_every_file_that_many_write(self, root, driver):
+    def test_samba_index_has_every_file_written_concurrently(
+        self, root, driver
+    ):
         shares = [self.windows(driver) for _ in range(12)]
 
         def let_in(share):
@@ -306,7 +308,7 @@ class TestAccess:
             list(pool.map(let_in, shares))
         assert self.samba(root).keys() == {share.name for share in shares}
 
-    def test_snapshot_is_exported_to_be_read(self, root, driver, share):
+    def test_snapshot_is_exported_read_only(self, root, driver, share):
         snapshot = make.snapshot(share)
         answer = driver.create_snapshot(CTX, snapshot)
         rule = make.rule(share, '10.0.0.1')
@@ -334,7 +336,7 @@ class TestManaging:
         share = make.at(str(path))
         return share, driver.manage_existing(share, options)
 
-    def test_any_directory_below_the_root_is_taken_over(self, driver, old):
+    def test_any_directory_below_the_root_can_be_managed(self, driver, old):
         then = content.describe(old)
         share, answer = self.manage(driver, old)
         assert answer['size'] == 1
@@ -348,7 +350,9 @@ class TestManaging:
         driver.unmanage(share)
         assert content.describe(old) == then
 
-    def test_deleted_it_is_gone(self, root, driver, old):
+    def test_deleting_a_managed_share_removes_its_directory(
+        self, root, driver, old
+    ):
         share, _ = self.manage(driver, old)
         driver.delete_share(CTX, share)
         assert not old.exists()
@@ -363,7 +367,7 @@ class TestManaging:
             CTX, share, [make.rule(share, '10.0.0.1')], [], [], []
         )
         driver.unmanage(share)
-        assert os.listdir(root / 'exports')  # they may use it still
+        assert os.listdir(root / 'exports')  # clients keep their access
         again, answer = self.manage(driver, top)
         assert answer['size'] == 2
         assert os.listdir(root / 'exports') == []
@@ -373,13 +377,15 @@ class TestManaging:
     @pytest.mark.parametrize(
         'asked, size', [({'size': '7'}, 7), ({'size': 7}, 7), ({}, 2)]
     )
-    def test_size_is_as_asked_or_what_it_holds(self, driver, old, asked, size):
+    def test_size_is_the_requested_one_or_that_of_the_content(
+        self, driver, old, asked, size
+    ):
         DirectoryUsers(old).fill(1.2)
         _, answer = self.manage(driver, old, **asked)
         assert answer['size'] == size
 
     @pytest.mark.parametrize('size', ['1', '0', '-3', 'big', '1.5', ''])
-    def test_size_that_cannot_be_is_refused(self, driver, old, size):
+    def test_invalid_size_is_refused(self, driver, old, size):
         DirectoryUsers(old).fill(1.2)
         with pytest.raises(exception.ManageInvalidShare):
             self.manage(driver, old, size=size)
@@ -404,7 +410,7 @@ class TestManaging:
             'imported/old',
         ],
     )
-    def test_what_is_no_directory_of_the_root_is_refused(
+    def test_path_not_below_the_root_is_refused(
         self, root, driver, share, old, path, tmp_path
     ):
         (tmp_path / 'elsewhere' / 'inside').mkdir(parents=True)
@@ -426,7 +432,7 @@ class TestManaging:
             with pytest.raises(exception.ManageInvalidShare):
                 self.manage(driver, path)
 
-    def test_protocol_is_that_it_had(self, driver, share):
+    def test_protocol_must_be_the_recorded_one(self, driver, share):
         other = make.at(str(directory(driver, share)), share_proto='CIFS')
         driver.unmanage(share)
         with pytest.raises(exception.ManageInvalidShare):
@@ -441,7 +447,7 @@ class TestManaging:
         driver.revert_to_snapshot(CTX, snapshot, [], [])
         assert (directory(driver, share) / 'file').read_text() == 'then'
 
-    def test_unmanaged_shares_are_not_promised(self, driver, share):
+    def test_unmanaged_shares_are_not_provisioned(self, driver, share):
         driver.unmanage(share)
         (pool,) = driver.get_share_stats(refresh=True)['pools']
         assert pool['allocated_capacity_gb'] == 0
@@ -468,7 +474,7 @@ class TestStatistics:
         assert pool['total_capacity_gb'] == 0.25
         assert pool['free_capacity_gb'] <= 0.25
 
-    def test_promises_are_the_sizes_of_shares(self, driver, share):
+    def test_provisioned_capacity_is_the_size_of_shares(self, driver, share):
         driver.create_share(CTX, make.share(size=3))
         (pool,) = driver.get_share_stats(refresh=True)['pools']
         assert pool['allocated_capacity_gb'] == 5
@@ -478,7 +484,7 @@ class TestStatistics:
 
 
 def _in_another_process(act, user):
-    """Act as that user; the exit status says whether it went well."""
+    """Act as that user in a child process; return its exit status."""
     process = os.fork()
     if process == 0:
         code = 1
@@ -512,8 +518,8 @@ def _whole_life(root):
     assert os.listdir(root / 'work') == []
 
 
-def test_whole_life_needs_no_root(tmp_path):
-    """Closed directories are no matter to root; to others they are."""
+def test_life_cycle_needs_no_root(tmp_path):
+    """Directory modes bind other users, unlike root."""
     if os.geteuid() != 0:
         _whole_life(tmp_path / 'root')
         return

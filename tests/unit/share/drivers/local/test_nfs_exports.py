@@ -25,7 +25,7 @@ def line(*rules, directory=TOP, **options):
     return line
 
 
-def test_clients_stand_behind_the_directory():
+def test_clients_follow_the_directory():
     assert line(rule('10.0.0.1'), rule('10.1.0.0/16', access_level='ro')) == (
         '/srv/share 10.0.0.1(rw,sync) 10.1.0.0/16(ro,sync)'
     )
@@ -84,7 +84,7 @@ def test_narrowest_network_comes_first():
         ('ip', 'a b(rw)'),
     ],
 )
-def test_what_servers_do_not_know_is_an_error(access_type, access_to):
+def test_unsupported_access_type_is_an_error(access_type, access_to):
     odd, good = rule(access_to, access_type), rule('10.0.0.1')
     text, answers = format_exports(TOP, [odd, good], 'sync')
     assert answers == {
@@ -95,7 +95,7 @@ def test_what_servers_do_not_know_is_an_error(access_type, access_to):
     assert format_exports(TOP, [odd], 'sync')[0] is None
 
 
-def test_path_cannot_end_the_line_or_itself():
+def test_special_characters_of_the_path_are_escaped():
     odd = pathlib.Path('/srv/a b#c"d\\e')
     assert line(rule('10.0.0.1'), directory=odd) == (
         '/srv/a\\040b\\043c\\042d\\134e 10.0.0.1(rw,sync)'

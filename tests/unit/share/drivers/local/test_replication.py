@@ -1,6 +1,6 @@
-"""Replicas of real directories, between back ends of one machine.
+"""Replicas of directories on several back ends of one machine.
 
-What holds for the replicas of any driver is in the contract suite.
+Rules that hold for any driver are in the contract suite.
 """
 
 from concurrent import futures
@@ -33,7 +33,7 @@ NOW = 1_700_000_000.0
 
 @pytest.fixture(autouse=True)
 def no_power_failures(monkeypatch):
-    """Waiting for disks is slow, and nobody pulls the plug here."""
+    """Skip flushing, which is slow: there are no power failures here."""
     monkeypatch.setattr(os, 'sync', lambda: None)
     monkeypatch.setattr(os, 'fsync', lambda file: None)
 
@@ -57,28 +57,30 @@ def root(site):
 
 
 def marker(site):
-    """What is noted beside the data of a replica."""
+    """Return the content of `replica.json`."""
     return json.loads((data(site).parent / 'replica.json').read_text())
 
 
 def at(site, now, **options):
-    """Have the site be one at that time, with these options."""
-    configuration = site.subject.configure()
+    """Start the site's driver at a given time with these options."""
+    configuration = site.harness.configure()
     configuration._overrides = options
     site.driver = LocalDriver(configuration=configuration, clock=lambda: now)
     site.driver.check_for_setup_error()
 
 
 def _configure(site, file):
-    """Have it read this file from now on."""
-    site.subject.configure = lambda: Configuration(
+    """Restart the site with another configuration file."""
+    site.harness.configure = lambda: Configuration(
         manila_lite.conf.new(files=[str(file)]), site.name
     )
     site.restart()
 
 
 class TestOptions:
-    def test_style_without_a_domain_is_refused(self, tmp_path, style):
+    def test_replication_type_without_a_domain_is_refused(
+        self, tmp_path, style
+    ):
         driver = LocalDriver(
             configuration=Configuration.from_values(
                 {
@@ -91,7 +93,7 @@ class TestOptions:
         with pytest.raises(exception.BadConfiguration, match='domain'):
             driver.check_for_setup_error()
 
-    def test_no_replica_is_made_of_another_domain(self, sites, tmp_path):
+    def test_replica_of_another_domain_is_refused(self, sites, tmp_path):
         file = tmp_path / 'sites.conf'
         file.write_text(
             file.read_text().replace(
@@ -107,7 +109,7 @@ class TestOptions:
     def test_back_end_of_another_service_is_named_by_an_option(
         self, sites, tmp_path
     ):
-        """Whose section is not in the file, as on another machine."""
+        """Its section is not in the file, as on another machine."""
         whole = (tmp_path / 'sites.conf').read_text()
         here, there = re.split(r'(?=\[there\])', whole)
         for name, own in (('here', here), ('there', f'[DEFAULT]\n{there}')):
@@ -120,7 +122,7 @@ class TestOptions:
             file.write_text(f'{own}local_replication_peers = {peers}\n')
             _configure(getattr(sites, name), file)
         sites.write('one')
-        assert sites.made().read() == 'one'
+        assert sites.create_in_sync().read() == 'one'
         sites.promote()
         sites.write('two')
         assert sites.update(sites.here) == 'in_sync'
@@ -128,35 +130,37 @@ class TestOptions:
 
 
 class TestBeingInSync:
-    def test_time_of_the_last_copy_is_noted_on_disk(self, sites):
-        sites.made()
+    def test_time_of_the_last_copy_is_on_disk(self, sites):
+        sites.create_in_sync()
         for now in (NOW, NOW + 300):
             at(sites.there, now)
             sites.update()
             assert marker(sites.there)['synced_at'] == now
-            assert marker(sites.there)['source'] == (sites.of(sites.here).name)
+            assert marker(sites.there)['source'] == (
+                sites.share_for(sites.here).name
+            )
 
     @pytest.mark.parametrize(
         'age, state', [(60, 'in_sync'), (61, 'out_of_sync')]
     )
-    def test_lost_active_replica_is_missed_after_the_recovery_point(
+    def test_replica_is_out_of_sync_after_the_recovery_point(
         self, sites, age, state
     ):
-        sites.made()
+        sites.create_in_sync()
         at(sites.there, NOW)
         sites.update()
-        sites.here.lose()
+        sites.here.make_unreachable()
         at(sites.there, NOW + age, local_replication_recovery_point=60)
         assert sites.update() == state
 
-    def test_who_copies_already_is_not_waited_for(self, sites):
-        sites.made()
+    def test_update_does_not_wait_for_another_one(self, sites):
+        sites.create_in_sync()
         at(sites.there, NOW)
         sites.update()
         sites.write('two')
         at(sites.there, NOW + 60, local_replication_recovery_point=60)
         with LocalStore(root(sites.there)).locked_work_directory(
-            sites.of(sites.there).name
+            sites.share_for(sites.there).name
         ):
             assert sites.update() == 'in_sync'
         assert sites.read() == ''
@@ -164,23 +168,23 @@ class TestBeingInSync:
         assert sites.read() == 'two'
 
     def test_replica_of_another_active_one_is_not_in_sync(self, sites):
-        """The time of its last copy tells nothing then."""
-        sites.made()
-        sites.here.lose()
-        stranger = sites.of(sites.here)
+        """The time of its last copy is irrelevant then."""
+        sites.create_in_sync()
+        sites.here.make_unreachable()
+        stranger = sites.share_for(sites.here)
         sites.here.id = sites.share_id
         at(sites.there, NOW, local_replication_recovery_point=10**9)
-        assert sites.of(sites.here).name != stranger.name
+        assert sites.share_for(sites.here).name != stranger.name
         assert sites.update() == 'out_of_sync'
 
     def test_without_a_snapshot_it_is_not_in_sync(self, sites):
-        sites.made()
+        sites.create_in_sync()
         id = sites.snapshot()
         sites.snapshots[id][0]['there'] = 'available'
-        sites.here.lose()
+        sites.here.make_unreachable()
         at(sites.there, NOW, local_replication_recovery_point=10**12)
         assert sites.update() == 'out_of_sync'
-        sites.here.bring_back()
+        sites.here.make_reachable()
         assert sites.update() == 'in_sync'
         assert (
             sites.there.driver.get_snapshot_status(
@@ -189,9 +193,9 @@ class TestBeingInSync:
             == 'available'
         )
 
-    def test_nothing_is_copied_from_where_a_revert_was_cut_short(self, sites):
+    def test_nothing_is_copied_during_an_interrupted_revert(self, sites):
         sites.write('one')
-        sites.made()
+        sites.create_in_sync()
         record = data(sites.here).parent / 'share.json'
         whole = json.loads(record.read_text())
         sites.write('half of two')
@@ -203,9 +207,9 @@ class TestBeingInSync:
 
 
 class TestContent:
-    def test_all_kinds_of_files_follow(self, sites):
+    def test_all_kinds_of_files_are_copied(self, sites):
         content.populate(data(sites.here))
-        sites.made()
+        sites.create_in_sync()
         assert content.describe(data(sites.there)) == content.describe(
             data(sites.here)
         )
@@ -215,53 +219,53 @@ class TestContent:
             data(sites.here)
         )
 
-    def test_who_comes_back_loses_what_only_it_has(self, sites):
+    def test_recovered_replica_loses_its_own_changes(self, sites):
         content.populate(data(sites.here))
-        sites.made()
-        sites.here.lose()
+        sites.create_in_sync()
+        sites.here.make_unreachable()
         sites.promote()
         content.damage(data(sites.there))
-        sites.here.bring_back()
+        sites.here.make_reachable()
         (data(sites.here) / 'only here').write_text('lost')
         assert sites.update(sites.here) == 'in_sync'
         assert content.describe(data(sites.here)) == content.describe(
             data(sites.there)
         )
 
-    def test_what_was_managed_is_replicated_where_it_lies(self, sites):
+    def test_managed_share_is_replicated_in_place(self, sites):
         folder = root(sites.here) / 'old' / 'files'
         folder.mkdir(parents=True)
         (folder / 'notes').write_text('from before')
         driver = sites.here.driver
-        driver.delete_share(CTX, sites.of(sites.here))
+        driver.delete_share(CTX, sites.share_for(sites.here))
         sites.here.locations = [
             {'path': str(folder), 'metadata': {}, 'is_admin_only': False}
         ]
-        driver.manage_existing(sites.of(sites.here), {})
-        assert sites.made().read() == 'from before'
+        driver.manage_existing(sites.share_for(sites.here), {})
+        assert sites.create_in_sync().read() == 'from before'
         sites.promote()
         sites.write('since')
         assert sites.update(sites.here) == 'in_sync'
         assert (folder / 'notes').read_text() == 'since'
 
-    def test_full_disk_leaves_all_as_it_was(self, sites, full_disk):
+    def test_full_disk_leaves_the_replica_unchanged(self, sites, full_disk):
         sites.write('one')
-        sites.made()
+        sites.create_in_sync()
         before = content.describe(data(sites.there))
         sites.write('two')
         full_disk()
         assert sites.update() == 'out_of_sync'
         assert content.describe(data(sites.there)) == before
 
-    def test_snapshot_without_room_is_fetched_later(self, sites):
-        sites.made()
+    def test_snapshot_without_space_is_copied_later(self, sites):
+        sites.create_in_sync()
         sites.write('one')
         id = sites.snapshot()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(os, 'sendfile', _no_room)
             patch.setattr('fcntl.ioctl', _no_room)
-            assert sites.poll(id)[0]['status'] == 'creating'
-        assert sites.poll(id)[0]['status'] == 'available'
+            assert sites.update_snapshot(id)[0]['status'] == 'creating'
+        assert sites.update_snapshot(id)[0]['status'] == 'available'
 
 
 def _no_room(*args):
@@ -270,7 +274,7 @@ def _no_room(*args):
 
 @pytest.fixture
 def full_disk(monkeypatch):
-    """Has every file that is copied from then on find no room."""
+    """Return a function that makes copying of files fail."""
 
     def fill(then=lambda: None):
         def full(*args):
@@ -285,16 +289,16 @@ def full_disk(monkeypatch):
 
 class TestPromotion:
     def test_last_writes_are_copied(self, sites):
-        sites.made()
+        sites.create_in_sync()
         sites.write('at the last moment')
         sites.promote()
         assert sites.read() == 'at the last moment'
 
     def test_clients_may_write_until_the_wait_is_over(self, sites):
-        sites.made()
+        sites.create_in_sync()
         waited = []
         sites.there.driver = LocalDriver(
-            configuration=sites.there.subject.configure(),
+            configuration=sites.there.harness.configure(),
             sleep=lambda seconds: waited.append(
                 (seconds, sites.levels(sites.here))
             ),
@@ -302,8 +306,8 @@ class TestPromotion:
         sites.promote(quiesce_wait_time=7)
         assert waited == [(7, {'rw'})]
 
-    def test_nobody_is_in_during_the_last_copy(self, sites, full_disk):
-        sites.made()
+    def test_no_client_has_access_during_the_last_copy(self, sites, full_disk):
+        sites.create_in_sync()
         sites.write('two')
         seen = []
         full_disk(lambda: seen.append(sites.levels(sites.here)))
@@ -311,38 +315,34 @@ class TestPromotion:
             sites.promote()
         assert seen[0] == set()
 
-    def test_promotion_that_fails_lets_clients_in_again(
-        self, sites, full_disk
-    ):
+    def test_failed_promotion_restores_access(self, sites, full_disk):
         sites.write('one')
-        sites.made()
+        sites.create_in_sync()
         sites.write('two')
         full_disk()
         with pytest.raises(OSError, match='no room'):
             sites.promote()
         assert sites.levels(sites.here) == {'rw'}
         assert sites.status(sites.here)['status'] == 'available'
-        sites.tell_rules(sites.here)
+        sites.apply_rules(sites.here)
         assert sites.levels(sites.here) == {'rw'}
         assert sites.read() == 'one'
 
-    def test_replica_that_was_never_whole_is_not_promoted(
-        self, sites, full_disk
-    ):
+    def test_incomplete_replica_is_not_promoted(self, sites, full_disk):
         sites.write('one')
         full_disk()
         sites.create()
         assert sites.there.state == 'out_of_sync'
-        sites.here.lose()
+        sites.here.make_unreachable()
         with pytest.raises(
             exception.ShareBackendException, match='never been in sync'
         ):
             sites.promote()
 
-    def test_quiet_files_are_kept_as_they_are(self, sites):
-        """Who took over copies back only what has changed since."""
+    def test_unchanged_files_are_not_copied_back(self, sites):
+        """A demoted replica copies back only what has changed since."""
         content.populate(data(sites.here))
-        sites.made()
+        sites.create_in_sync()
         sites.promote()
         inodes = _inodes(data(sites.here))
         sites.write('new')
@@ -351,19 +351,19 @@ class TestPromotion:
         assert after.keys() - inodes.keys() == {'notes'}
         assert inodes.items() <= after.items()
 
-    def test_rules_told_in_the_midst_of_it_open_nothing(self, sites):
-        """Those that come late, when the manager has not noted it yet."""
-        sites.made()
-        late = sites.of(sites.here)
+    def test_rules_applied_during_promotion_grant_no_access(self, sites):
+        """Rules may arrive before the manager has recorded the promotion."""
+        sites.create_in_sync()
+        late = sites.share_for(sites.here)
         sites.promote()
         sites.here.driver.apply_access(CTX, late, sites.rules)
         assert 'rw' not in sites.levels(sites.here)
         assert sites.here.driver.get_replica_status(late)['status'] == 'error'
 
-    def test_snapshots_of_a_replica_are_read_as_its_style_says(self, sites):
-        sites.made()
+    def test_snapshot_access_depends_on_the_replication_type(self, sites):
+        sites.create_in_sync()
         id = sites.snapshot()
-        sites.poll(id)
+        sites.update_snapshot(id)
         snapshot = sites.instance(id, sites.there)
         sites.there.driver.snapshot_update_access(
             CTX, snapshot, sites.rules, [], []
@@ -376,8 +376,8 @@ class TestPromotion:
     def test_read_only_disk_of_the_active_one_is_copied(
         self, sites, monkeypatch
     ):
-        """Nobody can write to it, and it can be told nothing."""
-        sites.made()
+        """It can neither be written to by clients nor be notified."""
+        sites.create_in_sync()
         sites.write('two')
         top = root(sites.here)
 
@@ -394,7 +394,7 @@ class TestPromotion:
         monkeypatch.setattr(os, 'mkdir', refuse(os.mkdir))
         monkeypatch.setattr(pathlib.Path, 'open', refuse(pathlib.Path.open))
         answers = sites.there.driver.promote_replica(
-            CTX, sites.list, sites.of(sites.there), sites.rules
+            CTX, sites.replica_list, sites.share_for(sites.there), sites.rules
         )
         assert {one['id']: one['replica_state'] for one in answers} == {
             sites.there.id: 'active',
@@ -416,17 +416,17 @@ def _sites_of(folder):
 
 
 class TestKills:
-    def test_copy_is_as_before_or_as_after_and_never_between(self, tmp_path):
-        """Nobody else is needed to see to that."""
+    def test_killed_copy_is_complete_or_unchanged(self, tmp_path):
+        """No other process is needed for that."""
         for step in itertools.count(1):
             sites = _sites_of(tmp_path / str(step))
             content.sketch(data(sites.here))
-            sites.made()
+            sites.create_in_sync()
             before = content.describe(data(sites.there))
             content.redraw(data(sites.here))
             after = content.describe(data(sites.here))
             killed = killed_at(step, sites.update, changes)
-            sites.here.lose()
+            sites.here.make_unreachable()
             sites.there.restart()
             state = sites.update()
             sites.promote()
@@ -436,18 +436,18 @@ class TestKills:
                 break
         assert step > 20
 
-    def test_promotion_given_up_leaves_a_way_out(self, tmp_path):
-        """Clients come in again, or as soon as the other is deleted."""
+    def test_abandoned_promotion_can_be_resolved(self, tmp_path):
+        """Clients regain access, at the latest once the other is deleted."""
         for step in itertools.count(1):
             sites = _sites_of(tmp_path / str(step))
-            sites.made()
+            sites.create_in_sync()
             sites.write('now')
             before = sites.there.state
             killed = killed_at(step, sites.promote, changes)
             assert sites.there.state == before
             for site in sites.sites:
                 site.restart()
-            sites.tell_rules(sites.here)
+            sites.apply_rules(sites.here)
             is_open = sites.levels(sites.here) == {'rw'}
             assert (
                 sites.status(sites.here)['status'] == 'available'
@@ -459,7 +459,7 @@ class TestKills:
                 assert sites.read(sites.here) == sites.read() == 'now'
             sites.delete()
             sites.there.state = None
-            sites.tell_rules(sites.here)
+            sites.apply_rules(sites.here)
             assert sites.levels(sites.here) == {'rw'}
             assert sites.status(sites.here)['status'] == 'available'
             assert sites.read(sites.here) == 'now'
@@ -469,20 +469,20 @@ class TestKills:
 
 
 class TestManyAtOnce:
-    def test_copies_and_promotions_at_once_lose_nothing(self, sites):
+    def test_concurrent_copies_and_promotions_lose_nothing(self, sites):
         content.populate(data(sites.here))
-        sites.made()
-        began = sites.list
+        sites.create_in_sync()
+        began = sites.replica_list
         replica = began[1]
 
         def update(number):
-            driver = sites.there.subject.start()
+            driver = sites.there.harness.start()
             return driver.update_replica_state(
                 CTX, began, replica, sites.rules_for(sites.there), []
             )
 
         def promote(number):
-            driver = sites.there.subject.start()
+            driver = sites.there.harness.start()
             return driver.promote_replica(CTX, began, replica, sites.rules)
 
         barrier = threading.Barrier(8)
@@ -499,9 +499,9 @@ class TestManyAtOnce:
         assert marker(sites.there)['role'] == 'active'
         assert marker(sites.here)['role'] == 'passive'
 
-    def test_users_may_do_anything_meanwhile(self, sites):
+    def test_users_may_change_anything_during_a_copy(self, sites):
         folder = data(sites.here)
-        sites.made()
+        sites.create_in_sync()
         is_over = threading.Event()
 
         def use():
@@ -529,7 +529,7 @@ class TestManyAtOnce:
 
 
 def _mess(folder, name, number):
-    """Have one name be all kinds of things in turn."""
+    """Make one name all kinds of entries in turn."""
     path = folder / name
     kind = number % 5
     if path.is_dir() and not path.is_symlink():

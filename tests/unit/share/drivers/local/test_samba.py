@@ -40,7 +40,7 @@ def test_section_of_a_share():
     'rules, read_only',
     [([rule('alice')], True), ([rule('alice', access_level='ro')], False)],
 )
-def test_nobody_writes_to_what_is_only_shown(rules, read_only):
+def test_read_only_section_has_no_write_list(rules, read_only):
     text, _ = samba.format_section('share-1', TOP, rules, read_only=read_only)
     assert 'write list' not in text
     assert 'read only = yes' in text
@@ -60,7 +60,7 @@ def test_nobody_writes_to_what_is_only_shown(rules, read_only):
         ('user', ''),
     ],
 )
-def test_what_samba_would_take_for_more_is_an_error(access_type, access_to):
+def test_unsupported_or_unsafe_rule_is_an_error(access_type, access_to):
     odd, good = rule(access_to, access_type), rule('alice')
     text, answers = samba.format_section('share-1', TOP, [odd, good])
     assert answers == {
@@ -74,7 +74,7 @@ def test_what_samba_would_take_for_more_is_an_error(access_type, access_to):
 @pytest.mark.parametrize(
     'path', ['/srv/%U', '/srv/a\nread only = no', '/srv/a ', '/srv/a\\']
 )
-def test_path_that_samba_would_read_as_another_lets_nobody_in(path):
+def test_path_with_special_characters_is_not_exported(path):
     alice = rule('alice')
     assert samba.format_section('share-1', pathlib.Path(path), [alice]) == (
         None,

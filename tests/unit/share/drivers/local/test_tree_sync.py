@@ -1,4 +1,4 @@
-"""Copies of trees are brought up to date, whatever has become of either."""
+"""Copies of trees are synchronised, whatever changed on either side."""
 
 import os
 import pathlib
@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from manila_lite.share.drivers.local import tree_sync as tree_changes
+from manila_lite.share.drivers.local import tree_sync
 from tests.drivers import content
 
 LONG_AGO = 10**18
@@ -29,7 +29,7 @@ def copy(tmp_path):
 
 
 class Follower:
-    """A copy that is brought up to date as often as a test likes."""
+    """A copy that can be synchronised repeatedly."""
 
     def __init__(self, original, copy, tmp_path):
         self.original, self.copy, self.tmp_path = original, copy, tmp_path
@@ -39,19 +39,19 @@ class Follower:
     def stage(self):
         self.rounds += 1
         self.staged = self.tmp_path / f'staged-{self.rounds}'
-        staged = tree_changes.stage(
+        staged = tree_sync.stage(
             self.original, self.copy, self.staged, self.known, time.time_ns()
         )
         self.known = staged.known
         return staged.changes
 
     def follow(self):
-        """What was changed, told in short."""
+        """Synchronise the copy; return kind and path of the changes."""
         changes = self.stage()
-        tree_changes.apply(self.copy, self.staged, changes)
+        tree_sync.apply(self.copy, self.staged, changes)
         return {
-            (kind, '/'.join((*steps, name or '')))
-            for kind, steps, name, _ in changes
+            (kind, '/'.join((*parts, name or '')))
+            for kind, parts, name, _ in changes
         }
 
 
@@ -66,7 +66,7 @@ def test_empty_copy_becomes_like_the_original(original, copy, follower):
     assert content.describe(copy) == content.describe(original)
 
 
-def test_what_was_damaged_follows(original, copy, follower):
+def test_damaged_tree_is_synchronised(original, copy, follower):
     content.populate(original)
     follower.follow()
     content.damage(original)
@@ -74,9 +74,7 @@ def test_what_was_damaged_follows(original, copy, follower):
     assert content.describe(copy) == content.describe(original)
 
 
-def test_copy_that_has_gone_its_own_way_is_like_the_original_again(
-    original, copy, follower
-):
+def test_changed_copy_matches_the_original_again(original, copy, follower):
     content.populate(original)
     follower.follow()
     content.damage(copy)
@@ -85,7 +83,7 @@ def test_copy_that_has_gone_its_own_way_is_like_the_original_again(
     assert content.describe(copy) == content.describe(original)
 
 
-def test_nothing_to_do_is_nothing_done(original, copy, follower):
+def test_unchanged_original_needs_no_changes(original, copy, follower):
     content.populate(original)
     follower.follow()
     assert follower.follow() == set()
@@ -111,7 +109,7 @@ def test_touching_attributes_copies_no_content(original, copy, follower):
     assert content.describe(copy) == content.describe(original)
 
 
-def test_content_changed_behind_its_times_follows(original, copy, follower):
+def test_content_changed_without_its_times_is_copied(original, copy, follower):
     file = original / 'file'
     file.write_text('one')
     os.utime(file, ns=(LONG_AGO, LONG_AGO))
@@ -122,14 +120,14 @@ def test_content_changed_behind_its_times_follows(original, copy, follower):
     assert (copy / 'file').read_text() == 'two'
 
 
-def test_directory_swapped_for_one_with_the_same_times_follows(
+def test_directory_replaced_with_the_same_times_is_copied(
     original, copy, follower, monkeypatch
 ):
     for name in ('shown', 'hidden'):
         (original / name).mkdir()
         (original / name / 'file').write_text(name[:5])
         os.utime(original / name / 'file', ns=(LONG_AGO, LONG_AGO))
-    # All of it was there long before, and is known.
+    # Everything is old enough to be among the known inodes.
     now = time.time_ns()
     monkeypatch.setattr(time, 'time_ns', lambda: now + 10**12)
     follower.follow()
@@ -142,9 +140,7 @@ def test_directory_swapped_for_one_with_the_same_times_follows(
     assert (copy / 'hidden' / 'file').read_text() == 'shown'
 
 
-def test_what_is_known_is_not_read_again(
-    original, copy, follower, monkeypatch
-):
+def test_known_files_are_not_read_again(original, copy, follower, monkeypatch):
     (original / 'file').write_text('x')
     now = time.time_ns()
     monkeypatch.setattr(time, 'time_ns', lambda: now + 10**12)
@@ -153,9 +149,7 @@ def test_what_is_known_is_not_read_again(
     assert follower.follow() == set()
 
 
-def test_what_has_just_been_written_is_looked_at_again(
-    original, copy, follower
-):
+def test_recently_written_files_are_read_again(original, copy, follower):
     (original / 'file').write_text('x')
     follower.follow()
     assert follower.known == {}
@@ -172,7 +166,7 @@ def test_what_has_just_been_written_is_looked_at_again(
         ([('a', 'b')], [('x/y/a', 'x/z', 'a')]),
     ],
 )
-def test_hard_links_follow(original, copy, follower, before, after):
+def test_hard_links_are_synchronised(original, copy, follower, before, after):
     def write(groups, where):
         shutil.rmtree(where)
         where.mkdir()
@@ -193,8 +187,8 @@ def test_hard_links_follow(original, copy, follower, before, after):
     assert content.describe(copy) == content.describe(original)
 
 
-def test_links_lead_nowhere(original, copy, follower, tmp_path):
-    """Neither in the original nor in a copy that users had a hand in."""
+def test_links_are_never_followed(original, copy, follower, tmp_path):
+    """Neither in the original nor in a copy that users have changed."""
     outside = tmp_path / 'outside'
     outside.mkdir()
     (outside / 'secret').write_text('secret')
@@ -220,7 +214,7 @@ def test_holes_stay_holes_and_are_not_read(original, copy, follower):
     assert (copy / 'huge').stat().st_blocks < 100
 
 
-def test_deep_trees_follow(original, copy, follower):
+def test_deep_trees_are_synchronised(original, copy, follower):
     here = os.open(original, os.O_RDONLY)
     for _ in range(60):
         os.mkdir('n' * 200, dir_fd=here)
@@ -237,20 +231,18 @@ def test_deep_trees_follow(original, copy, follower):
     assert follower.follow() == set()
 
 
-def test_changes_made_twice_are_made_once(original, copy, follower):
+def test_changes_can_be_applied_twice(original, copy, follower):
     content.populate(original)
     follower.follow()
     content.damage(original)
     changes = follower.stage()
     for end in range(len(changes) + 1):
-        tree_changes.apply(copy, follower.staged, changes[:end])
-    tree_changes.apply(copy, follower.staged, changes)
+        tree_sync.apply(copy, follower.staged, changes[:end])
+    tree_sync.apply(copy, follower.staged, changes)
     assert content.describe(copy) == content.describe(original)
 
 
-def test_until_changes_are_made_the_copy_is_as_it_was(
-    original, copy, follower
-):
+def test_copy_is_untouched_until_changes_are_applied(original, copy, follower):
     content.populate(original)
     follower.follow()
     before = content.describe(copy)
@@ -260,7 +252,7 @@ def test_until_changes_are_made_the_copy_is_as_it_was(
 
 
 @pytest.mark.parametrize('seed', range(12))
-def test_any_changes_follow(original, copy, follower, seed):
+def test_any_changes_are_synchronised(original, copy, follower, seed):
     rng = random.Random(seed)
     for _ in range(6):
         for _ in range(rng.randint(1, 12)):
@@ -271,7 +263,7 @@ def test_any_changes_follow(original, copy, follower, seed):
 
 
 def mess_about(top: pathlib.Path, rng: random.Random) -> None:
-    """One change of any kind, anywhere."""
+    """Make one change of any kind, anywhere."""
     paths = sorted(top.rglob('*'))
     directories = [
         top,

@@ -6,7 +6,7 @@ import pytest
 from manila_lite.share.drivers.local import trees
 from tests.drivers import content
 
-# Together far past the longest path that a system call takes.
+# Together far longer than the longest path of a system call.
 DEPTH, LONG_NAME = 50, 'n' * 200
 
 
@@ -23,7 +23,7 @@ def target(tmp_path):
 
 
 def dig(top, depth, name):
-    """A chain of directories with a file at its end."""
+    """Create a chain of directories with a file at its end."""
     here = os.open(top, os.O_RDONLY)
     for _ in range(depth):
         os.mkdir(name, dir_fd=here)
@@ -40,8 +40,8 @@ def open_files():
     return len(os.listdir('/proc/self/fd'))
 
 
-def test_what_was_swapped_meanwhile_is_told_and_not_followed(source):
-    """It was a link, or a file, when somebody looked."""
+def test_replaced_entry_is_reported_and_not_followed(source):
+    """It was a link or a file when it was listed."""
     (source / 'file').write_text('no link any more')
     os.symlink('file', source / 'link')
     os.mkfifo(source / 'pipe')
@@ -114,7 +114,7 @@ class TestCopy:
         with pytest.raises(NotADirectoryError):
             trees.copy_tree(tmp_path / 'link', target)
 
-    def test_depth_does_not_matter(self, source, target):
+    def test_depth_is_unlimited(self, source, target):
         dig(source, DEPTH, LONG_NAME)
         before = open_files()
         trees.copy_tree(source, target)
@@ -145,18 +145,18 @@ class TestRemove:
         trees.remove_tree(source)
         assert not source.exists()
 
-    def test_gone_is_fine(self, tmp_path):
+    def test_removing_a_missing_tree_succeeds(self, tmp_path):
         trees.remove_tree(tmp_path / 'nothing')
 
     @pytest.mark.parametrize(
         'depth, name', [(DEPTH, LONG_NAME), (3000, 'down')]
     )
-    def test_depth_does_not_matter(self, source, depth, name):
+    def test_depth_is_unlimited(self, source, depth, name):
         dig(source, depth, name)
         trees.remove_tree(source)
         assert not source.exists()
 
-    def test_what_links_lead_to_stays(self, source, tmp_path):
+    def test_link_targets_are_kept(self, source, tmp_path):
         outside = tmp_path / 'outside'
         outside.mkdir()
         (outside / 'file').write_text('stays')
