@@ -342,8 +342,8 @@ class _Object(Type):
                 raise ValueError(f'{name} is required but not described')
 
     def at(self, minor: int) -> Check:
-        known, unserved = self._fields(minor)
-        required = [name for name in self._required if name in known]
+        accepted, unavailable = self._fields(minor)
+        required = [name for name in self._required if name in accepted]
 
         def check(value: typing.Any) -> dict | None:
             if value is None and self._nullable:
@@ -352,9 +352,9 @@ class _Object(Type):
                 raise ValidationError('must be an object')
             args = {}
             for key, item in value.items():
-                field = known.get(key)
+                field = accepted.get(key)
                 if field is None:
-                    disposition = unserved.get(key, self._extra)
+                    disposition = unavailable.get(key, self._extra)
                     if disposition == 'refuse':
                         raise ValidationError('is not accepted here', key[:40])
                     if disposition == 'allow':
@@ -380,36 +380,36 @@ class _Object(Type):
         self, minor: int
     ) -> tuple[dict[str, tuple[str, Check, str]], dict[str, str]]:
         """Return accepted names of a version and dispositions of others."""
-        known: dict[str, tuple[str, Check, str]] = {}
-        unserved: dict[str, str] = {}
+        accepted: dict[str, tuple[str, Check, str]] = {}
+        unavailable: dict[str, str] = {}
         for name, prop in self._props.items():
             disposition = prop.outside(minor)
             check = prop.at(minor)
             for key in filter(None, (name, prop.alternative_name)):
                 if disposition is None:
-                    known[key] = (name, check, prop.when_both)
+                    accepted[key] = (name, check, prop.when_both)
                 else:
-                    unserved[key] = disposition
-        return known, {
+                    unavailable[key] = disposition
+        return accepted, {
             key: disposition
-            for key, disposition in unserved.items()
-            if key not in known
+            for key, disposition in unavailable.items()
+            if key not in accepted
         }
 
     def json_schema(self, minor: int) -> dict:
-        known, unserved = self._fields(minor)
+        accepted, unavailable = self._fields(minor)
         properties: dict = {
             key: self._props[name].json_schema(minor)
-            for key, (name, _, _) in known.items()
+            for key, (name, _, _) in accepted.items()
         }
         properties |= {
             key: False
-            for key, disposition in unserved.items()
+            for key, disposition in unavailable.items()
             if disposition == 'refuse'
         }
         properties |= {
             key: True
-            for key, disposition in unserved.items()
+            for key, disposition in unavailable.items()
             if disposition == 'drop'
         }
         rule: dict = {'type': 'object', 'properties': properties}
@@ -417,7 +417,7 @@ class _Object(Type):
             rule['additionalProperties'] = False
         requirements: list[dict] = []
         for name in self._required:
-            if name in known:
+            if name in accepted:
                 alternative_name = self._props[name].alternative_name
                 requirements.append(
                     {'required': [name]}
@@ -432,7 +432,7 @@ class _Object(Type):
         requirements += [
             {'not': {'required': [name, prop.alternative_name]}}
             for name, prop in self._props.items()
-            if name in known and prop.when_both == 'refuse'
+            if name in accepted and prop.when_both == 'refuse'
         ]
         if requirements:
             rule['allOf'] = requirements

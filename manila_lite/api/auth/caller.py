@@ -15,7 +15,7 @@ def build_context(environ, enforcer, **identity):
 
 
 def call_as(ctx, app, environ, start_response):
-    """Call the app as the caller, whom its log lines then name."""
+    """Call the app with the context, which also goes into its log lines."""
     environ[wsgi.CONTEXT] = ctx
     ctx.update_store()
     return app(environ, start_response)

@@ -399,7 +399,7 @@ class Managing:
         """Request that a snapshot is unmanaged; it stays on the back end."""
         found = snapshots.list_instances(session, snapshot.id)
         if any(row.replica_state is not None for row in found):
-            # After this no replica, with an instance of its own, can come.
+            # After this no replica can be added, which would have its own.
             if (
                 len(replica_rows.lock_instances(session, snapshot.share_id))
                 > 1

@@ -63,7 +63,7 @@ class ShareReplicaMetadataController(ShareReplicaTargetController):
                     getattr(replicas.METADATA, how), replica.id, values
                 )
             )
-        except exception.NotFound:  # gone since it was looked for
+        except exception.NotFound:  # deleted in the meantime
             raise exception.ShareReplicaNotFound(
                 replica_id=replica.id
             ) from None

@@ -92,7 +92,7 @@ class _ExtraSpecs(schema.Type):
     def json_schema(self, minor: int) -> dict:
         boolean = {'type': 'boolean'}
         sent = {'anyOf': [_text.json_schema(minor), boolean]}
-        known = {
+        rules = {
             key: rule.json_schema(minor)
             for key, rule in TENANT_VISIBLE.items()
         }
@@ -110,7 +110,7 @@ class _ExtraSpecs(schema.Type):
                         else rule,
                     ]
                 }
-                for key, rule in known.items()
+                for key, rule in rules.items()
             },
         }
 

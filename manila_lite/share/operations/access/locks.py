@@ -117,7 +117,7 @@ def lock_rule(
             session,
             ctx,
             dataclasses.replace(
-                share, reason=f'Lock {lock_id} of an access rule keeps it.'
+                share, reason=f'Required by lock {lock_id} of an access rule.'
             ),
             share_id,
             because_of=lock_id,
