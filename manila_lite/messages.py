@@ -1,7 +1,7 @@
-"""What went wrong, in words for the project's user.
+"""User messages about failed operations.
 
-A message is two published codes: what was being done, and what came of
-it. The words are composed when it is read, never from a driver's text.
+A message stores two published codes: the action and the detail. The text
+is composed when the message is read, never from a driver's text.
 """
 
 import datetime
@@ -13,14 +13,14 @@ from manila_lite.db.session import Session
 
 ERROR = 'ERROR'
 INFO = 'INFO'
-"""Levels: of what failed, and of what was done that users wait for."""
+"""Message levels: ERROR for failures, INFO for reported successes."""
 
 _DONE = 'Done.'
-"""What is said of success, which has no published detail of its own."""
+"""The text for success, which has no published detail."""
 
 
 class _Code(enum.Enum):
-    """A published code as value, and the words it stands for."""
+    """A published code as value, with its text in `words`."""
 
     words: str
 
@@ -32,207 +32,167 @@ class _Code(enum.Enum):
 
 
 class Action(_Code):
-    """What was being done."""
+    """The operation that a message is about."""
 
-    ALLOCATE_HOST = '001', 'choose a place'
+    ALLOCATE_HOST = '001', 'allocate host'
     CREATE = '002', 'create'
-    DELETE_ACCESS_RULES = '003', 'remove access rules'
+    DELETE_ACCESS_RULES = '003', 'delete access rules'
     PROMOTE = '004', 'promote'
     UPDATE = '005', 'update'
     REVERT_TO_SNAPSHOT = '006', 'revert to snapshot'
     DELETE = '007', 'delete'
     EXTEND = '008', 'extend'
     SHRINK = '009', 'shrink'
-    UPDATE_ACCESS_RULES = '010', 'change access rules'
-    ADD_UPDATE_SECURITY_SERVICE = '011', 'add or change a security service'
-    TRANSFER_ACCEPT = '026', 'accept a transfer'
-    UPDATE_METADATA = '027', 'change metadata'
-    RESTORE_BACKUP = '028', 'restore from a backup'
+    UPDATE_ACCESS_RULES = '010', 'update access rules'
+    ADD_UPDATE_SECURITY_SERVICE = '011', 'add or update security service'
+    TRANSFER_ACCEPT = '026', 'accept transfer'
+    UPDATE_METADATA = '027', 'update metadata'
+    RESTORE_BACKUP = '028', 'restore backup'
 
 
 class Detail(_Code):
-    """What came of it."""
+    """The outcome of an operation, or the reason of its failure."""
 
     UNKNOWN_ERROR = (
         '001',
-        (
-            'Something failed that has no closer description. Try again, or '
-            'ask the administrator and name the request id.'
-        ),
+        'An unexpected error occurred. Try again, or contact the '
+        'administrator with the request id.',
     )
     NO_VALID_HOST = (
         '002',
-        (
-            'None of the storage back ends can take this request. Another '
-            'size or share type may fit.'
-        ),
+        'No storage back end can serve this request. Another size or '
+        'share type may fit.',
     )
     UNEXPECTED_NETWORK = (
         '003',
-        (
-            'A share network was given, but shares of this type are served '
-            'without one.'
-        ),
+        'A share network was given, but shares of this type do not use one.',
     )
     NO_SHARE_SERVER = (
         '004',
-        ('No share server could be found or built on the share network.'),
+        'No share server could be found or created on the share network.',
     )
     NO_ACTIVE_AVAILABLE_REPLICA = (
         '005',
-        (
-            'No active replica is available to copy the data from. Wait '
-            'until one is.'
-        ),
+        'No active replica is available to copy the data from. Try '
+        'again when one is.',
     )
     NO_ACTIVE_REPLICA = '006', 'The share has no active replica.'
     FILTER_AVAILABILITY = (
         '007',
-        (
-            'No storage serves the availability zone. Name another zone, or '
-            'none.'
-        ),
+        'No storage is available in the availability zone. Use another '
+        'zone, or none.',
     )
     FILTER_CAPABILITIES = (
         '008',
-        (
-            'No storage can do what the share type asks for. Choose another '
-            'share type.'
-        ),
+        'No storage has the capabilities that the share type requires. '
+        'Use another share type.',
     )
     FILTER_CAPACITY = (
         '009',
-        (
-            'No storage has enough room left for this size. A smaller share '
-            'may fit.'
-        ),
+        'No storage has enough capacity for this size. A smaller share '
+        'may fit.',
     )
     FILTER_DRIVER = (
         '010',
-        (
-            'The storage that is left accepts no such request at this time, '
-            'by rules of its own.'
-        ),
+        'The remaining storage does not accept this request at this '
+        'time, by its own rules.',
     )
     FILTER_IGNORE = (
         '011',
-        (
-            'Every storage that could take the request has been tried, and '
-            'failed.'
-        ),
+        'All storage that could serve the request has been tried and failed.',
     )
     FILTER_JSON = (
         '012',
-        ('No storage meets the conditions given as scheduler hints.'),
+        'No storage meets the conditions in the scheduler hints.',
     )
     FILTER_RETRY = (
         '013',
-        (
-            'The request was tried on other storage before, and nothing is '
-            'left to try.'
-        ),
+        'The request has been tried on other storage before, and none '
+        'is left to try.',
     )
     FILTER_REPLICATION = (
         '014',
-        ('No storage can replicate with the one that holds the share.'),
+        'No storage can replicate with the storage of the share.',
     )
     DRIVER_FAILED_EXTEND = (
         '015',
-        (
-            'The storage could not make the share larger. Its data is as it '
-            'was.'
-        ),
+        'The storage could not extend the share. Its data is unchanged.',
     )
     FILTER_CREATE_FROM_SNAPSHOT = (
         '016',
-        ('No storage can create a share from this snapshot.'),
+        'No storage can create a share from this snapshot.',
     )
     DRIVER_FAILED_CREATING_FROM_SNAP = (
         '017',
-        ('The storage failed while it copied the data of the snapshot.'),
+        'The storage failed to copy the data of the snapshot.',
     )
     DRIVER_REFUSED_SHRINK = (
         '018',
-        (
-            'The share holds more data than would fit into the new size. '
-            'Remove some, or choose a larger size.'
-        ),
+        'The share holds more data than the new size allows. Remove '
+        'data, or choose a larger size.',
     )
-    DRIVER_FAILED_SHRINK = (
-        '019',
-        ('The storage cannot make this share smaller.'),
-    )
+    DRIVER_FAILED_SHRINK = '019', 'The storage cannot shrink this share.'
     FORBIDDEN_CLIENT_ACCESS = (
         '020',
-        ('The storage does not let this client have access.'),
+        'The storage does not allow access by this client.',
     )
     UNSUPPORTED_CLIENT_ACCESS = (
         '021',
-        ('The storage does not know this access type or level.'),
+        'The storage does not support this access type or level.',
     )
     UNSUPPORTED_ADD_UDPATE_SECURITY_SERVICE = (
         '022',
-        (
-            'The storage cannot take this security service into use on the '
-            'share network.'
-        ),
+        'The storage cannot use this security service on the share network.',
     )
     SECURITY_SERVICE_FAILED_AUTH = (
         '023',
-        (
-            'The security service refused the user or the password it was '
-            'given.'
-        ),
+        'The security service rejected the user or the password.',
     )
     NO_DEFAULT_SHARE_TYPE = (
         '024',
-        ('No share type was named, and no default is set. Name a share type.'),
+        'No share type was given and no default is configured. Name a '
+        'share type.',
     )
     MISSING_SECURITY_SERVICE = (
         '025',
-        ('The share network lacks a security service that is needed.'),
+        'The share network lacks a required security service.',
     )
     DRIVER_FAILED_TRANSFER_ACCEPT = (
         '026',
-        (
-            'The share still has access rules, which the storage cannot pass '
-            'on. Clear them with the transfer.'
-        ),
+        'The share still has access rules, which the storage cannot '
+        'transfer. Remove them with the transfer.',
     )
     SHARE_NETWORK_PORT_QUOTA_LIMIT_EXCEEDED = (
         '027',
-        ('The network service allows the project no more ports.'),
+        'The project has reached its limit of network ports.',
     )
     SHARE_BACKEND_NOT_READY_YET = (
         '028',
-        (
-            'The storage has only just started and is not ready. Try again '
-            'in a while.'
-        ),
+        'The storage has just started and is not ready. Try again later.',
     )
     UPDATE_METADATA_SUCCESS = (
         '029',
-        ('The storage has applied the changed metadata.'),
+        'The storage has applied the changed metadata.',
     )
     UPDATE_METADATA_FAILURE = (
         '030',
-        ('The storage could not apply the changed metadata.'),
+        'The storage could not apply the changed metadata.',
     )
     UPDATE_METADATA_NOT_DELETED = (
         '031',
-        ('The metadata is gone, but the storage keeps what it had set.'),
+        'The metadata was deleted, but its effect on the storage remains.',
     )
     TARGETED_RESTORE_UNSUPPORTED = (
         '032',
-        ('The storage restores a backup only to the share it was made of.'),
+        'The storage can restore a backup only to the share it was made from.',
     )
     NEUTRON_SUBNET_FULL = (
         '033',
-        ('The subnet of the share network has no free address.'),
+        'The subnet of the share network has no free address.',
     )
     UNSUPPORTED_REPLICA_CREATE_CONFIG = (
         '034',
-        ('The storage cannot create a replica with this configuration.'),
+        'The storage cannot create a replica with this configuration.',
     )
 
 
@@ -241,9 +201,9 @@ _DETAILS = {detail.value: detail.words for detail in Detail}
 
 
 def user_message(action_id: str, detail_id: str | None) -> str:
-    """The words of a message; codes nobody knows read as unknown.
+    """Return the text of a message; unknown codes read as unknown.
 
-    Without a detail nothing went wrong.
+    A message without a detail reports success.
     """
     action = _ACTIONS.get(action_id, 'unknown action')
     if detail_id is None:
@@ -263,10 +223,10 @@ def record(
     detail: Detail | None,
     ttl: int,
 ) -> str:
-    """Leave a message for the project's users; its id.
+    """Write a message to the users of a project; return its id.
 
-    `resource_type` is a word of the API such as SHARE; the message is
-    purged `ttl` seconds from now. Without a detail it tells of success.
+    `resource_type` is a type of the API such as SHARE; the message
+    expires in `ttl` seconds. Without a detail it reports success.
     """
     message_id = session.new_id()
     messages.insert_message(

@@ -1,4 +1,4 @@
-"""Codes and words of user messages."""
+"""Codes and texts of user messages."""
 
 import datetime
 
@@ -34,7 +34,7 @@ def test_codes_are_the_published_ones(kind, codes):
     assert {one.name: one.value for one in codes} == published
 
 
-def test_every_code_has_words_of_its_own():
+def test_every_code_has_its_own_text():
     for codes in (Action, Detail):
         words = [one.words for one in codes]
         assert all(words)
@@ -54,14 +54,14 @@ def test_unknown_codes_read_as_unknown():
     )
 
 
-def test_a_message_without_detail_tells_of_success():
+def test_a_message_without_detail_reports_success():
     assert messages.user_message('006', None) == (
         f'{Action.REVERT_TO_SNAPSHOT.words}: Done.'
     )
 
 
 class Days:
-    """A clock that shows noon of a day of the week from Monday on."""
+    """A clock at noon of a day, counted from Monday."""
 
     day = 0
 
@@ -104,7 +104,7 @@ def ids(db, **query):
 
 @pytest.fixture
 def week(db, clock):
-    """A message a day from Monday to Wednesday, the last of red."""
+    """One message a day from Monday to Wednesday, the last one of red."""
     made = [record(db)]
     clock.day = 1
     made.append(
@@ -121,7 +121,7 @@ def week(db, clock):
     return made
 
 
-def test_a_record_says_what_happened_to_what_and_when(db):
+def test_a_record_stores_codes_resource_and_times(db):
     row = db.read(records.get_message, record(db))
     assert row._asdict() == {
         'id': row.id,
@@ -189,7 +189,7 @@ def test_a_deleted_message_is_gone(db, week):
         db.write(records.delete_message, week[0])
 
 
-def test_messages_are_purged_when_their_time_is_over(db, week, clock):
+def test_expired_messages_are_purged(db, week, clock):
     assert db.write(records.purge_expired) == 0
     clock.day = 4
     assert ids(db) == [week[2]]
