@@ -1,4 +1,4 @@
-"""Who asks: the identity and the request id of one call."""
+"""Request context: the caller's identity and the request id."""
 
 import typing
 
@@ -8,7 +8,7 @@ from manila_lite import exception
 
 
 class PolicyEnforcer(typing.Protocol):
-    """What a context asks; `manila_lite.policies.enforcer` has the real."""
+    """The interface of `manila_lite.policies.enforcer.Enforcer`."""
 
     def allows(
         self, rule: str, target: typing.Any, creds: typing.Any
@@ -16,11 +16,11 @@ class PolicyEnforcer(typing.Protocol):
 
 
 class RequestContext(context.RequestContext):
-    """The caller of one request, and what the caller may do.
+    """The caller of one request and the caller's permissions.
 
     `project_id` and `user_id` are strings, `roles` a list of lower case
-    role names. `enforcer` answers policy questions; a context that was
-    read back from stored work has none and is never asked.
+    role names. `enforcer` decides policy rules; a context restored from
+    stored work has none and must not be checked.
     """
 
     def __init__(
@@ -32,22 +32,22 @@ class RequestContext(context.RequestContext):
 
     @property
     def actor(self) -> str | None:
-        """Who the journal names for the moves of this request."""
+        """The actor of this request in the journal of transitions."""
         return self.user_id
 
     def can(self, rule: str, target: typing.Any = None) -> bool:
-        """Tell whether the caller may do `rule` to the target.
+        """Whether the caller may do `rule` to the target.
 
-        The target is anything with `project_id` and `user_id` as
-        attributes or keys; without one the caller's own project counts.
+        The target has `project_id` and `user_id` as attributes or keys;
+        without a target the caller's own project is used.
         """
         if self.enforcer is None:
-            raise RuntimeError('a stored context cannot be asked')
+            raise RuntimeError('a stored context has no policy enforcer')
         return self.enforcer.allows(
             rule, self if target is None else target, self
         )
 
     def authorize(self, rule: str, target: typing.Any = None) -> None:
-        """Return when allowed; raises PolicyNotAuthorized otherwise."""
+        """Raise PolicyNotAuthorized unless the caller may do `rule`."""
         if not self.can(rule, target):
             raise exception.PolicyNotAuthorized(rule=rule)

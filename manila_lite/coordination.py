@@ -1,10 +1,10 @@
 """Locks between workers, threads and hosts, named by what they protect.
 
-A lock saves work: two workers do not do the same thing side by side. It
-is never what makes the result right, for no network lock fences: after a
-lost lease the old holder still believes in it. Guards in the database do
-that. So when the lock service cannot be reached, work goes on as if the
-lock had been had, with a warning.
+A lock saves work: two workers do not do the same thing at the same time.
+It never ensures correctness, because no network lock fences: after its
+lease is lost, the old holder still believes that it holds the lock.
+Guards in the database ensure correctness. So when the lock service cannot
+be reached, a warning is logged and work continues without the lock.
 
 Locks are not re-entrant.
 """
@@ -29,23 +29,23 @@ LOG = logging.getLogger(__name__)
 PREFIX = 'manila-lite-'
 _SAFE_NAME = re.compile(r'[\w@#.+-]{1,128}', re.ASCII)
 
-# tooz shares the state of a file's locks between threads through a table
-# that two threads may not fill at once.
-_naming = threading.Lock()
+# tooz shares the state of file locks between threads in a table that is not
+# thread-safe.
+_get_lock_guard = threading.Lock()
 
 
 class Coordinator:
-    """Locks of the service that `[coordination] backend_url` names.
+    """Locks of the lock service in `[coordination] backend_url`.
 
-    A wrong url fails here; the service is first needed by the first lock
-    and may still be away.
+    An invalid URL fails here. The service is contacted by the first lock,
+    and may be down until then.
     """
 
     RETRY_AFTER = 10.0
-    """Seconds without locks after the lock service has failed."""
+    """Seconds to work without locks after the lock service failed."""
 
-    PROBE = 1.0
-    """Seconds that a Redis server may take to accept a connection."""
+    CONNECT_TIMEOUT = 1.0
+    """Seconds a Redis server may take to accept a connection."""
 
     def __init__(
         self,
@@ -57,70 +57,72 @@ class Coordinator:
         url = conf.coordination.backend_url
         self._address = _redis_address(url)
         self._clock = clock
-        self._turns = _Turns()
-        self._starting = threading.Lock()
+        self._queues = _LockQueues()
+        self._start_guard = threading.Lock()
         self._started = False
-        self._away_until = float('-inf')
-        # Not left to the first lock: tooz imports eventlet, and a thread
-        # that does so first can never be joined.
+        self._down_until = float('-inf')
+        # Not deferred to the first lock: tooz imports eventlet, and the
+        # thread that imports it first can never be joined.
         self._backend = _load(url, member_id)
 
     @contextlib.contextmanager
     def lock(self, name: str) -> Iterator[None]:
-        """Hold the lock inside the block, after waiting for it."""
-        with self._turns.of(name), self._held(name, blocking=True):
+        """Wait for the lock and hold it inside the block."""
+        with self._queues.of(name), self._held(name, blocking=True):
             yield
 
     @contextlib.contextmanager
     def try_lock(self, name: str) -> Iterator[bool]:
-        """True inside the block, or False when another has the lock."""
+        """Yield True holding the lock, or False if it is held elsewhere."""
         with self._held(name, blocking=False) as held:
             yield held
 
     def stop(self) -> None:
-        """Leave the lock service; locks still held there run out."""
-        with self._starting:
+        """Disconnect; locks that are still held expire in the service."""
+        with self._start_guard:
             if self._started:
                 self._started = False
-                with self._tolerated():
-                    self._probe()
+                with self._tolerate_failures():
+                    self._check_redis()
                     self._backend.stop()
 
     @contextlib.contextmanager
     def _held(self, name: str, *, blocking: bool) -> Iterator[bool]:
         lock, held = None, True
-        if self._clock() >= self._away_until:
-            with self._tolerated():
-                self._probe()
+        if self._clock() >= self._down_until:
+            with self._tolerate_failures():
+                self._check_redis()
                 lock = self._lock(name)
                 held = lock.acquire(blocking=blocking)
         try:
             yield held
         finally:
             if lock is not None and lock.acquired:
-                with self._tolerated():
+                with self._tolerate_failures():
                     lock.release()
 
-    def _probe(self) -> None:
-        """Raise OSError at once when a Redis server is away.
+    def _check_redis(self) -> None:
+        """Raise OSError at once when the Redis server is down.
 
-        Its client and tooz both try again, for a minute on the whole.
+        Its client and tooz both retry, for up to a minute altogether.
         """
         if self._address is not None:
-            socket.create_connection(self._address, self.PROBE).close()
+            socket.create_connection(
+                self._address, self.CONNECT_TIMEOUT
+            ).close()
 
     def _lock(self, name: str) -> typing.Any:
-        with self._starting:
+        with self._start_guard:
             if not self._started:
                 self._start()
                 self._started = True
-        with _naming:
+        with _get_lock_guard:
             return self._backend.get_lock(lock_name(name).encode())
 
     def _start(self) -> None:
         from tooz import coordination
 
-        # Only a lock with a lease needs the thread that renews it.
+        # Only locks with a lease need the thread that renews them.
         leased = (
             coordination.Characteristics.NON_TIMEOUT_BASED
             not in self._backend.CHARACTERISTICS
@@ -128,52 +130,52 @@ class Coordinator:
         self._backend.start(start_heart=leased)
 
     @contextlib.contextmanager
-    def _tolerated(self) -> Iterator[None]:
-        """Let work go on without locks for a while after a failure."""
+    def _tolerate_failures(self) -> Iterator[None]:
+        """Catch errors of the lock service; work without locks for a while."""
         import tooz
 
         try:
             yield
         except (tooz.ToozError, OSError) as error:
-            self._away_until = self._clock() + self.RETRY_AFTER
+            self._down_until = self._clock() + self.RETRY_AFTER
             LOG.warning(
-                'The lock service does not work; going on without '
-                'locks for %d s: %r',
+                'The lock service failed; continuing without locks '
+                'for %d s: %r',
                 self.RETRY_AFTER,
                 error,
             )
 
 
-class _Turns:
-    """One thread of this process at a time asks for a lock of a name.
+class _LockQueues:
+    """Queues the threads of this process that wait for the same lock.
 
-    Of tooz every waiter is woken whenever a lock is let go, most of them
-    to see that another was faster: of sixteen, the last waited twice as
-    long as he does in a queue.
+    tooz wakes every waiter when a lock is released, and most of them find
+    that another was faster: the last of sixteen waiters waited twice as
+    long as in a queue.
     """
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
-        self._found: dict[str, FifoLock] = {}
-        self._wanted: collections.Counter[str] = collections.Counter()
+        self._locks: dict[str, FifoLock] = {}
+        self._waiting: collections.Counter[str] = collections.Counter()
 
     @contextlib.contextmanager
     def of(self, name: str) -> Iterator[None]:
         with self._guard:
-            turn = self._found.setdefault(name, FifoLock())
-            self._wanted[name] += 1
+            lock = self._locks.setdefault(name, FifoLock())
+            self._waiting[name] += 1
         try:
-            with turn:
+            with lock:
                 yield
         finally:
             with self._guard:
-                self._wanted[name] -= 1
-                if not self._wanted[name]:
-                    del self._found[name], self._wanted[name]
+                self._waiting[name] -= 1
+                if not self._waiting[name]:
+                    del self._locks[name], self._waiting[name]
 
 
 class NullCoordinator:
-    """Locks that everybody has at once: what must be right without."""
+    """Locks without effect, for tests of correctness without locks."""
 
     @contextlib.contextmanager
     def lock(self, name: str) -> Iterator[None]:
@@ -184,7 +186,7 @@ class NullCoordinator:
         yield True
 
     def stop(self) -> None:
-        """Nothing was started."""
+        """Do nothing."""
 
 
 def _load(url: str, member_id: str) -> typing.Any:
@@ -199,7 +201,7 @@ def _load(url: str, member_id: str) -> typing.Any:
 
 
 def _redis_address(url: str) -> tuple[str, int] | None:
-    """Where to see whether a single Redis server is there, if it is one."""
+    """Return host and port of a single Redis server; None for others."""
     parts = urllib.parse.urlsplit(url)
     if (
         parts.scheme != 'redis'
@@ -211,7 +213,7 @@ def _redis_address(url: str) -> tuple[str, int] | None:
 
 
 def lock_name(name: str) -> str:
-    """A name that every back end takes, files included."""
+    """Return a lock name that every lock service accepts, files included."""
     if _SAFE_NAME.fullmatch(name):
         return PREFIX + name
     digest = hashlib.sha256(name.encode()).hexdigest()[:32]

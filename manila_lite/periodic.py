@@ -1,4 +1,4 @@
-"""Runs tasks again and again, each on its own interval."""
+"""Run periodic tasks, each at its own interval."""
 
 from collections.abc import Callable
 import logging
@@ -11,7 +11,7 @@ LOG = logging.getLogger(__name__)
 
 
 class Task(typing.NamedTuple):
-    """A function, the seconds between its runs and before the first."""
+    """A function with its interval and initial delay in seconds."""
 
     name: str
     interval: float
@@ -20,12 +20,12 @@ class Task(typing.NamedTuple):
 
 
 class Periodic:
-    """Runs tasks, each in a thread of its own; failing is only logged.
+    """Runs tasks, each in its own thread; logs their errors.
 
-    One that hangs, in a back end that does not answer say, keeps no other
-    from running: the heartbeat above all. The first run of each comes
-    within `fuzz` seconds, so that services started together do not stay in
-    step.
+    A task that hangs, for instance in an unresponsive back end, does not
+    block others, above all the heartbeat. The first run of each task is
+    delayed by up to `jitter` seconds, so that services started together
+    do not run in step.
     """
 
     def __init__(
@@ -52,18 +52,18 @@ class Periodic:
             thread.start()
 
     def stop(self, timeout: float = 5.0) -> None:
-        """Begin no more runs, and wait a while for those in hand."""
+        """Start no more runs; wait up to `timeout` for running ones."""
         self._stop.set()
         deadline = time.monotonic() + timeout
         for thread in self._threads:
             if thread.is_alive():
                 thread.join(max(0.0, deadline - time.monotonic()))
 
-    def _repeat(self, task: Task, pause: float) -> None:
-        while not self._stop.wait(pause):
+    def _repeat(self, task: Task, delay: float) -> None:
+        while not self._stop.wait(delay):
             try:
                 task.run()
             except Exception:
                 LOG.exception('Periodic task %s failed', task.name)
-            # An interval of nothing would never let go of the processor.
-            pause = max(task.interval, 0.1)
+            # An interval of 0 would keep the processor busy.
+            delay = max(task.interval, 0.1)

@@ -1,4 +1,4 @@
-"""A lock keeps others out, and its absence keeps nobody from work."""
+"""Locks exclude each other, and work continues without the lock service."""
 
 import logging
 import os
@@ -24,7 +24,7 @@ def coordinator(url, **kwargs):
     conf.set_override('backend_url', url, 'coordination')
     try:
         return coordination.Coordinator(conf, uuid.uuid4().hex, **kwargs)
-    finally:  # what a group has overridden holds for every configuration
+    finally:  # overrides in a group are shared by all configurations
         conf.clear_override('backend_url', 'coordination')
 
 
@@ -75,7 +75,7 @@ def test_lock_is_held_by_one_thread_at_a_time(locks):
     assert set(most) == {1}
 
 
-def test_threads_have_a_lock_in_the_order_they_came(locks):
+def test_threads_get_a_lock_in_order_of_arrival(locks):
     order, threads = [], []
 
     def work(number):
@@ -86,15 +86,15 @@ def test_threads_have_a_lock_in_the_order_they_came(locks):
         for number in range(8):
             threads.append(threading.Thread(target=work, args=[number]))
             threads[-1].start()
-            while locks._turns._wanted['share-1'] < number + 2:
+            while locks._queues._waiting['share-1'] < number + 2:
                 threads[-1].join(0.001)
     for thread in threads:
         thread.join(60)
     assert order == [*range(8)]
-    assert not locks._turns._found
+    assert not locks._queues._locks
 
 
-def test_try_lock_says_no_while_another_holds(url, locks):
+def test_try_lock_yields_false_while_the_lock_is_held(url, locks):
     other = coordinator(url)
     with locks.lock('share-1'):
         with other.try_lock('share-1') as held:
@@ -172,7 +172,7 @@ with coordinator(sys.argv[1]).lock('share-1'):
 """
 
 
-def test_lock_keeps_other_processes_out_until_they_die(url, locks):
+def test_a_lock_excludes_other_processes_until_its_holder_dies(url, locks):
     holder = subprocess.Popen(
         [sys.executable, '-W', 'ignore', '-c', HOLDER, url],
         text=True,
@@ -187,7 +187,7 @@ def test_lock_keeps_other_processes_out_until_they_die(url, locks):
     finally:
         holder.kill()
         holder.communicate()
-    if url.startswith('file'):  # elsewhere the lease runs out by itself
+    if url.startswith('file'):  # in Redis the lease has to expire first
         with locks.lock('share-1'), locks.try_lock('share-1') as held:
             assert not held
 
@@ -205,17 +205,17 @@ def test_lock_keeps_other_processes_out_until_they_die(url, locks):
         'host@one#pool',
     ],
 )
-def test_any_name_will_do(url, locks, name):
+def test_any_name_can_be_used(url, locks, name):
     with locks.lock(name), locks.try_lock(name) as held:
         assert not held
 
 
-def test_names_that_look_alike_stay_apart():
+def test_similar_names_are_different_locks():
     names = ['a/b', 'a-b', 'a b', 'a\nb', 'a-b-', 'A-b']
     assert len({coordination.lock_name(name) for name in names}) == len(names)
 
 
-def test_file_locks_cost_nothing_before_the_first(tmp_path):
+def test_file_locks_use_no_resources_before_the_first(tmp_path):
     place = tmp_path / 'locks'
     threads = threading.active_count()
     locks = coordinator(f'file://{place}')
@@ -226,7 +226,7 @@ def test_file_locks_cost_nothing_before_the_first(tmp_path):
     locks.stop()
 
 
-def test_work_goes_on_without_the_lock_service(caplog):
+def test_work_continues_without_the_lock_service(caplog):
     now = [0.0]
     locks = coordinator('redis://127.0.0.1:1', clock=lambda: now[0])
     worked = []
@@ -236,7 +236,7 @@ def test_work_goes_on_without_the_lock_service(caplog):
         with locks.try_lock('share-1') as held:
             worked.append(held)
     assert worked == ['lock', True]
-    assert len(caplog.records) == 1, 'the second did not try again so soon'
+    assert len(caplog.records) == 1, 'the second did not retry so soon'
     now[0] += coordination.Coordinator.RETRY_AFTER
     with (
         caplog.at_level(logging.WARNING, coordination.__name__),
@@ -247,7 +247,7 @@ def test_work_goes_on_without_the_lock_service(caplog):
     locks.stop()
 
 
-def test_work_goes_on_when_files_cannot_be_made(tmp_path, caplog):
+def test_work_continues_when_lock_files_cannot_be_created(tmp_path, caplog):
     blocker = tmp_path / 'a-file'
     blocker.write_text('')
     with coordinator(f'file://{blocker}/locks').try_lock('share-1') as held:
@@ -256,12 +256,12 @@ def test_work_goes_on_when_files_cannot_be_made(tmp_path, caplog):
 
 
 @pytest.mark.parametrize('url', ['nosuch://127.0.0.1', 'no url'])
-def test_unusable_url_is_told_at_start(url):
+def test_an_invalid_url_is_reported_at_start(url):
     with pytest.raises(options.BadConfiguration, match='backend_url'):
         coordinator(url)
 
 
-def test_null_coordinator_keeps_nobody_out():
+def test_the_null_coordinator_excludes_nothing():
     locks = coordination.NullCoordinator()
     with locks.lock('share-1'), locks.try_lock('share-1') as held:
         assert held

@@ -1,4 +1,4 @@
-"""Tasks run again and again, whatever the others do."""
+"""Periodic tasks run independently of each other."""
 
 import logging
 import random
@@ -14,20 +14,20 @@ NEVER = 3600.0
 
 
 class Counter:
-    """A task that counts its runs, and may be made to fail or to hang."""
+    """A task that counts its runs, and can fail or hang."""
 
     def __init__(self, error=None):
         self.error = error
         self.count = 0
-        self.go_on = threading.Event()
-        self.go_on.set()
+        self.may_finish = threading.Event()
+        self.may_finish.set()
         self._changed = threading.Condition()
 
     def __call__(self):
         with self._changed:
             self.count += 1
             self._changed.notify_all()
-        self.go_on.wait(PATIENCE)
+        self.may_finish.wait(PATIENCE)
         if self.error:
             raise self.error
 
@@ -40,7 +40,7 @@ class Counter:
 
 @pytest.fixture
 def start():
-    """`start(task, ...)`: they run; stopped at the end."""
+    """`start(task, ...)`: start the tasks; stop them after the test."""
     started = []
 
     def make(*tasks, **given):
@@ -74,14 +74,14 @@ def test_a_task_that_fails_runs_again_and_is_logged(start, monkeypatch):
     assert logged[:2] == ['Periodic task failing failed'] * 2
 
 
-def test_a_task_that_hangs_keeps_no_other_from_running(start):
+def test_a_task_that_hangs_does_not_block_others(start):
     hanging, heartbeat = Counter(), Counter()
-    hanging.go_on.clear()
+    hanging.may_finish.clear()
     start(Task('report', 0.1, hanging), Task('heartbeat', 0.1, heartbeat))
     hanging.wait_for(1)
     heartbeat.wait_for(heartbeat.count + 3)
     assert hanging.count == 1
-    hanging.go_on.set()
+    hanging.may_finish.set()
 
 
 def test_the_first_runs_are_spread(start):
@@ -96,16 +96,16 @@ def test_the_first_runs_are_spread(start):
     assert task.count == 0
 
 
-def test_stopping_waits_for_the_run_in_hand(start):
+def test_stopping_waits_for_a_running_task(start):
     task = Counter()
-    task.go_on.clear()
+    task.may_finish.clear()
     periodic = start(Task('slow', 0.1, task))
     task.wait_for(1)
     periodic.stop(0.0)
     assert [
         thread for thread in threading.enumerate() if thread.name == 'slow'
     ]
-    task.go_on.set()
+    task.may_finish.set()
     periodic.stop(PATIENCE)
     assert not [
         thread for thread in threading.enumerate() if thread.name == 'slow'
@@ -113,5 +113,5 @@ def test_stopping_waits_for_the_run_in_hand(start):
     assert task.count == 1
 
 
-def test_what_was_never_started_stops():
+def test_tasks_that_were_never_started_can_be_stopped():
     Periodic([Task('idle', 0.1, Counter())]).stop()
