@@ -42,7 +42,7 @@ class OlderDriver(SilentDriver):
 
 
 class NewerDriver(SilentDriver):
-    answer = None
+    reply = None
 
     def update_access(
         self,
@@ -55,7 +55,7 @@ class NewerDriver(SilentDriver):
         share_server=None,
     ):
         self.lists = [access_rules, add_rules, delete_rules, update_rules]
-        return self.answer
+        return self.reply
 
 
 def start(driver_class):
@@ -73,7 +73,7 @@ def test_rule_has_its_id_by_both_names():
 
 
 @pytest.mark.parametrize(
-    'answer, told',
+    'reply, expected',
     [
         (None, {}),
         ({}, {}),
@@ -81,10 +81,12 @@ def test_rule_has_its_id_by_both_names():
         ({ONE.id: {'access_key': 'k'}}, {ONE.id: {'access_key': 'k'}}),
     ],
 )
-def test_replies_are_normalised(answer, told):
+def test_replies_are_normalised(reply, expected):
     driver = start(NewerDriver)
-    driver.answer = answer
-    assert driver.apply_access(CTX, SHARE, (ONE,), add_rules=(ONE,)) == told
+    driver.reply = reply
+    assert (
+        driver.apply_access(CTX, SHARE, (ONE,), add_rules=(ONE,)) == expected
+    )
     assert driver.lists == [[ONE], [ONE], [], []]
 
 

@@ -515,11 +515,11 @@ class TestManyAtOnce:
         with futures.ThreadPoolExecutor(1) as pool:
             using = pool.submit(use)
             try:
-                told = {sites.update() for _ in range(30)}
+                states = {sites.update() for _ in range(30)}
             finally:
                 is_over.set()
             using.result()
-        assert told == {'in_sync'}
+        assert states == {'in_sync'}
         assert sites.update() == 'in_sync'
         assert content.describe(data(sites.there)) == content.describe(folder)
         assert (

@@ -226,8 +226,8 @@ def test_deep_trees_are_synchronised(original, copy, follower):
     os.unlink('end', dir_fd=here)
     os.close(os.open('new end', os.O_CREAT, dir_fd=here))
     os.close(here)
-    told = follower.follow()
-    assert {kind for kind, _ in told} == {'put', 'remove', 'set'}
+    changed = follower.follow()
+    assert {kind for kind, _ in changed} == {'put', 'remove', 'set'}
     assert follower.follow() == set()
 
 
