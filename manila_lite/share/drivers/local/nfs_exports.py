@@ -9,7 +9,7 @@ from manila_lite.share.drivers.contract.values import AccessRuleForDriver
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-_HEAD = '# Written by manila_lite. What is changed here will be lost.\n'
+_HEADER = '# Written by manila_lite. What is changed here will be lost.\n'
 _QUOTED = frozenset(' \t\n#"\\')
 
 
@@ -25,11 +25,11 @@ def format_exports(
     NFS servers know clients by address only: rules of other types fail. The
     narrowest network comes first, since servers use the first match.
     """
-    answers: dict[str, AccessReply] = {}
+    replies: dict[str, AccessReply] = {}
     clients: list[tuple[Network, str]] = []
     for rule in rules:
         network = _network(rule)
-        answers[rule['access_id']] = {
+        replies[rule['access_id']] = {
             'state': 'error' if network is None else 'active'
         }
         if network is not None:
@@ -38,7 +38,7 @@ def format_exports(
                 (network, f'{_address(network)}({level},{options})')
             )
     if not clients:
-        return None, answers
+        return None, replies
     clients.sort(
         key=lambda client: (
             client[0].version,
@@ -49,7 +49,7 @@ def format_exports(
     line = ' '.join(
         [_quoted(str(directory)), *(client for _, client in clients)]
     )
-    return f'{_HEAD}{line}\n', answers
+    return f'{_HEADER}{line}\n', replies
 
 
 def _network(rule: AccessRuleForDriver) -> Network | None:

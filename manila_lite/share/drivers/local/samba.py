@@ -7,7 +7,7 @@ import re
 from manila_lite.share.drivers.contract.values import AccessReply
 from manila_lite.share.drivers.contract.values import AccessRuleForDriver
 
-_HEAD = '# Written by manila_lite. What is changed here will be lost.\n'
+_HEADER = '# Written by manila_lite. What is changed here will be lost.\n'
 # Samba substitutes a percent sign and a letter, for example with the name
 # of the client, and has no way to escape a percent sign.
 _USER = re.compile(r'(?! )[^%"\\,;\x00-\x1f\x7f]+(?<! )')
@@ -29,14 +29,14 @@ def format_section(
     """
     known = [rule for rule in rules if _is_known(rule, directory)]
     ids = {rule['access_id'] for rule in known}
-    answers: dict[str, AccessReply] = {
+    replies: dict[str, AccessReply] = {
         rule['access_id']: {
             'state': 'active' if rule['access_id'] in ids else 'error'
         }
         for rule in rules
     }
     if not known:
-        return None, answers
+        return None, replies
     writers = [
         rule
         for rule in known
@@ -51,12 +51,12 @@ def format_section(
     ]
     if writers:
         lines.append(f'write list = {_users(writers)}')
-    return _HEAD + '\n    '.join(lines) + '\n', answers
+    return _HEADER + '\n    '.join(lines) + '\n', replies
 
 
 def format_index(files: Sequence[pathlib.Path]) -> str:
     """Return the text that includes the sections of all these files."""
-    return _HEAD + ''.join(f'include = {file}\n' for file in files)
+    return _HEADER + ''.join(f'include = {file}\n' for file in files)
 
 
 def _is_known(rule: AccessRuleForDriver, directory: pathlib.Path) -> bool:

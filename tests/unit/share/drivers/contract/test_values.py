@@ -68,7 +68,7 @@ def test_snapshot_has_fields_of_its_share():
 
 
 @pytest.mark.parametrize(
-    'answer, expected',
+    'reply, expected',
     [
         (None, []),
         ([], []),
@@ -88,8 +88,8 @@ def test_snapshot_has_fields_of_its_share():
         ([{'path': 'one', 'metadata': None}], [('one', False, {})]),
     ],
 )
-def test_export_locations_may_have_any_form(answer, expected):
+def test_export_locations_may_have_any_form(reply, expected):
     assert [
         tuple(location.values())
-        for location in normalise_export_locations(answer)
+        for location in normalise_export_locations(reply)
     ] == expected

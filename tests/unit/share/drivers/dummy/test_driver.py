@@ -281,8 +281,8 @@ class TestAccess:
     def test_option_refuses_clients(self, start, share):
         driver = start(dummy_driver_refuse_clients=['10.6.*'])
         rules = [make.rule(share, to) for to in ('10.6.6.6', '10.7.0.1')]
-        answer = driver.update_access(CTX, share, rules, rules, [], [])
-        assert [answer[rule.id]['state'] for rule in rules] == [
+        reply = driver.update_access(CTX, share, rules, rules, [], [])
+        assert [reply[rule.id]['state'] for rule in rules] == [
             'error',
             'active',
         ]
@@ -298,9 +298,9 @@ class TestAccess:
 
     def test_cephx_clients_get_keys(self, start, driver, share):
         rule = make.rule(share, 'alice', access_type='cephx')
-        answer = driver.update_access(CTX, share, [rule], [rule], [], [])
-        assert answer[rule.id]['access_key']
-        assert start().update_access(CTX, share, [rule], [], [], []) == answer
+        reply = driver.update_access(CTX, share, [rule], [rule], [], [])
+        assert reply[rule.id]['access_key']
+        assert start().update_access(CTX, share, [rule], [], [], []) == reply
 
     def test_access_ends_with_the_share(self, driver, share):
         rule = make.rule(share, '10.0.0.1')
@@ -364,11 +364,11 @@ class TestSnapshots:
         driver = start(dummy_driver_from_snapshot_steps=3)
         clone = make.share(size=2)
         for _ in range(2):
-            answer = driver.create_share_from_snapshot(CTX, clone, snapshot)
-            assert answer['status'] == 'creating_from_snapshot'
-        answers = [driver.get_share_status(clone) for _ in range(4)]
+            reply = driver.create_share_from_snapshot(CTX, clone, snapshot)
+            assert reply['status'] == 'creating_from_snapshot'
+        replies = [driver.get_share_status(clone) for _ in range(4)]
         assert [
-            (answer['status'], answer.get('progress')) for answer in answers
+            (reply['status'], reply.get('progress')) for reply in replies
         ] == [
             ('creating_from_snapshot', '33%'),
             ('creating_from_snapshot', '66%'),
@@ -402,9 +402,9 @@ class TestManaging:
         share = self.found_at(path)
         assert driver.inventory() == {}
         for process in (driver, start()):
-            answer = process.manage_existing(share, {})
-            assert answer['size'] == 3
-            assert answer['export_locations'][0]['path'] == path
+            reply = process.manage_existing(share, {})
+            assert reply['size'] == 3
+            assert reply['export_locations'][0]['path'] == path
         assert driver.inventory() == {share.id: 3}
         assert driver.unmanaged_shares() == {}
         assert driver.read(share.id) == 'theirs'
@@ -417,8 +417,8 @@ class TestManaging:
         assert driver.inventory() == {}
         assert driver.unmanaged_shares() == {exports[0]['path']: 2}
         again = self.found_at(exports[0]['path'])
-        answer = start().manage_existing(again, {})
-        assert answer == {'size': 2, 'export_locations': exports}
+        reply = start().manage_existing(again, {})
+        assert reply == {'size': 2, 'export_locations': exports}
         assert driver.inventory() == {again.id: 2}
 
     def test_unknown_path_and_other_protocol_are_refused(self, driver):
@@ -451,8 +451,8 @@ class TestManaging:
         assert driver.snapshot_inventory() == {}
         again = make.snapshot(share, provider_location=location)
         for process in (driver, start()):
-            answer = process.manage_existing_snapshot(again, {})
-            assert answer['size'] == 2
+            reply = process.manage_existing_snapshot(again, {})
+            assert reply['size'] == 2
         assert driver.snapshot_inventory() == {again.id: 2}
 
     def test_snapshot_of_another_share_is_refused(self, driver):

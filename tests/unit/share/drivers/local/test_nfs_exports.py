@@ -86,8 +86,8 @@ def test_narrowest_network_comes_first():
 )
 def test_unsupported_access_type_is_an_error(access_type, access_to):
     odd, good = rule(access_to, access_type), rule('10.0.0.1')
-    text, answers = format_exports(TOP, [odd, good], 'sync')
-    assert answers == {
+    text, replies = format_exports(TOP, [odd, good], 'sync')
+    assert replies == {
         odd.id: {'state': 'error'},
         good.id: {'state': 'active'},
     }

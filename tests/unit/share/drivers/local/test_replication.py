@@ -393,10 +393,10 @@ class TestPromotion:
 
         monkeypatch.setattr(os, 'mkdir', refuse(os.mkdir))
         monkeypatch.setattr(pathlib.Path, 'open', refuse(pathlib.Path.open))
-        answers = sites.there.driver.promote_replica(
+        replies = sites.there.driver.promote_replica(
             CTX, sites.replica_list, sites.share_for(sites.there), sites.rules
         )
-        assert {one['id']: one['replica_state'] for one in answers} == {
+        assert {one['id']: one['replica_state'] for one in replies} == {
             sites.there.id: 'active',
             sites.here.id: 'out_of_sync',
         }

@@ -19,7 +19,7 @@ def rule(access_to, access_type='user', access_level='rw'):
 
 
 def test_section_of_a_share():
-    text, answers = samba.format_section(
+    text, replies = samba.format_section(
         'share-1',
         TOP,
         [rule('bob smith'), rule('@staff'), rule('alice', access_level='ro')],
@@ -33,7 +33,7 @@ def test_section_of_a_share():
         '    valid users = "@staff" "alice" "bob smith"\n'
         '    write list = "@staff" "bob smith"\n'
     )
-    assert {answer['state'] for answer in answers.values()} == {'active'}
+    assert {reply['state'] for reply in replies.values()} == {'active'}
 
 
 @pytest.mark.parametrize(
@@ -62,8 +62,8 @@ def test_read_only_section_has_no_write_list(rules, read_only):
 )
 def test_unsupported_or_unsafe_rule_is_an_error(access_type, access_to):
     odd, good = rule(access_to, access_type), rule('alice')
-    text, answers = samba.format_section('share-1', TOP, [odd, good])
-    assert answers == {
+    text, replies = samba.format_section('share-1', TOP, [odd, good])
+    assert replies == {
         odd.id: {'state': 'error'},
         good.id: {'state': 'active'},
     }
