@@ -1,15 +1,15 @@
 """Error families, then every concrete error.
 
-A family carries the HTTP code its members get; only the fault middleware
-turns an error into an answer. Codes are those of the published API.
+A family defines the HTTP code of its members; only the fault middleware
+turns an error into a response. The codes are those of the published API.
 """
 
 
 class ManilaLiteError(Exception):
-    """The base: `message` is filled with the facts given by name.
+    """Base class: `message` is formatted with the keyword arguments.
 
-    `code` is the HTTP code that the fault middleware answers. A message
-    of a code of 500 or more is never shown to a user.
+    `code` is the HTTP code of the response. Messages of errors with a
+    code of 500 or more are never shown to users.
     """
 
     code = 500
@@ -22,7 +22,7 @@ class ManilaLiteError(Exception):
 
     @property
     def kwargs(self) -> dict[str, object]:
-        """The facts, by the name under which oslo.messaging sends them."""
+        """The parameters, under the name that oslo.messaging sends."""
         return self.params
 
 
@@ -125,9 +125,10 @@ class PolicyNotAuthorized(Forbidden):
 
 
 class InvalidStatus(Conflict):
-    """A move was refused because of the status found.
+    """A transition is not allowed in the current status.
 
-    `status` is what was found, `allowed` the statuses the move may leave.
+    `status` is the current status, `allowed` are the statuses from which
+    the transition is allowed.
     """
 
     message = (
@@ -141,7 +142,7 @@ class InvalidStatus(Conflict):
 
     @property
     def public_message(self) -> str:
-        """The same for users, who know shares but not their instances."""
+        """The message for users: it names the share, not its instance."""
         if 'resource' not in self.params:
             return self.msg
         resource = str(self.params['resource']).removesuffix(' instance')
@@ -153,9 +154,9 @@ class InvalidStatus(Conflict):
 
 
 class ClaimLost(ManilaLiteError):
-    """Another worker has taken the work over; nothing may be written."""
+    """Another worker took over the work; this one must not write."""
 
-    message = 'Work {id} is no longer held by this worker.'
+    message = 'This worker has lost its claim on work {id}.'
 
 
 # Resources not found
@@ -274,7 +275,7 @@ class ShareNotAllowed(Forbidden):
 
 
 class ShareAlreadyManaged(Conflict):
-    message = 'Invalid share: {path} on {host} is managed already.'
+    message = 'Invalid share: {path} on {host} is already managed.'
 
 
 class ShareHasReplicas(Conflict):
@@ -311,8 +312,8 @@ class ShareLocked(ShareNotAllowed):
 
 class AccessRuleLocked(Forbidden):
     message = (
-        'Access rule {access_id} is locked; remove the locks, or ask '
-        'to lift restrictions that you may lift.'
+        'Access rule {access_id} is locked; remove the locks, or lift the '
+        'restrictions if you are allowed to.'
     )
 
 
@@ -324,7 +325,7 @@ class ResourceNotLockable(Conflict):
 
 
 class VisibilityLocked(Conflict):
-    message = 'The visibility of access rule {access_id} is locked already.'
+    message = 'The visibility of access rule {access_id} is already locked.'
 
 
 # Share types
@@ -335,7 +336,7 @@ class ShareTypeExists(Conflict):
 
 
 class ShareTypeInUse(Invalid):
-    message = 'Share type {share_type_id} is in use and stays.'
+    message = 'Share type {share_type_id} is in use.'
 
 
 class ShareTypeAccessExists(Conflict):
@@ -372,7 +373,7 @@ class ServiceIsDown(Invalid):
 
 
 class ServiceAlreadyEnsuring(Conflict):
-    message = 'Service {binary} on host {host} is ensuring its shares already.'
+    message = 'Service {binary} on host {host} is already ensuring shares.'
 
 
 # Snapshots
@@ -385,21 +386,19 @@ class SnapshotsUnsupported(Unprocessable):
 class SnapshotAlreadyManaged(Conflict):
     message = (
         'Invalid share snapshot: {location} of share {share_id} is '
-        'managed already.'
+        'already managed.'
     )
 
 
 class NotNewestSnapshot(Conflict):
     message = (
-        'Only the newest snapshot can be restored, which is '
-        '{newest_id}, not {snapshot_id}.'
+        'Only the newest snapshot {newest_id} can be restored, not '
+        '{snapshot_id}.'
     )
 
 
 class AccessRulesNotActive(Conflict):
-    message = (
-        'The access rules of share {share_id} are not active but {status}.'
-    )
+    message = 'The access rules of share {share_id} are {status}, not active.'
 
 
 class SnapshotAccessRulesChanging(Conflict):
@@ -429,7 +428,7 @@ class ShareNetworkSubnetInUse(Conflict):
 
 class ShareNetworkSubnetExists(Conflict):
     message = (
-        'Share network {share_network_id} has a subnet for {where} already.'
+        'Share network {share_network_id} already has a subnet for {where}.'
     )
 
 
@@ -515,7 +514,7 @@ class QuotaExceeded(QuotaError):
 
 
 class NoValidHost(ManilaLiteError):
-    message = 'No back end can take the share: {reason}'
+    message = 'No back end can hold the share: {reason}'
 
 
 class InvalidExpression(Invalid):
@@ -526,7 +525,7 @@ class InvalidExpression(Invalid):
 
 
 class DriverError(ManilaLiteError):
-    """What a driver raises when its back end fails; the base of them."""
+    """Base class of errors that drivers raise when a back end fails."""
 
     message = 'The back end failed: {reason}'
 
@@ -536,23 +535,23 @@ class ShareBackendException(DriverError):
 
 
 class BadConfiguration(DriverError):
-    message = 'The configuration is not usable: {reason}'
+    message = 'The configuration is invalid: {reason}'
 
 
 class ShareResourceNotFound(DriverError):
-    """The back end does not have the share (any longer)."""
+    """The share does not exist on the back end, or no longer."""
 
     message = 'Share {share_id} could not be found on the back end.'
 
 
 class SnapshotResourceNotFound(DriverError):
-    """The back end does not have the snapshot (any longer)."""
+    """The snapshot does not exist on the back end, or no longer."""
 
     message = 'Snapshot {snapshot_id} could not be found on the back end.'
 
 
 class ShareShrinkingPossibleDataLoss(DriverError):
-    message = 'Share {share_id} holds more than would fit after shrinking.'
+    message = 'Share {share_id} holds more data than the new size allows.'
 
 
 class InvalidShareInstance(DriverError):
@@ -584,7 +583,7 @@ class ShareSnapshotAccessExists(Invalid):
 
 
 class ManageInvalidShare(InvalidShare):
-    """A driver found nothing it could manage, or something else."""
+    """A driver found no share to manage, or not the requested one."""
 
     message = 'Manage existing share failed due to invalid share: {reason}'
 
@@ -617,7 +616,7 @@ class ShareServerInUse(Conflict):
 
 
 class ManageInvalidShareServer(InvalidShareServer):
-    """A driver found no server it could manage."""
+    """A driver found no share server to manage."""
 
     message = (
         'Manage existing share server failed due to invalid share '
@@ -636,7 +635,7 @@ class UnmanageInvalidShareSnapshot(InvalidShareSnapshot):
 
 
 class NetworkException(ManilaLiteError):
-    """What a network plug-in raises; the base of them."""
+    """Base class of errors of network plug-ins."""
 
     message = 'The network failed: {reason}'
 
@@ -647,6 +646,6 @@ class NetworkBadConfigurationException(NetworkException):
 
 class NoFreeAddress(NetworkException):
     message = (
-        'No address is free in {segment}: {wanted} wanted, {free} '
-        'of {size} left.'
+        'Not enough free addresses in {segment}: {wanted} needed, {free} '
+        'of {size} free.'
     )

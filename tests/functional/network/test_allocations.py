@@ -195,7 +195,7 @@ def test_addresses_and_the_subnet_have_the_network_attributes(own):
 def test_a_full_network_allocates_none(own):
     network = plugin(own, allowed_ip_ranges=['10.0.0.2-10.0.0.4'])
     network.allocate_network('server-0', 'subnet', 2)
-    with pytest.raises(exception.NoFreeAddress, match='2 wanted, 1 of 3 left'):
+    with pytest.raises(exception.NoFreeAddress, match='2 needed, 1 of 3 free'):
         network.allocate_network('server-1', 'subnet', 2)
     assert len(allocated(own)) == 2
     own.write(network.deallocate_network, 'server-0')
