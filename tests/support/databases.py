@@ -102,6 +102,29 @@ def _template() -> sqlite3.Connection:
     return engine.raw_connection().driver_connection
 
 
+class SqliteImage:
+    """The contents of an SQLite database at one moment, held in memory."""
+
+    def __init__(self, url: str):
+        self._file = sa.make_url(url).database
+        self._copy = sqlite3.connect(':memory:', check_same_thread=False)
+        self._observer = sqlite3.connect(self._file, check_same_thread=False)
+        self._observer.backup(self._copy)
+
+    def restore(self) -> None:
+        """Overwrite the database; to open connections it is a commit."""
+        with contextlib.closing(sqlite3.connect(self._file)) as database:
+            self._copy.backup(database)
+
+    def data_version(self) -> int:
+        """Return a number that changes with every commit."""
+        return self._observer.execute('PRAGMA data_version').fetchone()[0]
+
+    def close(self) -> None:
+        self._observer.close()
+        self._copy.close()
+
+
 def empty_tables(url: str) -> None:
     engine = sa.create_engine(url, poolclass=sa.pool.NullPool)
     with engine.begin() as connection:

@@ -25,11 +25,18 @@ EXAMPLES = (
 
 
 @pytest.fixture(scope='module')
-def sample(tmp_path_factory):
-    """Return a cloud with sample resources, shared by the module's tests."""
+def sample_cloud(tmp_path_factory):
+    """Return the cloud of `sample`, built once for all tests of a module."""
     sample = SampleCloud(tmp_path_factory.mktemp('sample'))
     yield sample
-    sample.cloud.db.dispose()
+    sample.close()
+
+
+@pytest.fixture
+def sample(sample_cloud):
+    """Return a cloud with sample resources, as it was when it was built."""
+    sample_cloud.rewind()
+    return sample_cloud
 
 
 @pytest.fixture

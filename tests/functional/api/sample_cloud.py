@@ -4,6 +4,7 @@ Nothing runs by itself: the work of a request stays pending, and
 `idle_share` makes the share ready for the next request.
 """
 
+import functools
 import json
 import pathlib
 import typing
@@ -24,6 +25,7 @@ from manila_lite.db.queries.snapshots import exports as snapshot_exports
 from tests.functional.api import published_api
 from tests.functional.api.sample_replicas import SampleReplicas
 from tests.functional.api.sample_servers import SampleServers
+from tests.support import databases
 from tests.support.cloud import ApiClient
 from tests.support.cloud import Cloud
 
@@ -125,6 +127,16 @@ class SampleCloud(SampleReplicas, SampleServers):
         )
         for api in (self.admin, self.member):
             self.new_lock(api)
+        self._image = databases.SqliteImage(self.cloud.url)
+        self._read_rows = functools.lru_cache(maxsize=1)(self._rows_of)
+
+    def rewind(self) -> None:
+        """Restore the database as it was when the cloud was built."""
+        self._image.restore()
+
+    def close(self) -> None:
+        self._image.close()
+        self.cloud.db.dispose()
 
     def _add_down_service(self) -> None:
         """Register a service whose last heartbeat is one hour old."""
@@ -415,8 +427,12 @@ class SampleCloud(SampleReplicas, SampleServers):
     def all_rows(self) -> dict[str, list[tuple]]:
         """Return all rows of all tables, to detect changes.
 
-        Usage rows that are still zero are left out.
+        Usage rows that are still zero are left out. Rows are read again
+        only after a commit.
         """
+        return self._read_rows(self._image.data_version())
+
+    def _rows_of(self, data_version: int) -> dict[str, list[tuple]]:
         return self.cloud.db.read(
             lambda session: {
                 table.name: [
