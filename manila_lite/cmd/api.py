@@ -1,4 +1,4 @@
-"""manila-lite-api: the API by itself; also a WSGI module for other servers.
+"""manila-lite-api: the API alone; also a WSGI module for other servers.
 
 `manila_lite.cmd.api:application` parses no arguments: it reads the
 configuration from the usual places or from MANILA_LITE_CONF.
@@ -39,13 +39,13 @@ def main() -> None:
 
 
 def arguments(prog: str, argv: list[str] | None = None) -> typing.Any:
-    """The arguments that separate services take."""
+    """Parse the arguments of a single service."""
     parser = argparse.ArgumentParser(prog=prog)
     parser.add_argument(
         '--config-file',
         action='append',
         metavar='F',
-        help='configuration file; may be given again',
+        help='configuration file; may be repeated',
     )
     return parser.parse_args(argv)
 
@@ -65,7 +65,7 @@ def _application() -> typing.Callable:
 def application(
     environ: dict, start_response: typing.Callable
 ) -> typing.Iterable[bytes]:
-    """The whole API for any WSGI server; built at the first request."""
+    """The API for any WSGI server; built at the first request."""
     return _application()(environ, start_response)
 
 

@@ -1,4 +1,4 @@
-"""Starting a process, waiting for the word to stop, stopping."""
+"""Start the services of a process, wait for a signal, stop them."""
 
 from collections.abc import Callable
 import contextlib
@@ -26,40 +26,40 @@ LOG = logging.getLogger(__name__)
 NOAUTH = ('noauth', 'noauthv2')
 
 STOP_TIMEOUT = 60.0
-"""Seconds given to the driver calls in hand when the process stops."""
+"""Seconds to wait for running driver calls when the process stops."""
 
 
 class StopSignal:
-    """Waits for SIGTERM or SIGINT; a second one ends at once."""
+    """Waits for SIGTERM or SIGINT; a second signal exits at once."""
 
     def __init__(self) -> None:
-        # Not an Event: a signal that comes while its lock is held, by the
-        # very thread that is to wait, would wait for itself.
-        self._wake, self._awaited = socket.socketpair()
-        self._asked = False
+        # Not an Event: a signal handler runs in the waiting thread, and
+        # would deadlock if that thread held the lock of the event.
+        self._sender, self._receiver = socket.socketpair()
+        self._received = False
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._note)
+            signal.signal(number, self._handle)
 
-    def _note(self, number: int, frame: typing.Any) -> None:
-        if self._asked:
+    def _handle(self, number: int, frame: typing.Any) -> None:
+        if self._received:
             raise SystemExit(128 + number)
-        self._asked = True
-        self._wake.send(b'.')
+        self._received = True
+        self._sender.send(b'.')
 
     def wait(self) -> None:
-        self._awaited.recv(1)
+        self._receiver.recv(1)
 
 
 @contextlib.contextmanager
 def process(conf: typing.Any, db: Database, default_url: str = 'rabbit://'):
-    """A process with its transport and its hints; closed at the end."""
+    """Build a process with transport, hints and locks; close it after."""
     rpc_transport = connect(conf, default_url)
     sender = HintSender(rpc_transport)
     locks = Coordinator(conf, f'{conf.host}-{os.getpid()}')
-    made = Process(conf, db, transport=rpc_transport, locks=locks)
+    built = Process(conf, db, transport=rpc_transport, locks=locks)
     connect_hints(db, sender)
     try:
-        yield made
+        yield built
     finally:
         sender.stop()
         rpc_transport.close()
@@ -72,7 +72,7 @@ def serve_until(
     services: list[typing.Any],
     on_ready: Callable[[], None] | None = None,
 ) -> None:
-    """Start services, wait for the word, stop them in reverse."""
+    """Start services, wait for the signal, stop them in reverse order."""
     started = []
     try:
         for service in services:
@@ -88,30 +88,30 @@ def serve_until(
         for service in reversed(started):
             if not service.stop(STOP_TIMEOUT):
                 LOG.warning(
-                    'Work in hand did not end in time; another '
-                    'process will take it over'
+                    'Running work did not end in time; another process '
+                    'will take it over'
                 )
 
 
 def tune_garbage_collector() -> None:
-    """Have the garbage collector look less often, and at less.
+    """Make garbage collections rarer and cheaper.
 
-    What lives by now lives on. A list makes thousands of objects that live
-    until it is answered; to look after every 700 of them costs a sixth of
-    its time.
+    Objects that exist now live on. A list request creates thousands of
+    objects that live until the response; a collection after every 700 of
+    them would take a sixth of its time.
     """
     gc.freeze()
     gc.set_threshold(20_000)
 
 
 def connect(conf: typing.Any, default_url: str = 'rabbit://') -> Transport:
-    """The transport of the configuration, for threads or for eventlet."""
+    """Return the configured transport, for threads or eventlet."""
     transport.init_backend(threading=CONCURRENCY != 'eventlet')
     return Transport(conf, default_url)
 
 
 class WebServer:
-    """The API server as a service."""
+    """The API server, with the interface of a service."""
 
     def __init__(self, server: typing.Any):
         self.server = server
@@ -129,7 +129,10 @@ class WebServer:
 
 
 def refuse_open_noauth(conf: typing.Any, host: str) -> None:
-    """noauth makes everybody an administrator: loopback only, unless told."""
+    """Refuse noauth on other addresses than loopback, unless allowed.
+
+    With noauth every caller is an administrator.
+    """
     if (
         conf.auth_strategy in NOAUTH
         and not conf.noauth_allow_remote

@@ -1,4 +1,4 @@
-"""manila-lite-scheduler: places shares on back ends."""
+"""manila-lite-scheduler: place shares on back ends."""
 
 import sys
 

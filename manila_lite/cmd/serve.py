@@ -1,9 +1,9 @@
-"""manila-lite serve: everything in one process, on one command.
+"""manila-lite serve: all services in one process, with one command.
 
-API, scheduler and share manager over SQLite, `memory://` and file locks.
+API, scheduler and share service over SQLite, `memory://` and file locks.
 Without a configuration file there are two back ends, `local` (real
-directories) and `dummy` (nothing behind it), a default share type on the
-first and a type `dummy` on the second.
+directories) and `dummy` (no storage), with a default share type on the
+first and a share type `dummy` on the second.
 """
 
 import argparse
@@ -43,8 +43,8 @@ _SPECS = {
     'revert_to_snapshot_support': 'True',
 }
 
-_ANSWERS = 'manila_lite answers at {url}'
-_PASTE = """Paste this, in a shell where the official client is installed:
+_READY = 'manila_lite answers at {url}'
+_EXAMPLE = """Paste this into a shell with the official client installed:
   export OS_AUTH_TYPE=none OS_ENDPOINT={url}
   openstack share create NFS 1 --name first --wait
   openstack share show first
@@ -83,7 +83,7 @@ def _serve(args: typing.Any) -> None:
     stop = running.StopSignal()
     db = start.database(conf)
     with (
-        _alone(conf.state_path),
+        _lock_state_dir(conf.state_path),
         running.process(conf, db, 'memory://') as process,
     ):
         schema.sync(db)
@@ -92,7 +92,7 @@ def _serve(args: typing.Any) -> None:
         db.write(sets.refresh_defaults, process.limits())
         scheduler = build_scheduler(process)
         share = build_share_service(process)
-        # Nobody else lives here: what is held is held by the dead.
+        # No other process uses this state directory: all leases are stale.
         for runner in (
             *scheduler.runners,
             *(backend.runner for backend in share.backends),
@@ -106,13 +106,13 @@ def _serve(args: typing.Any) -> None:
 
         def ready() -> None:
             url = _url(conf, server.port)
-            print(_ANSWERS.format(url=url), flush=True)
+            print(_READY.format(url=url), flush=True)
             if conf.auth_strategy in running.NOAUTH:
-                print(_PASTE.format(url=url), flush=True)
+                print(_EXAMPLE.format(url=url), flush=True)
 
         running.serve_until(
             stop,
-            [_Awaited(share), scheduler, running.WebServer(server)],
+            [_ReadyShareService(share), scheduler, running.WebServer(server)],
             ready,
         )
 
@@ -142,14 +142,14 @@ def _configure(args: typing.Any) -> typing.Any:
     return conf
 
 
-class _Awaited:
-    """The share service, started when its drivers are up.
+class _ReadyShareService:
+    """The share service, started when its drivers are ready.
 
-    Else the scheduler would find no back end for what a crash left over.
-    A driver that takes long is not waited for.
+    Otherwise the scheduler would find no back end for work left over from
+    a crash. It does not wait longer than DRIVER_TIMEOUT seconds.
     """
 
-    PATIENCE = 2.0
+    DRIVER_TIMEOUT = 2.0
 
     def __init__(self, share: Service):
         self._share = share
@@ -157,14 +157,14 @@ class _Awaited:
 
     def start(self) -> None:
         self._share.start()
-        wait_until_up(self._share.backends, self.PATIENCE)
+        wait_until_up(self._share.backends, self.DRIVER_TIMEOUT)
 
 
 @contextlib.contextmanager
-def _alone(folder: str) -> Iterator[None]:
-    """Hold the state directory; a second server there is refused.
+def _lock_state_dir(folder: str) -> Iterator[None]:
+    """Lock the state directory; refuse to start a second server on it.
 
-    The system lets go of the lock when the process dies.
+    The system releases the lock when the process dies.
     """
     os.makedirs(folder, mode=0o700, exist_ok=True)
     lock = lockutils.InterProcessLock(os.path.join(folder, 'serve.lock'))
@@ -177,15 +177,15 @@ def _alone(folder: str) -> Iterator[None]:
 
 
 def _add_types(session: Session) -> None:
-    """The types a newcomer finds; none where there are any."""
-    table_of_types = types.ShareType.__table__
+    """Create the initial share types unless there are any types."""
+    share_type = types.ShareType.__table__
     specs = types.ShareTypeExtraSpec.__table__
-    if session.value(sa.select(sa.func.count()).select_from(table_of_types)):
+    if session.value(sa.select(sa.func.count()).select_from(share_type)):
         return
     for name, backend in ((DEFAULT_TYPE, 'local'), (DUMMY_TYPE, 'dummy')):
         type_id = session.new_id()
         session.run(
-            sa.insert(table_of_types),
+            sa.insert(share_type),
             id=type_id,
             name=name,
             is_public=True,
@@ -207,7 +207,7 @@ def _add_types(session: Session) -> None:
 
 
 def _checks(backends: list[typing.Any]) -> dict[str, typing.Callable]:
-    """For /healthcheck, which everybody may read: no reason, no path."""
+    """Return checks for /healthcheck, which is public: without reasons."""
 
     def check(backend: typing.Any) -> str | None:
         return None if backend.is_up else 'is not up, see "service list"'

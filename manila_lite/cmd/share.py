@@ -1,4 +1,4 @@
-"""manila-lite-share: runs the configured back ends."""
+"""manila-lite-share: run the configured back ends."""
 
 import pathlib
 import sys
@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def _take_over(process: Process, share: typing.Any, id: str) -> None:
-    """What a start that is over had in hand need not wait for its lease."""
+    """Expire the leases of a dead incarnation of this service."""
     for backend in share.backends:
         runner = backend.runner
         process.db.write(
