@@ -279,7 +279,7 @@ def no_default_type(sample):
     process = dataclasses.replace(
         sample.cloud.process, conf=conf.new(files=[str(file)])
     )
-    app, _ = build_api(process, auth=sample.cloud._sign_in)
+    app, _ = build_api(process, auth=sample.cloud._authenticate)
     return RefusedRequest(request_args(), {'app': app})
 
 
