@@ -182,9 +182,11 @@ def codes():
     }
 
 
-@pytest.mark.parametrize('name, rule, there, asked', DETAILS)
-def test_user_gets_the_published_message(codes, name, rule, there, asked):
-    choice = choose(request(**asked), [pool(**there)], [rule()], [])
+@pytest.mark.parametrize('name, rule, candidate, placement', DETAILS)
+def test_user_gets_the_published_message(
+    codes, name, rule, candidate, placement
+):
+    choice = choose(request(**placement), [pool(**candidate)], [rule()], [])
     assert choice.message_detail == codes[name]
 
 
@@ -197,8 +199,8 @@ def test_without_any_pool_the_user_gets_another_message(codes):
 
 def test_extended_share_stays_where_it_is():
     pools = [pool('a@b#one'), pool('a@b#two')]
-    asked = request(is_extend=True, host='a@b#two')
-    assert hosts(choose(asked, pools, ZONE_AND_SPACE, [])) == ['a@b#two']
+    placement = request(is_extend=True, host='a@b#two')
+    assert hosts(choose(placement, pools, ZONE_AND_SPACE, [])) == ['a@b#two']
 
 
 POOLS = st.lists(
@@ -210,18 +212,18 @@ POOLS = st.lists(
         zone=st.sampled_from(['nova', 'x']),
         service_up=st.booleans(),
     ),
-    unique_by=lambda there: there.host,
+    unique_by=lambda candidate: candidate.host,
     max_size=12,
 )
 
 
 @given(POOLS, st.randoms(use_true_random=False))
 def test_order_of_pools_does_not_matter(pools, random_):
-    asked = request(availability_zones=('nova',))
+    placement = request(availability_zones=('nova',))
     shuffled = random_.sample(pools, len(pools))
     weighers = [CapacityWeigher(), GoodnessWeigher()]
-    first = choose(asked, pools, ZONE_AND_SPACE, weighers)
-    second = choose(asked, shuffled, ZONE_AND_SPACE, weighers)
+    first = choose(placement, pools, ZONE_AND_SPACE, weighers)
+    second = choose(placement, shuffled, ZONE_AND_SPACE, weighers)
     assert first.ranked == second.ranked
     assert first.remaining == second.remaining
     assert set(first.rejections) == set(second.rejections)

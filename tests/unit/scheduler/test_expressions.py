@@ -202,7 +202,7 @@ def test_any_text_has_a_value_or_an_error(expression):
 
 
 def test_our_accounting_overrides_the_report():
-    there = pool(
+    candidate = pool(
         host='alpha@gold#one',
         total_gb=50,
         free_gb=None,
@@ -214,7 +214,7 @@ def test_our_accounting_overrides_the_report():
         },
     )
     names = names_for(
-        there,
+        candidate,
         request(size=3, share={'project_id': 'p'}, extra_specs={'k': 'v'}),
     )
     assert names['stats']['host'] == 'alpha@gold#one'

@@ -12,7 +12,7 @@ from tests.unit.scheduler.builders import pool
     ],
 )
 def test_host_has_three_parts(host, service_host, backend, name):
-    there = pool(host=host)
-    assert there.service_host == service_host
-    assert there.backend == backend
-    assert there.name == name
+    candidate = pool(host=host)
+    assert candidate.service_host == service_host
+    assert candidate.backend == backend
+    assert candidate.name == name

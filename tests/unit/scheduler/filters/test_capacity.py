@@ -58,18 +58,18 @@ LIMITS = [
 def test_allocation_limit(
     total, free, allocated, pending, capabilities, expected
 ):
-    there = pool(
+    candidate = pool(
         total_gb=total,
         free_gb=free,
         allocated_gb=allocated,
         pending_gb=pending,
         capabilities=capabilities,
     )
-    assert allocation_limit(there, request()) == expected
+    assert allocation_limit(candidate, request()) == expected
 
 
 @pytest.mark.parametrize(
-    'specific, asked',
+    'specific, placement',
     [
         ('reserved_snapshot_percentage', {'from_snapshot': True}),
         ('reserved_share_extend_percentage', {'is_extend': True}),
@@ -79,11 +79,11 @@ def test_allocation_limit(
     'value, expected', [(5, 95), (50, 50), (0, 80), (None, 80)]
 )
 def test_a_specific_reserve_falls_back_to_the_general_one(
-    specific, asked, value, expected
+    specific, placement, value, expected
 ):
-    there = pool(capabilities={'reserved_percentage': 20, specific: value})
-    assert allocation_limit(there, request(**asked)) == expected
-    assert allocation_limit(there, request()) == 80
+    candidate = pool(capabilities={'reserved_percentage': 20, specific: value})
+    assert allocation_limit(candidate, request(**placement)) == expected
+    assert allocation_limit(candidate, request()) == 80
 
 
 @pytest.mark.parametrize(
@@ -100,17 +100,18 @@ def test_a_specific_reserve_falls_back_to_the_general_one(
     ],
 )
 def test_a_share_type_may_refuse_thin_provisioning(key, value, expected):
-    there = pool(capabilities=THIN | {'thin_provisioning': [True, False]})
+    candidate = pool(capabilities=THIN | {'thin_provisioning': [True, False]})
     assert (
-        allocation_limit(there, request(extra_specs={key: value})) == expected
+        allocation_limit(candidate, request(extra_specs={key: value}))
+        == expected
     )
 
 
 def test_the_last_gigabyte_can_be_allocated_and_no_more():
-    there = pool(total_gb=10, free_gb=4, allocated_gb=6)
+    candidate = pool(total_gb=10, free_gb=4, allocated_gb=6)
     rule = CapacityFilter()
-    assert rule.rejection_reason(there, request(size=4)) is None
-    assert rule.rejection_reason(there, request(size=5)) == (
+    assert rule.rejection_reason(candidate, request(size=4)) is None
+    assert rule.rejection_reason(candidate, request(size=5)) == (
         '5 GiB requested, 6 GiB allocated, limit 10 GiB'
     )
 
@@ -145,52 +146,56 @@ REQUESTS = st.builds(
 )
 
 
-def placed(there, size):
+def placed(candidate, size):
     return replace(
-        there,
-        allocated_gb=there.allocated_gb + size,
-        pending_gb=there.pending_gb + size,
+        candidate,
+        allocated_gb=candidate.allocated_gb + size,
+        pending_gb=candidate.pending_gb + size,
     )
 
 
 @given(POOLS, REQUESTS)
-def test_filter_is_exactly_the_guard_of_the_update(there, asked):
-    limit = allocation_limit(there, asked)
-    fits = limit is None or there.allocated_gb + asked.size <= limit
-    assert (CapacityFilter().rejection_reason(there, asked) is None) == fits
+def test_filter_is_exactly_the_guard_of_the_update(candidate, placement):
+    limit = allocation_limit(candidate, placement)
+    fits = limit is None or candidate.allocated_gb + placement.size <= limit
+    assert (
+        CapacityFilter().rejection_reason(candidate, placement) is None
+    ) == fits
 
 
 @given(POOLS, REQUESTS)
-def test_placing_a_share_does_not_change_the_limit(there, asked):
+def test_placing_a_share_does_not_change_the_limit(candidate, placement):
     assert allocation_limit(
-        placed(there, asked.size), asked
-    ) == allocation_limit(there, asked)
+        placed(candidate, placement.size), placement
+    ) == allocation_limit(candidate, placement)
 
 
 @given(POOLS, st.lists(REQUESTS, max_size=20))
-def test_what_the_filter_accepts_fits(there, asked):
-    start = there
-    for one in asked:
-        if CapacityFilter().rejection_reason(there, one) is None:
-            there = placed(there, one.size)
-    capabilities = there.capabilities
+def test_what_the_filter_accepts_fits(candidate, placement):
+    start = candidate
+    for one in placement:
+        if CapacityFilter().rejection_reason(candidate, one) is None:
+            candidate = placed(candidate, one.size)
+    capabilities = candidate.capabilities
     thin = capabilities.get('thin_provisioning') in (True, [True, False])
     ratio = capabilities.get('max_over_subscription_ratio', 1) if thin else 1
-    grown = there.allocated_gb > start.allocated_gb
-    if there.total_gb is not None and grown:
-        assert there.allocated_gb <= there.total_gb * ratio
-    if there.free_gb is not None and grown:
-        assert there.pending_gb <= there.free_gb * ratio
+    grown = candidate.allocated_gb > start.allocated_gb
+    if candidate.total_gb is not None and grown:
+        assert candidate.allocated_gb <= candidate.total_gb * ratio
+    if candidate.free_gb is not None and grown:
+        assert candidate.pending_gb <= candidate.free_gb * ratio
 
 
 @given(POOLS, REQUESTS)
-def test_a_reserve_never_raises_the_limit(there, asked):
+def test_a_reserve_never_raises_the_limit(candidate, placement):
     bare = {
         name: value
-        for name, value in there.capabilities.items()
+        for name, value in candidate.capabilities.items()
         if not name.startswith('reserved_')
     }
-    without = allocation_limit(replace(there, capabilities=bare), asked)
-    limit = allocation_limit(there, asked)
+    without = allocation_limit(
+        replace(candidate, capabilities=bare), placement
+    )
+    limit = allocation_limit(candidate, placement)
     assert (limit is None) == (without is None)
     assert limit is None or limit <= without

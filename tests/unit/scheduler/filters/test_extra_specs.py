@@ -130,7 +130,7 @@ KEYS = [
 
 @pytest.mark.parametrize('key, wanted, reason', KEYS)
 def test_which_capability_a_key_means(key, wanted, reason):
-    there = pool(
+    candidate = pool(
         capabilities={'tier': 'ssd', 'cache': {'size': 8}, 'empty': None}
     )
-    assert mismatch_reason(there, key, wanted) == reason
+    assert mismatch_reason(candidate, key, wanted) == reason

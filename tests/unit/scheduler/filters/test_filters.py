@@ -171,10 +171,12 @@ CASES = [
 # fmt: on
 
 
-@pytest.mark.parametrize('rule, there, asked, reason', CASES)
-def test_rejection_reason(rule, there, asked, reason):
+@pytest.mark.parametrize('rule, candidate, placement, reason', CASES)
+def test_rejection_reason(rule, candidate, placement, reason):
     assert (
-        rule().rejection_reason(pool(host=HERE, **there), request(**asked))
+        rule().rejection_reason(
+            pool(host=HERE, **candidate), request(**placement)
+        )
         == reason
     )
 
@@ -183,5 +185,5 @@ def test_rejection_reason(rule, there, asked, reason):
     'key', ['share_backend_name', 'capabilities:share_backend_name']
 )
 def test_back_end_name_may_carry_the_scope(key):
-    asked = request(extra_specs={key: 'silver'})
-    assert ShareBackendNameFilter().rejection_reason(pool(), asked)
+    placement = request(extra_specs={key: 'silver'})
+    assert ShareBackendNameFilter().rejection_reason(pool(), placement)

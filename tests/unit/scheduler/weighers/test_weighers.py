@@ -13,7 +13,7 @@ from tests.unit.scheduler.builders import request
 
 
 @pytest.mark.parametrize(
-    'there, expected',
+    'candidate, expected',
     [
         ({'total_gb': 100, 'free_gb': 60, 'allocated_gb': 40}, 60),
         (
@@ -36,8 +36,8 @@ from tests.unit.scheduler.builders import request
         ),
     ],
 )
-def test_capacity_weighs_free_capacity(there, expected):
-    assert CapacityWeigher().weigh(pool(**there), request()) == expected
+def test_capacity_weighs_free_capacity(candidate, expected):
+    assert CapacityWeigher().weigh(pool(**candidate), request()) == expected
 
 
 @pytest.mark.parametrize(
@@ -45,8 +45,8 @@ def test_capacity_weighs_free_capacity(there, expected):
 )
 def test_pool_of_unknown_capacity_is_last_either_way(multiplier, expected):
     weigher = CapacityWeigher(multiplier)
-    there = pool(total_gb=None, free_gb=None)
-    assert weigher.weigh(there, request()) == expected
+    candidate = pool(total_gb=None, free_gb=None)
+    assert weigher.weigh(candidate, request()) == expected
 
 
 @pytest.mark.parametrize(
@@ -67,8 +67,8 @@ def test_pool_of_unknown_capacity_is_last_either_way(multiplier, expected):
     ],
 )
 def test_goodness_is_the_function_or_nothing(function, expected):
-    there = pool(capabilities={'goodness_function': function})
-    assert GoodnessWeigher().weigh(there, request(size=7)) == expected
+    candidate = pool(capabilities={'goodness_function': function})
+    assert GoodnessWeigher().weigh(candidate, request(size=7)) == expected
 
 
 @pytest.mark.parametrize(
@@ -83,11 +83,11 @@ def test_goodness_is_the_function_or_nothing(function, expected):
 def test_host_affinity_prefers_pools_near_the_source(host, expected):
     weigher = HostAffinityWeigher()
     source = {'host': 'alpha@gold#one'}
-    there = pool(host=host)
-    asked = request(from_snapshot=True, **source)
-    assert weigher.weigh(there, asked) == expected
-    assert weigher.weigh(there, request(**source)) == 0
-    assert weigher.weigh(there, request(from_snapshot=True)) == 0
+    candidate = pool(host=host)
+    placement = request(from_snapshot=True, **source)
+    assert weigher.weigh(candidate, placement) == expected
+    assert weigher.weigh(candidate, request(**source)) == 0
+    assert weigher.weigh(candidate, request(from_snapshot=True)) == 0
 
 
 def test_pool_weigher_counts_the_share_servers_of_the_pool():
