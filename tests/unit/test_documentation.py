@@ -1,8 +1,8 @@
-"""What the documentation names is there, and the pages build.
+"""The documentation builds, and what it names exists.
 
-Within the pages, names of options, rules, statuses, files and functions
-are checked by the build itself; here are commands, files to copy from, and
-what is made from the code.
+The build itself checks the names of options, rules, statuses, files and
+functions in the pages. These tests check commands, example files and the
+content that is generated from the code.
 """
 
 import configparser
@@ -34,11 +34,11 @@ OURS = {
     for point in metadata.entry_points(group='console_scripts')
     if point.value.startswith('manila_lite.')
 }
-OF_LIBRARIES = {'log_dir', 'transport_url'}  # in section DEFAULT
+LIBRARY_OPTIONS = {'log_dir', 'transport_url'}  # in section DEFAULT
 
 
 def build(source, out):
-    """Build pages, every warning an error."""
+    """Build the pages; treat warnings as errors."""
     return subprocess.run(
         [
             sys.executable,
@@ -65,7 +65,7 @@ def build(source, out):
 
 @pytest.fixture(scope='module')
 def pages(tmp_path_factory):
-    """The text of the built pages by name, what the build said under ''."""
+    """The built pages by name; under '' exit code and errors of the build."""
     out = tmp_path_factory.mktemp('pages')
     done = build(SOURCE, out)
     return {
@@ -77,7 +77,7 @@ def test_pages_build_without_a_warning(pages):
     assert pages[''] == (0, '')
 
 
-def test_names_of_nothing_fail_the_build(tmp_path):
+def test_unknown_names_fail_the_build(tmp_path):
     wrong = {
         ':conf:`work.leese`': 'reference target not found: work.leese',
         ':policy:`share:end`': 'reference target not found: share:end',
@@ -143,7 +143,7 @@ def test_every_option_is_described(pages):
 
 
 def shell_lines():
-    """Every command line that the documentation shows or mentions."""
+    """Yield every command line in the documentation."""
     for text in (README, *PAGES.values()):
         yield from re.findall(r'^ *[$#] (.+)$', text, re.MULTILINE)
         yield from re.findall(
@@ -154,10 +154,10 @@ def shell_lines():
 
 
 def arguments_of(names):
-    """Shown uses of some commands, as lists of words."""
+    """Return the documented uses of commands, as lists of words."""
     found = set()
     for line in shell_lines():
-        # A word may have the sign in it: host@backend#pool.
+        # A word may contain the sign: host@backend#pool.
         words = shlex.split(re.sub(r'(^|\s)#.*', '', line))
         for number, word in enumerate(words[:4]):
             if word.rpartition('/')[2] in names and 'systemctl' not in words:
@@ -218,12 +218,12 @@ def test_path_in_the_readme_exists(path):
     assert (ROOT / path).exists()
 
 
-def test_readme_tells_of_every_way_to_sign_in():
+def test_the_readme_lists_every_auth_strategy():
     (strategy,) = (
         option for option in auth.OPTS if option.name == 'auth_strategy'
     )
-    told = re.search(r'sign-in.*?\n\n', README, re.DOTALL)[0]
-    assert set(re.findall(r'^\| `(\w+)` \|', told, re.MULTILINE)) == set(
+    paragraph = re.search(r'sign-in.*?\n\n', README, re.DOTALL)[0]
+    assert set(re.findall(r'^\| `(\w+)` \|', paragraph, re.MULTILINE)) == set(
         strategy.type.choices
     ) - {'noauthv2'}
 
@@ -248,7 +248,7 @@ def test_options_in_shown_files_exist(text):
         for group, opts in conf.list_opts()
         if group
     }
-    known['DEFAULT'] = OF_LIBRARIES | {
+    known['DEFAULT'] = LIBRARY_OPTIONS | {
         option.name
         for group, opts in conf.list_opts()
         if not group

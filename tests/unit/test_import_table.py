@@ -1,4 +1,4 @@
-"""Who may import whom: the table of the house, held exactly."""
+"""Check the imports of every module against the table of layers."""
 
 import ast
 import pathlib
@@ -22,24 +22,24 @@ THIRD = (
 FOURTH = ('work.notify', 'work.admission', 'rpc', 'work.runner')
 FIRST_FOUR = FIRST + SECOND + THIRD + FOURTH
 
-# A part may import itself and what stands beside it here; a module of no
-# part, nothing of ours.
+# A part may import itself and the parts listed here for it. A module that
+# belongs to no part may import nothing of ours.
 TABLE = {
     **dict.fromkeys(FIRST, ()),
-    # A context refuses by an error.
+    # A context raises PolicyNotAuthorized.
     'context': ('exception',),
     **dict.fromkeys(SECOND, FIRST),
     **dict.fromkeys(THIRD, FIRST + SECOND),
     **dict.fromkeys(FOURTH, FIRST + SECOND + THIRD),
-    # What a runner runs are the handlers of contracts.
+    # A runner runs the handlers of contracts.
     'work.runner': (*FIRST, *SECOND, *THIRD, 'work.notify', 'rpc.contract'),
-    # Options and the caller's type are part of what drivers are given.
+    # Drivers are given options and a request context.
     'share.drivers': ('exception', 'conf', 'context'),
     'scheduler': FIRST_FOUR,
     'share.operations': FIRST_FOUR,
     'share.manager': (*FIRST_FOUR, 'share.drivers.base'),
-    # Controllers of plain records are given sessions; limits, and the
-    # words of messages, are plain records that have a module of their own.
+    # Controllers of plain records use sessions; limits and message texts
+    # are plain records with modules of their own.
     'api': (
         'share.operations',
         'db.queries',
@@ -60,12 +60,12 @@ def _is_within(module, part):
 
 
 def _part_of(module):
-    """The part of the table that a module belongs to."""
+    """Return the part of the table that a module belongs to."""
     return next((part for part in TABLE if _is_within(module, part)), None)
 
 
 def _modules():
-    """Our modules and their files, named without the package's own name."""
+    """Yield our modules, without the package name, and their files."""
     for path in sorted(ROOT.rglob('*.py')):
         parts = path.relative_to(ROOT).with_suffix('').parts
         yield '.'.join(part for part in parts if part != '__init__'), path
@@ -75,19 +75,19 @@ MODULES = dict(_modules())
 
 
 def _imports(source):
-    """Line and name of every module of ours that is imported anywhere."""
+    """Yield line and name of every import of our modules in the source."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            assert not node.level, 'imports say the whole name'
+            assert not node.level, 'relative imports are not allowed'
             names = [f'{node.module}.{alias.name}' for alias in node.names]
         else:
             continue
         for name in names:
             package, _, ours = name.partition('.')
             if package == 'manila_lite':
-                # What is no module is a name inside the one before it.
+                # A name that is not a module is inside the module before it.
                 yield (
                     node.lineno,
                     (ours if ours in MODULES else ours.rpartition('.')[0]),
@@ -95,7 +95,7 @@ def _imports(source):
 
 
 @pytest.mark.parametrize('module', MODULES)
-def test_module_imports_what_its_row_allows(module):
+def test_a_module_imports_only_what_its_row_allows(module):
     part = _part_of(module)
     allowed = () if part is None else (part, *TABLE[part])
     assert [
@@ -105,11 +105,11 @@ def test_module_imports_what_its_row_allows(module):
     ] == []
 
 
-def test_every_part_of_the_table_is_there():
+def test_every_part_of_the_table_exists():
     assert {part for part in TABLE if part not in MODULES} == set()
 
 
-def test_imports_are_found_wherever_they_stand():
+def test_imports_are_found_in_any_place():
     assert list(
         _imports("""
 import os, manila_lite.db.session
