@@ -49,9 +49,8 @@ def force_delete(cloud, share_id):
 
 def ensure(cloud, share_id):
     for backend in cloud.share.backends:
-        backend.endpoints.ensuring.page = (
-            1  # so that one share takes two pages
-        )
+        # One share takes two pages.
+        backend.endpoints.ensuring.page = 1
     host, _, _ = cloud.api.show(share_id)['host'].partition('#')
     cloud.api.ensure(host)
     cloud.settle()

@@ -1,4 +1,4 @@
-"""The commands for access rules and resource locks, as parts of a walk."""
+"""The commands for access rules and resource locks, as parts of a story."""
 
 import typing
 
@@ -6,66 +6,69 @@ COMMAND = 'share access'
 LOCK = 'share lock'
 
 
-def rules(walk: typing.Any) -> None:
-    """Rules of the share of the walk come, are looked at, and go."""
-    cli, share = walk.cli, walk.name
-    locked = _add(walk, share)
-    made = cli(
+def rules(story: typing.Any) -> None:
+    """Create, list, change and delete access rules of the share."""
+    cli, share = story.cli, story.name
+    locked = _create_locked(story, share)
+    created = cli(
         f'{COMMAND} create', share, 'ip', '10.0.0.0/24', '--access-level', 'ro'
     )
-    assert made['access_level'] == 'ro'
+    assert created['access_level'] == 'ro'
     cli(f'{COMMAND} create', share, 'user', 'alice')
     cli(f'{COMMAND} create', share, 'ip', '10.0.0.0/24', code=1)
-    walk.quiet()
+    story.wait_idle()
     assert _clients(cli(f'{COMMAND} list', share)) == {
         'alice': ('user', 'rw', 'active'),
         '10.0.0.0/24': ('ip', 'ro', 'active'),
         '10.0.0.1': ('ip', 'rw', 'active'),
     }
-    if walk.has('2.45'):
-        _shown_and_set(walk, made['id'])
-    if walk.has('2.82'):
-        _narrowed(walk, share)
+    if story.has('2.45'):
+        _check_show_and_set(story, created['id'])
+    if story.has('2.82'):
+        _check_filters(story, share)
         cli(f'{COMMAND} delete', share, locked, code=1)
         cli(f'{COMMAND} delete', share, locked, '--unrestrict', '--wait')
     for rule in cli(f'{COMMAND} list', share):
         cli(f'{COMMAND} delete', share, rule['ID'])
-    walk.quiet()
+    story.wait_idle()
     assert cli(f'{COMMAND} list', share) == []
 
 
-def _add(walk, share) -> str:
-    """A rule with all that the version knows of; its id."""
-    made = walk.cli(
+def _create_locked(story, share) -> str:
+    """Create a rule with all options of the version; return its id."""
+    created = story.cli(
         f'{COMMAND} create',
         share,
         'ip',
         '10.0.0.1',
-        *(('--properties', 'for=all', '--wait') if walk.has('2.45') else ()),
+        *(('--properties', 'for=all', '--wait') if story.has('2.45') else ()),
         *(
             ('--lock-visibility', '--lock-deletion', '--lock-reason', 'mine')
-            if walk.has('2.82')
+            if story.has('2.82')
             else ()
         ),
     )
-    if walk.has('2.45'):
-        assert (made['state'], made['properties']) == ('active', 'for : all')
-    return made['id']
+    if story.has('2.45'):
+        assert (created['state'], created['properties']) == (
+            'active',
+            'for : all',
+        )
+    return created['id']
 
 
-def _clients(listed) -> dict:
+def _clients(rules_listed) -> dict:
     return {
         one['Access To']: (
             one['Access Type'],
             one['Access Level'],
             one['State'],
         )
-        for one in listed
+        for one in rules_listed
     }
 
 
-def _shown_and_set(walk, access_id) -> None:
-    cli = walk.cli
+def _check_show_and_set(story, access_id) -> None:
+    cli = story.cli
     cli(f'{COMMAND} set', access_id, '--property', 'a=b', '--property', 'c=d')
     cli(f'{COMMAND} unset', access_id, '--property', 'c')
     shown = cli(f'{COMMAND} show', access_id)
@@ -74,34 +77,34 @@ def _shown_and_set(walk, access_id) -> None:
         '10.0.0.0/24',
         'a : b',
     )
-    (found,) = cli(f'{COMMAND} list', walk.name, '--properties', 'a=b')
+    (found,) = cli(f'{COMMAND} list', story.name, '--properties', 'a=b')
     assert found['ID'] == access_id
-    if walk.has('2.88'):
+    if story.has('2.88'):
         cli(f'{COMMAND} set', access_id, '--access-level', 'rw')
-        walk.quiet()
+        story.wait_idle()
         shown = cli(f'{COMMAND} show', access_id)
         assert (shown['access_level'], shown['state']) == ('rw', 'active')
 
 
-def _narrowed(walk, share) -> None:
-    """Each filter alone, and what a filter leaves out."""
+def _check_filters(story, share) -> None:
+    """Filter the list of rules by each criterion."""
     for criteria, expected in (
         (('--access-type', 'user'), ['alice']),
         (('--access-type', 'ip', '--access-to', '10.0.0.1'), ['10.0.0.1']),
         (('--access-level', 'ro'), []),
         (('--access-key', 'none'), []),
     ):
-        listed = walk.cli(f'{COMMAND} list', share, *criteria)
-        assert list(_clients(listed)) == expected, criteria
+        rules_listed = story.cli(f'{COMMAND} list', share, *criteria)
+        assert list(_clients(rules_listed)) == expected, criteria
 
 
-def locks(walk: typing.Any) -> None:
-    """A locked share stays until its last lock is lifted."""
-    if not walk.has('2.81'):
+def locks(story: typing.Any) -> None:
+    """A locked share cannot be deleted until its last lock is removed."""
+    if not story.has('2.81'):
         return
-    cli, share = walk.cli, walk.name
-    made = cli(f'{LOCK} create', share, 'share', '--reason', 'mounted')
-    assert (made['resource_action'], made['lock_reason']) == (
+    cli, share = story.cli, story.name
+    created = cli(f'{LOCK} create', share, 'share', '--reason', 'mounted')
+    assert (created['resource_action'], created['lock_reason']) == (
         'delete',
         'mounted',
     )
@@ -112,13 +115,13 @@ def locks(walk: typing.Any) -> None:
     cli('share delete', share, code=1)
     for criteria in (
         ('--resource', share, '--resource-type', 'share'),
-        ('--id', made['id'], '--detailed'),
+        ('--id', created['id'], '--detailed'),
         (
             '--all-projects',
             '--project',
-            walk.project_id,
+            story.project_id,
             '--user',
-            walk.user_id,
+            story.user_id,
             '--resource-action',
             'delete',
         ),
@@ -135,17 +138,17 @@ def locks(walk: typing.Any) -> None:
         ('--since', '2000-01-01', '--offset', '1'),
     ):
         assert [one['ID'] for one in cli(f'{LOCK} list', *criteria)] == [
-            made['id']
+            created['id']
         ], criteria
     assert cli(f'{LOCK} list', '--before', '2000-01-01') == []
-    cli(f'{LOCK} set', made['id'], '--reason', 'in use')
-    assert cli(f'{LOCK} show', made['id'])['Lock Reason'] == 'in use'
-    cli(f'{LOCK} unset', made['id'], '--reason')
+    cli(f'{LOCK} set', created['id'], '--reason', 'in use')
+    assert cli(f'{LOCK} show', created['id'])['Lock Reason'] == 'in use'
+    cli(f'{LOCK} unset', created['id'], '--reason')
     cli(f'{LOCK} set', hidden['id'], '--resource-action', 'delete')
     shown = cli(f'{LOCK} show', hidden['id'])
     assert (shown['Resource Action'], shown['Lock Reason']) == ('delete', None)
     cli(f'{COMMAND} delete', share, rule, code=1)
-    cli(f'{LOCK} delete', made['id'], hidden['id'])
+    cli(f'{LOCK} delete', created['id'], hidden['id'])
     assert cli(f'{LOCK} list') == []
     cli(f'{COMMAND} delete', share, rule)
-    walk.quiet()
+    story.wait_idle()

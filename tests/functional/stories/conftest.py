@@ -1,4 +1,4 @@
-"""Whole installations of real processes, and their logs when a test fails."""
+"""Fixtures for installations of real processes; logs of failed tests."""
 
 from collections.abc import Callable, Iterator
 import contextlib
@@ -11,28 +11,28 @@ from tests.support import broker
 from tests.support import databases
 from tests.support.installation import Installation
 
-LONGEST_LOG = 20_000
+MAX_LOG_LENGTH = 20_000
 
-_alive: list[Installation] = []
+_running: list[Installation] = []
 
 
 @contextlib.contextmanager
 def new_installation(
     *args: typing.Any, **kwargs: typing.Any
 ) -> Iterator[Installation]:
-    """An installation; all of its processes end with the block."""
-    made = Installation(*args, **kwargs)
-    _alive.append(made)
+    """Yield an installation; kill its processes at the end."""
+    installation = Installation(*args, **kwargs)
+    _running.append(installation)
     try:
-        yield made
+        yield installation
     finally:
-        _alive.remove(made)
-        made.close()
+        _running.remove(installation)
+        installation.close()
 
 
 @pytest.fixture
 def install(tmp_path) -> Iterator[Callable[..., Installation]]:
-    """Makes installations, whose processes all end with the test."""
+    """Return a function that creates installations for one test."""
     numbers = itertools.count()
     with contextlib.ExitStack() as stack:
         yield lambda **kwargs: stack.enter_context(
@@ -42,14 +42,14 @@ def install(tmp_path) -> Iterator[Callable[..., Installation]]:
 
 @pytest.fixture(scope='session')
 def broker_url() -> Iterator[str]:
-    """The transport URL of a virtual host of this run's own."""
+    """The transport URL of a virtual host for this test run."""
     with broker.virtual_host() as url:
         yield url
 
 
 @pytest.fixture
 def new_database(tmp_path) -> Iterator[Callable[[str], str]]:
-    """Makes a database of a kind, without tables, for one test."""
+    """Return a function that creates an empty database for one test."""
     with contextlib.ExitStack() as stack:
         yield lambda kind: stack.enter_context(
             databases.temporary_database(kind, tmp_path)
@@ -59,9 +59,9 @@ def new_database(tmp_path) -> Iterator[Callable[[str], str]]:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
     report = yield
-    for installation in _alive if report.failed else ():
+    for installation in _running if report.failed else ():
         report.sections += [
-            (f'log of {name}', text[-LONGEST_LOG:])
+            (f'log of {name}', text[-MAX_LOG_LENGTH:])
             for name, text in installation.logs()
         ]
     return report

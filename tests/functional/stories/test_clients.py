@@ -1,4 +1,4 @@
-"""The official clients, each with every way to sign in."""
+"""The official clients, with every authentication method."""
 
 import dataclasses
 import itertools
@@ -25,8 +25,8 @@ _names = (f'share-{number}' for number in itertools.count())
 
 
 @dataclasses.dataclass(frozen=True)
-class Place:
-    """An installation, and both clients signed in to it."""
+class Deployment:
+    """An installation, and both clients authenticated to it."""
 
     installation: Installation
     project_id: str
@@ -35,7 +35,7 @@ class Place:
 
 
 @pytest.fixture(scope='module', params=STRATEGIES)
-def place(request, tmp_path_factory):
+def deployment(request, tmp_path_factory):
     with Keystone() as keystone:
         alice = keystone.add_user(
             'alice', PASSWORD, 'demo', ['admin', 'member', 'reader']
@@ -76,15 +76,15 @@ def place(request, tmp_path_factory):
                 },
                 'password': keystone.client_options(alice),
             }[request.param]
-            place = Place(
+            deployment = Deployment(
                 installation,
                 'admin' if request.param == 'none' else alice.project_id,
                 cli_of(request.param, auth),
                 sdk_of(request.param, auth),
             )
-            place.cli('share type create', 'default', 'false')
-            yield place
-            place.sdk.close()
+            deployment.cli('share type create', 'default', 'false')
+            yield deployment
+            deployment.sdk.close()
 
 
 def cli_of(kind, auth):
@@ -105,30 +105,30 @@ def sdk_of(kind, auth):
 
 
 @pytest.fixture
-def cli(place):
-    return place.cli
+def cli(deployment):
+    return deployment.cli
 
 
 @pytest.fixture
-def sdk(place):
-    return place.sdk.shared_file_system
+def sdk(deployment):
+    return deployment.sdk.shared_file_system
 
 
-# The life of a share
+# Shares
 
 
-def test_command_line_leads_a_share_through_its_life(place, cli):
+def test_command_line_manages_the_life_of_a_share(deployment, cli):
     name = next(_names)
     made = cli(
         'share create', 'NFS', '1', '--name', name, '--property', 'made=today'
     )
-    assert made['project_id'] == place.project_id
-    assert shown(cli, name)['properties'] == {'made': 'today'}
+    assert made['project_id'] == deployment.project_id
+    assert wait_for_share(cli, name)['properties'] == {'made': 'today'}
     assert name in [one['Name'] for one in cli('share list')]
     cli('share resize', name, '4')
-    assert shown(cli, name)['size'] == 4
+    assert wait_for_share(cli, name)['size'] == 4
     cli('share resize', name, '2')
-    assert shown(cli, name)['size'] == 2
+    assert wait_for_share(cli, name)['size'] == 2
     cli('share set', name, '--property', 'for=all')
     cli('share unset', name, '--property', 'made')
     assert cli('share properties show', name) == {'for': 'all'}
@@ -138,16 +138,16 @@ def test_command_line_leads_a_share_through_its_life(place, cli):
         name
     ]
     cli('share restore', made['id'])
-    assert shown(cli, name)['status'] == 'available'
+    assert wait_for_share(cli, name)['status'] == 'available'
     cli('share delete', name)
     wait_until(
         lambda: not cli('share list', '--name', name), f'{name} is gone'
     )
-    assert place.installation.problems() == []
+    assert deployment.installation.problems() == []
 
 
-def shown(cli, name):
-    """The share as soon as nothing is being done with it."""
+def wait_for_share(cli, name):
+    """Wait until the share is in no transitional status; return it."""
 
     def check():
         share = cli('share show', name)
@@ -156,21 +156,21 @@ def shown(cli, name):
     return wait_until(check, f'{name} is at rest')
 
 
-def test_sdk_leads_a_share_through_its_life(place, sdk):
+def test_sdk_manages_the_life_of_a_share(deployment, sdk):
     name = next(_names)
     share = sdk.create_share(
         share_protocol='NFS', size=1, name=name, metadata={'made': 'today'}
     )
-    share = at_rest(sdk, share)
+    share = wait_at_rest(sdk, share)
     assert (share.project_id, share.metadata) == (
-        place.project_id,
+        deployment.project_id,
         {'made': 'today'},
     )
     assert sdk.find_share(name).id == share.id
     assert share.id in [one.id for one in sdk.shares()]
     for size in (4, 2):
         sdk.resize_share(share, size)
-        assert at_rest(sdk, share).size == size
+        assert wait_at_rest(sdk, share).size == size
     sdk.set_share_metadata(share, **{'for': 'all'})
     sdk.delete_share_metadata(share.id, ['made'])
     assert sdk.get_share(share).metadata == {'for': 'all'}
@@ -182,10 +182,10 @@ def test_sdk_leads_a_share_through_its_life(place, sdk):
     assert share.id in [one.id for one in sdk.shares()]
     sdk.delete_share(share)
     sdk.wait_for_delete(share, interval=0.05, wait=30)
-    assert place.installation.problems() == []
+    assert deployment.installation.problems() == []
 
 
-def at_rest(sdk, share):
+def wait_at_rest(sdk, share):
     def check():
         found = sdk.get_share(share)
         return found if not found.status.endswith('ing') else None
@@ -196,7 +196,7 @@ def at_rest(sdk, share):
 # Snapshots
 
 
-def test_sdk_leads_a_snapshot_through_its_life(place, sdk):
+def test_sdk_manages_the_life_of_a_snapshot(deployment, sdk):
     kind = sdk.create_share_type(
         name=f'of-{next(_names)}',
         extra_specs={
@@ -205,7 +205,7 @@ def test_sdk_leads_a_snapshot_through_its_life(place, sdk):
             'revert_to_snapshot_support': 'True',
         },
     )
-    share = at_rest(
+    share = wait_at_rest(
         sdk,
         sdk.create_share(
             share_protocol='NFS',
@@ -217,7 +217,7 @@ def test_sdk_leads_a_snapshot_through_its_life(place, sdk):
     snapshot = sdk.create_share_snapshot(
         share_id=share.id, name='one', metadata={'made': 'today'}
     )
-    quiet(place)
+    wait_idle(deployment)
     assert sdk.get_share_snapshot(snapshot).status == 'available'
     assert [one.id for one in sdk.share_snapshots(share_id=share.id)] == [
         snapshot.id
@@ -230,9 +230,9 @@ def test_sdk_leads_a_snapshot_through_its_life(place, sdk):
     (instance,) = sdk.share_snapshot_instances(snapshot_id=snapshot.id)
     assert sdk.get_share_snapshot_instance(instance).status == 'available'
     sdk.resize_share(share, 3)
-    assert at_rest(sdk, share).size == 3
+    assert wait_at_rest(sdk, share).size == 3
     sdk.revert_share_to_snapshot(share, snapshot)
-    quiet(place)
+    wait_idle(deployment)
     found = sdk.get_share(share)
     assert (found.status, found.size) == ('available', 1)
     sdk.reset_share_snapshot_status(snapshot, 'error')
@@ -243,20 +243,21 @@ def test_sdk_leads_a_snapshot_through_its_life(place, sdk):
     sdk.delete_share_type(kind)
     for message in sdk.user_messages():
         sdk.delete_user_message(message)
-    assert place.installation.problems() == []
+    assert deployment.installation.problems() == []
 
 
-def quiet(place):
+def wait_idle(deployment):
     wait_until(
-        lambda: not place.installation.pending_work(), 'nothing is owed'
+        lambda: not deployment.installation.pending_work(),
+        'no work is pending',
     )
 
 
 # Access rules and locks
 
 
-def test_sdk_lets_clients_in_and_out(place, sdk):
-    share = at_rest(
+def test_sdk_allows_and_denies_clients(deployment, sdk):
+    share = wait_at_rest(
         sdk, sdk.create_share(share_protocol='NFS', size=1, name=next(_names))
     )
     rule = sdk.create_access_rule(
@@ -267,7 +268,7 @@ def test_sdk_lets_clients_in_and_out(place, sdk):
         metadata={'for': 'all'},
         lock_deletion=True,
     )
-    quiet(place)
+    wait_idle(deployment)
     found = sdk.get_access_rule(rule.id)
     assert (found.state, found.access_level, found.metadata) == (
         'active',
@@ -279,17 +280,17 @@ def test_sdk_lets_clients_in_and_out(place, sdk):
         sdk.delete_access_rule(rule.id, share.id)
     assert refused.value.status_code == 403
     sdk.delete_access_rule(rule.id, share.id, unrestrict=True)
-    quiet(place)
+    wait_idle(deployment)
     assert list(sdk.access_rules(share)) == []
     with pytest.raises(exceptions.NotFoundException):
         sdk.get_access_rule(rule.id)
     sdk.delete_share(share)
     sdk.wait_for_delete(share, interval=0.05, wait=30)
-    assert place.installation.problems() == []
+    assert deployment.installation.problems() == []
 
 
-def test_sdk_locks_a_share(place, sdk):
-    share = at_rest(
+def test_sdk_locks_a_share(deployment, sdk):
+    share = wait_at_rest(
         sdk, sdk.create_share(share_protocol='NFS', size=1, name=next(_names))
     )
     lock = sdk.create_resource_lock(
@@ -312,10 +313,10 @@ def test_sdk_locks_a_share(place, sdk):
     sdk.wait_for_delete(share, interval=0.05, wait=30)
 
 
-# What is beside shares
+# Administration
 
 
-def test_sdk_administers(place, sdk):
+def test_sdk_manages_types_quotas_and_services(deployment, sdk):
     made = sdk.create_share_type(
         name='gold', extra_specs={'driver_handles_share_servers': 'False'}
     )
@@ -325,13 +326,13 @@ def test_sdk_administers(place, sdk):
     assert 'gold' in [one.name for one in sdk.share_types()]
     sdk.delete_share_type(made)
 
-    sdk.update_quota_set(place.project_id, gigabytes=77)
-    assert sdk.get_quota_set(place.project_id).gigabytes == 77
-    assert len(list(sdk.limits())) == 1  # it looks for none of the values
-    sdk.revert_quota_set(place.project_id)
+    sdk.update_quota_set(deployment.project_id, gigabytes=77)
+    assert sdk.get_quota_set(deployment.project_id).gigabytes == 77
+    assert len(list(sdk.limits())) == 1  # it reads none of the values
+    sdk.revert_quota_set(deployment.project_id)
     assert sdk.get_quota_class_set('default').gigabytes == 1000
 
-    host = place.installation.service_host()
+    host = deployment.installation.service_host()
     assert [one.name for one in sdk.availability_zones()] == ['nova']
     assert [one.name for one in sdk.storage_pools()] == [f'{host}#pool']
     (share_service,) = sdk.services(binary='manila-share')
@@ -341,8 +342,8 @@ def test_sdk_administers(place, sdk):
     sdk.enable_service(share_service, host, 'manila-share')
 
 
-def test_sdk_shows_what_is_below_and_beside_a_share(sdk):
-    share = at_rest(
+def test_sdk_shows_instances_and_export_locations(sdk):
+    share = wait_at_rest(
         sdk, sdk.create_share(share_protocol='NFS', size=1, name=next(_names))
     )
     (instance,) = [
@@ -361,8 +362,8 @@ def test_sdk_shows_what_is_below_and_beside_a_share(sdk):
     sdk.wait_for_delete(share, interval=0.05, wait=30)
 
 
-def test_sdk_tells_why_a_share_failed(sdk):
-    share = at_rest(
+def test_sdk_shows_the_message_of_a_failed_share(sdk):
+    share = wait_at_rest(
         sdk,
         sdk.create_share(share_protocol='NFS', size=500, name=next(_names)),
     )
@@ -370,7 +371,7 @@ def test_sdk_tells_why_a_share_failed(sdk):
     (message,) = [
         one for one in sdk.user_messages() if one.resource_id == share.id
     ]
-    assert 'room' in sdk.get_user_message(message).user_message
+    assert 'capacity' in sdk.get_user_message(message).user_message
     sdk.delete_user_message(message)
     assert share.id not in [one.resource_id for one in sdk.user_messages()]
     sdk.delete_share(share)

@@ -1,6 +1,6 @@
-"""Whoever was denied stays out: killed services take nobody's side.
+"""A denied client loses access soon, also if services are killed.
 
-With the times that services have unless they are told others.
+Services use their default intervals and timeouts.
 """
 
 import time
@@ -13,27 +13,29 @@ from tests.support.installation import SERVE
 from tests.support.processes import wait_until
 
 SHARES = 4
-AT_MOST = 10.0
-"""Seconds after the service is back."""
+MAX_DELAY = 10.0
+"""Seconds from the restart of the service."""
 
 OPTIONS = """default_share_type = default
 report_interval = 10
 service_down_time = 60
 periodic_interval = 60
 """
-WORK = """lease = 30
+SECTIONS = """lease = 30
 sweep_interval = 2
 workers_per_backend = 2
 """
-HANGING = {'dummy': {'dummy_driver_hang_methods': 'update_access'}}
-SLOW = {'dummy': {'dummy_driver_driver_methods_delays': 'update_access:1'}}
-KEPT, DENIED = '10.0.0.1', '10.0.0.2'
+HANGING_DRIVER = {'dummy': {'dummy_driver_hang_methods': 'update_access'}}
+SLOW_DRIVER = {
+    'dummy': {'dummy_driver_driver_methods_delays': 'update_access:1'}
+}
+ALLOWED, DENIED = '10.0.0.1', '10.0.0.2'
 
 
 def clients(installation):
-    """Who is let in by the back end, whichever share it is."""
-    found = dummy.access_inventory(installation.dummy_state_dir('dummy'))
-    return [to for let_in in found.values() for _, to, _ in let_in]
+    """Return the clients that the back end allows, of all shares."""
+    inventory = dummy.access_inventory(installation.dummy_state_dir('dummy'))
+    return [to for allowed in inventory.values() for _, to, _ in allowed]
 
 
 def allow(user, share, to):
@@ -50,13 +52,13 @@ def allow(user, share, to):
     [(SERVE, SERVE), (SEPARATE, ('share',))],
     ids=['serve', 'separate'],
 )
-def test_denied_client_is_out_soon_after_the_service_is_back(
+def test_denied_client_loses_access_soon_after_a_restart(
     install, new_database, broker_url, kind, victims
 ):
     separate = kind == SEPARATE
     installation = install(
         kind=kind,
-        sections=WORK,
+        sections=SECTIONS,
         options=OPTIONS
         + (f'transport_url = {broker_url}' if separate else ''),
         database_url=new_database('postgresql') if separate else None,
@@ -75,25 +77,25 @@ def test_denied_client_is_out_soon_after_the_service_is_back(
     )
     shares = [user.create_available()['id'] for _ in range(SHARES)]
     rules = {
-        share: [allow(user, share, to) for to in (KEPT, DENIED)]
+        share: [allow(user, share, to) for to in (ALLOWED, DENIED)]
         for share in shares
     }
-    wait_until(lambda: not installation.pending_work(), 'nothing is owed')
+    wait_until(lambda: not installation.pending_work(), 'no work is pending')
     installation.stop()
-    installation.configure(HANGING)
+    installation.configure(HANGING_DRIVER)
     installation.start()
     user = installation.rest()
     for share, (_, denied) in rules.items():
         user.act(share, 'deny_access', {'access_id': denied})
-    # Some are with the driver, and some wait for their turn.
-    wait_until(lambda: installation.running_work() == 2, 'two are in hand')
+    # Some denials are in the driver, and some are queued.
+    wait_until(lambda: installation.running_work() == 2, 'two are running')
     installation.kill(*victims)
     assert clients(installation).count(DENIED) == SHARES
-    installation.configure(SLOW)
+    installation.configure(SLOW_DRIVER)
     installation.start(*victims)
-    back = time.monotonic()
-    wait_until(lambda: DENIED not in clients(installation), 'all are out')
-    assert time.monotonic() - back < AT_MOST
-    assert clients(installation) == [KEPT] * SHARES
-    wait_until(lambda: not installation.pending_work(), 'nothing is owed')
+    restarted_at = time.monotonic()
+    wait_until(lambda: DENIED not in clients(installation), 'all are denied')
+    assert time.monotonic() - restarted_at < MAX_DELAY
+    assert clients(installation) == [ALLOWED] * SHARES
+    wait_until(lambda: not installation.pending_work(), 'no work is pending')
     assert installation.problems() == []

@@ -1,9 +1,9 @@
-"""A share of real files outlives the back end that it was on.
+"""A share of real files survives the loss of its back end.
 
-Two back ends of plain directories replicate among each other. One is lost
-when its directory is gone, and comes back with what it had then. What users
-ask for is asked for with the official command line, over HTTP; how it goes
-on is looked up without it, since the client waits in steps of seconds.
+Two back ends of plain directories replicate to each other. One is lost when
+its directory is moved away, and comes back with its old contents. Users send
+their requests with the official command line, over HTTP; the test polls
+without it, since the client polls in intervals of seconds.
 """
 
 import pathlib
@@ -21,22 +21,23 @@ from tests.support.rest_client import RestClient
 
 SITES = ('north', 'south')
 CLIENT = '10.0.0.1'
+# Access levels on a replica that is not active, by replication type.
 LEVELS = {'readable': {'ro'}, 'dr': set()}
 READER = '10.0.0.2'
-"""How clients may use a replica that is not active, by the style."""
+"""A client of the snapshot."""
 
 
-class Place(typing.NamedTuple):
-    """An installation on real directories, and who uses it."""
+class Deployment(typing.NamedTuple):
+    """An installation on real directories, with clients."""
 
     installation: Installation
-    style: str
+    replication_type: str
     roots: dict[str, pathlib.Path]
     cli: Cli
     rest: RestClient
 
-    def lose(self, site):
-        """Have nobody reach it, as when a disk is gone."""
+    def move_away(self, site):
+        """Move its directory away, as if a disk were lost."""
         self.roots[site].rename(self._away(site))
 
     def bring_back(self, site):
@@ -47,11 +48,11 @@ class Place(typing.NamedTuple):
 
 
 class Share:
-    """A share, and a replica of it on each of the two sites."""
+    """A share with a replica on each of the two sites."""
 
-    def __init__(self, place):
-        self.place = place
-        self.id = place.cli(
+    def __init__(self, deployment):
+        self.deployment = deployment
+        self.id = deployment.cli(
             'share create',
             'NFS',
             1,
@@ -60,47 +61,47 @@ class Share:
             '--share-type',
             'mirrored',
         )['id']
-        self.available()
-        place.cli('share access create', self.id, 'ip', CLIENT)
-        wait_until(self.is_told, 'the rule is told')
+        self.wait_available()
+        deployment.cli('share access create', self.id, 'ip', CLIENT)
+        wait_until(self.has_active_rules, 'the rule is active')
         (north,) = self.replicas()
-        self.of = {'north': north}
+        self.replica_ids = {'north': north}
 
-    def is_told(self):
-        rules = self.place.rest.get(f'/share-access-rules?share_id={self.id}')[
-            'access_list'
-        ]
+    def has_active_rules(self):
+        rules = self.deployment.rest.get(
+            f'/share-access-rules?share_id={self.id}'
+        )['access_list']
         return {rule['state'] for rule in rules} == {'active'}
 
     def replicate(self):
-        made = self.place.cli(
+        made = self.deployment.cli(
             'share replica create', self.id, '--availability-zone', 'south'
         )
-        self.of['south'] = made['id']
-        self.settled('south', 'in_sync')
+        self.replica_ids['south'] = made['id']
+        self.wait_for_replica('south', 'in_sync')
 
     def replicas(self):
         return [
             one['id']
-            for one in self.place.rest.get(
+            for one in self.deployment.rest.get(
                 f'/share-replicas?share_id={self.id}'
             )['share_replicas']
         ]
 
-    def available(self):
+    def wait_available(self):
         def check():
-            shown = self.place.rest.show(self.id)
+            shown = self.deployment.rest.show(self.id)
             return shown if shown['status'] == 'available' else None
 
         return wait_until(check, 'the share is available')
 
-    def settled(self, site, state):
-        """The replica on the site is well, and in this state."""
+    def wait_for_replica(self, site, state):
+        """Wait until the replica on a site is available, in this state."""
 
         def check():
-            shown = self.place.rest.get(f'/share-replicas/{self.of[site]}')[
-                'share_replica'
-            ]
+            shown = self.deployment.rest.get(
+                f'/share-replicas/{self.replica_ids[site]}'
+            )['share_replica']
             return (shown['status'], shown['replica_state']) == (
                 'available',
                 state,
@@ -108,53 +109,54 @@ class Share:
 
         wait_until(check, f'the replica on {site} is {state}')
 
-    def data(self, site):
+    def data_folder(self, site):
         return (
-            self.place.roots[site]
+            self.deployment.roots[site]
             / 'shares'
-            / f'share-{self.of[site]}'
+            / f'share-{self.replica_ids[site]}'
             / 'data'
         )
 
-    def holds(self, site):
-        return content.describe(self.data(site))
+    def contents(self, site):
+        return content.describe(self.data_folder(site))
 
     def resync(self, site):
-        """What is there now is on the replica when this returns."""
-        self.place.cli('share replica resync', self.of[site])
+        """Resync the replica on a site and wait until it is in sync."""
+        self.deployment.cli('share replica resync', self.replica_ids[site])
         wait_until(
-            lambda: not self.place.installation.pending_work(), 'it is done'
+            lambda: not self.deployment.installation.pending_work(),
+            'no work is pending',
         )
-        self.settled(site, 'in_sync')
+        self.wait_for_replica(site, 'in_sync')
 
     def promote(self, site):
-        self.place.cli('share replica promote', self.of[site])
-        self.settled(site, 'active')
-        shown = self.available()
+        self.deployment.cli('share replica promote', self.replica_ids[site])
+        self.wait_for_replica(site, 'active')
+        shown = self.wait_available()
         assert shown['host'].startswith(
-            self.place.installation.service_host(site)
+            self.deployment.installation.service_host(site)
         )
-        (export,) = self.place.rest.get(f'/shares/{self.id}/export_locations')[
-            'export_locations'
-        ]
-        assert pathlib.Path(export['path']) == self.data(site)
+        (export,) = self.deployment.rest.get(
+            f'/shares/{self.id}/export_locations'
+        )['export_locations']
+        assert pathlib.Path(export['path']) == self.data_folder(site)
         wait_until(lambda: self.levels(site) == {'rw'}, 'clients may write')
 
     def levels(self, site):
-        """How the client is let in on a site."""
+        """Return the access levels of the client on a site."""
         file = (
-            self.place.roots[site]
+            self.deployment.roots[site]
             / 'exports'
-            / f'share-{self.of[site]}.exports'
+            / f'share-{self.replica_ids[site]}.exports'
         )
         return {
             level for _, to, level in exported_clients(file) if to == CLIENT
         }
 
     def mounts(self, site):
-        """How the reader of the only snapshot is let in on a site."""
+        """Return the access levels of the only snapshot on a site."""
         (file,) = [
-            *(self.place.roots[site] / 'exports').glob(
+            *(self.deployment.roots[site] / 'exports').glob(
                 'share-snapshot-*.exports'
             ),
             None,
@@ -165,23 +167,23 @@ class Share:
             else set()
         )
 
-    def is_mounted(self, active, passive):
-        """Whoever may mount the snapshot comes to the active site.
+    def wait_until_mountable(self, active, passive):
+        """Wait until the snapshot can be mounted on the active site.
 
-        And to the other one, where its style says so.
+        And on the other one, if the replication type permits it.
         """
         wait_until(
             lambda: (
                 (self.mounts(active), self.mounts(passive))
-                == ({'ro'}, LEVELS[self.place.style])
+                == ({'ro'}, LEVELS[self.deployment.replication_type])
             ),
             'the snapshot can be read',
         )
 
-    def picture(self):
-        """A snapshot, on both sites when this returns; its id."""
-        id = self.place.cli('share snapshot create', self.id)['id']
-        rest = self.place.rest
+    def create_snapshot(self):
+        """Create a snapshot, wait until both sites have it; return its id."""
+        id = self.deployment.cli('share snapshot create', self.id)['id']
+        rest = self.deployment.rest
 
         def check():
             shown = rest.get(f'/snapshots/{id}')['snapshot']
@@ -194,17 +196,17 @@ class Share:
             } == {'available'}
 
         wait_until(check, 'the snapshot is on both sites')
-        self.available()
+        self.wait_available()
         return id
 
-    def pictured(self, site):
-        """What the only snapshot on a site holds."""
-        (snapshot,) = (self.place.roots[site] / 'snapshots').iterdir()
+    def snapshot_contents(self, site):
+        """Describe the contents of the only snapshot on a site."""
+        (snapshot,) = (self.deployment.roots[site] / 'snapshots').iterdir()
         return content.describe(snapshot / 'data')
 
 
 @pytest.fixture(scope='module', params=['readable', 'dr'])
-def place(request, tmp_path_factory):
+def deployment(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp('failover')
     roots = {site: folder / site for site in SITES}
     with new_installation(
@@ -217,7 +219,7 @@ def place(request, tmp_path_factory):
                 'local_capacity_gb': 100,
                 'max_over_subscription_ratio': 1,
                 'local_replication_type': request.param,
-                'replication_domain': 'house',
+                'replication_domain': 'domain',
                 'backend_availability_zone': site,
             }
             for site, root in roots.items()
@@ -235,95 +237,103 @@ def place(request, tmp_path_factory):
             'revert_to_snapshot_support=True',
             'mount_snapshot_support=True',
         )
-        yield Place(
+        yield Deployment(
             installation, request.param, roots, cli, installation.rest('admin')
         )
 
 
-def test_files_outlive_their_back_end_and_come_home(place):
-    share = Share(place)
-    content.populate(share.data('north'))
+def test_files_survive_failover_and_failback(deployment):
+    share = Share(deployment)
+    content.populate(share.data_folder('north'))
     share.replicate()
-    begun = share.holds('north')
-    assert share.holds('south') == begun
+    begun = share.contents('north')
+    assert share.contents('south') == begun
     wait_until(
-        lambda: share.levels('south') == LEVELS[place.style],
-        'clients use the replica as its style says',
+        lambda: share.levels('south') == LEVELS[deployment.replication_type],
+        'clients have the access of the replication type',
     )
 
-    snapshot = share.picture()
-    place.cli('share snapshot access create', snapshot, 'ip', READER)
-    share.is_mounted('north', 'south')
-    content.damage(share.data('north'))
+    snapshot = share.create_snapshot()
+    deployment.cli('share snapshot access create', snapshot, 'ip', READER)
+    share.wait_until_mountable('north', 'south')
+    content.damage(share.data_folder('north'))
     share.resync('south')
-    synced = share.holds('north')
-    assert share.holds('south') == synced != begun
-    assert share.pictured('south') == begun
+    synced = share.contents('north')
+    assert share.contents('south') == synced != begun
+    assert share.snapshot_contents('south') == begun
 
-    # The site is lost, with what came after the last look.
-    place.lose('north')
-    lost = place.roots['north'].with_name('north-away')
-    lost_data = lost / share.data('north').relative_to(place.roots['north'])
-    (lost_data / 'lost').write_text('nobody has seen this')
+    # The site is lost, with what was written after the last update.
+    deployment.move_away('north')
+    lost = deployment.roots['north'].with_name('north-away')
+    lost_data = lost / share.data_folder('north').relative_to(
+        deployment.roots['north']
+    )
+    (lost_data / 'lost').write_text('never replicated')
     share.promote('south')
-    assert share.holds('south') == synced
-    (share.data('south') / 'since').write_text('written on the other site')
-    (share.data('south') / 'new' / 'file').unlink()
-    changed = share.holds('south')
+    assert share.contents('south') == synced
+    (share.data_folder('south') / 'since').write_text(
+        'written on the other site'
+    )
+    (share.data_folder('south') / 'new' / 'file').unlink()
+    changed = share.contents('south')
 
-    # What was lost is not active any more when it is back.
-    place.bring_back('north')
-    share.settled('north', 'in_sync')
+    # The lost replica is no longer active when it is back.
+    deployment.bring_back('north')
+    share.wait_for_replica('north', 'in_sync')
     share.resync('north')
-    assert share.holds('north') == changed
+    assert share.contents('north') == changed
     wait_until(
-        lambda: share.levels('north') == LEVELS[place.style],
+        lambda: share.levels('north') == LEVELS[deployment.replication_type],
         'clients do not write to what was lost',
     )
 
-    # The snapshot has outlived it, too.
-    share.is_mounted('south', 'north')
-    place.cli('share revert', snapshot)
-    share.available()
-    wait_until(lambda: not place.installation.pending_work(), 'it is reverted')
-    assert share.holds('south') == begun
-    share.resync('north')
-    assert share.holds('north') == begun
-    content.damage(share.data('south'))
-    kept = share.holds('south')
-
-    # Back home, with what was written just before.
-    share.promote('north')
-    assert share.holds('north') == kept
-    share.settled('south', 'in_sync')
-    assert share.holds('south') == kept
+    # The snapshot has survived, too.
+    share.wait_until_mountable('south', 'north')
+    deployment.cli('share revert', snapshot)
+    share.wait_available()
     wait_until(
-        lambda: share.levels('south') == LEVELS[place.style],
+        lambda: not deployment.installation.pending_work(), 'it is reverted'
+    )
+    assert share.contents('south') == begun
+    share.resync('north')
+    assert share.contents('north') == begun
+    content.damage(share.data_folder('south'))
+    kept = share.contents('south')
+
+    # Failback, with what was written just before.
+    share.promote('north')
+    assert share.contents('north') == kept
+    share.wait_for_replica('south', 'in_sync')
+    assert share.contents('south') == kept
+    wait_until(
+        lambda: share.levels('south') == LEVELS[deployment.replication_type],
         'clients write on one site only',
     )
-    share.is_mounted('north', 'south')
-    end(place, share, snapshot)
+    share.wait_until_mountable('north', 'south')
+    delete_all(deployment, share, snapshot)
 
 
-def end(place, share, snapshot):
-    """All of it goes, and nothing is left behind."""
-    place.cli('share snapshot delete', snapshot)
+def delete_all(deployment, share, snapshot):
+    """Delete everything; nothing is left behind."""
+    deployment.cli('share snapshot delete', snapshot)
     wait_until(
-        lambda: not place.rest.get('/snapshots')['snapshots'],
+        lambda: not deployment.rest.get('/snapshots')['snapshots'],
         'the snapshot is gone',
     )
-    place.cli('share replica delete', share.of['south'])
+    deployment.cli('share replica delete', share.replica_ids['south'])
     wait_until(lambda: len(share.replicas()) == 1, 'the replica is gone')
-    place.cli('share delete', share.id)
+    deployment.cli('share delete', share.id)
     wait_until(
-        lambda: not place.rest.get('/shares')['shares'], 'the share is gone'
+        lambda: not deployment.rest.get('/shares')['shares'],
+        'the share is gone',
     )
     wait_until(
-        lambda: not place.installation.pending_work(), 'nothing is owed'
+        lambda: not deployment.installation.pending_work(),
+        'no work is pending',
     )
     assert [
         path
-        for root in place.roots.values()
+        for root in deployment.roots.values()
         for path in root.rglob('*')
         if not path.is_dir()
     ] == []

@@ -1,7 +1,7 @@
-"""Services killed as by a power cut, and messages that never arrive.
+"""Services killed as by a power failure, and messages that never arrive.
 
-Whatever was accepted has an outcome, nothing stays in flight, quota is
-what a recount says and the back ends hold what the rows say.
+Every accepted request has an outcome, nothing stays in flight, quota equals
+a recount and the back ends have what the rows say.
 """
 
 import collections
@@ -19,48 +19,48 @@ from tests.support.processes import free_port
 from tests.support.processes import wait_until
 
 ROUNDS = 3
-AT_A_TIME = 16
+REQUESTS_PER_ROUND = 16
 SLOW = {'dummy_driver_default_driver_method_delay': 0.1}
 BACKENDS = {'alpha': SLOW, 'beta': SLOW}
 OPTIONS = 'default_share_type = default\n'
 
 
-class Load:
-    """Asks for much, and remembers what was accepted."""
+class KillLoad:
+    """Sends many requests and records what was accepted."""
 
     def __init__(self, installation, seed):
         self.installation = installation
         self.user = installation.rest()
         self.rng = random.Random(seed)
-        self.sizes = {}  # of shares that are at rest
+        self.sizes = {}  # of shares at rest
         self.accepted = {}  # verb and new size, by share
         self.interrupted = 0
-        self.told = collections.Counter()  # what was being done and failed
+        self.failures = collections.Counter()  # failed actions, by action id
 
-    def ask(self, names):
-        """Ask for much, while these services are killed in the midst."""
-        wait_at_rest = list(self.sizes)
-        self.rng.shuffle(wait_at_rest)
-        killed_at = self.rng.randrange(AT_A_TIME)
+    def send_requests(self, names):
+        """Send many requests, and kill these services meanwhile."""
+        share_ids = list(self.sizes)
+        self.rng.shuffle(share_ids)
+        killed_at = self.rng.randrange(REQUESTS_PER_ROUND)
         killing = threading.Timer(
             self.rng.uniform(0.0, 0.1), self._kill, (names,)
         )
-        # Where the API dies as well nobody answers any more.
+        # If the API is killed as well, requests get no response.
         with contextlib.suppress(*NO_RESPONSE_ERRORS):
-            for number in range(AT_A_TIME):
-                if wait_at_rest and self.rng.random() < 0.7:
-                    self._change(wait_at_rest.pop())
+            for number in range(REQUESTS_PER_ROUND):
+                if share_ids and self.rng.random() < 0.7:
+                    self._change(share_ids.pop())
                 else:
                     size = self.rng.randint(1, 4)
                     made = self.user.create(size=size)
                     self.accepted[made['id']] = 'create', size
                 if number == killed_at:
-                    wait_until(self._is_at_work, 'work is being done')
+                    wait_until(self._has_started, 'work is running')
                     killing.start()
         killing.join()
 
-    def _is_at_work(self):
-        """Whether work is in hand, or has all been done unseen."""
+    def _has_started(self):
+        """Whether work is running, or all of it is done already."""
         return (
             self.installation.running_work()
             or not self.installation.pending_work()
@@ -75,7 +75,7 @@ class Load:
         verb = self.rng.choice(['extend', 'extend', 'shrink', 'delete'])
         if verb == 'delete':
             new_size = None
-            # Noted before the answer: it may be done when none comes.
+            # Recorded before the response: it may be done without one.
             self.accepted[share_id] = 'delete?', None
             self.user.delete(share_id)
         else:
@@ -84,11 +84,11 @@ class Load:
             self.user.act(share_id, verb, {'new_size': new_size})
         self.accepted[share_id] = verb, new_size
 
-    def settle(self):
-        """Wait until nothing is owed, and look at every outcome."""
+    def wait_for_outcomes(self):
+        """Wait until no work is pending; return every outcome."""
         wait_until(
             lambda: self.installation.pending_work() == 0,
-            'nothing is owed',
+            'no work is pending',
             60,
         )
         assert self.installation.problems() == []
@@ -97,8 +97,8 @@ class Load:
             for share in self.user.get('/shares/detail')['shares']
         }
         outcomes = [
-            self._outcome(found.get(share_id), share_id, *asked)
-            for share_id, asked in self.accepted.items()
+            self._outcome(found.get(share_id), share_id, *request)
+            for share_id, request in self.accepted.items()
         ]
         self.accepted.clear()
         self.sizes = {
@@ -118,38 +118,40 @@ class Load:
             assert share['size'] in (old_size, new_size), share
         else:
             assert share['status'] in ('error', f'{verb}ing_error'), share
-            told = self.user.get(f'/messages?resource_id={share_id}')
-            assert told['messages'], share
-            self.told.update(one['action_id'] for one in told['messages'])
+            messages = self.user.get(f'/messages?resource_id={share_id}')
+            assert messages['messages'], share
+            self.failures.update(
+                one['action_id'] for one in messages['messages']
+            )
         return share['status']
 
 
-def live_through_kills(installation, seed, victims):
-    """Rounds of much work, in each of which some services are killed."""
+def run_rounds(installation, seed, victims):
+    """Run rounds of requests; in each some services are killed."""
     installation.start()
-    load = Load(installation, seed)
+    load = KillLoad(installation, seed)
     make_default_type(load.user)
     outcomes = []
     for _ in range(ROUNDS):
         names = load.rng.choice(victims)
-        load.ask(names)
+        load.send_requests(names)
         installation.start(*names)
-        outcomes += load.settle()
+        outcomes += load.wait_for_outcomes()
     print(
         f'{len(outcomes)} accepted, {load.interrupted} interrupted, '
         f'{outcomes.count("available")} available, '
-        f'{outcomes.count("gone")} gone, failed: {dict(load.told)}'
+        f'{outcomes.count("gone")} gone, failed: {dict(load.failures)}'
     )
     assert load.interrupted
     for share in load.user.get('/shares')['shares']:
         load.user.act(share['id'], 'force_delete')
-    load.settle()
+    load.wait_for_outcomes()
     assert load.user.get('/shares')['shares'] == []
 
 
 @pytest.mark.parametrize('seed', range(2))
-def test_killed_process_comes_back_to_its_work(install, seed):
-    live_through_kills(
+def test_killed_process_resumes_its_work(install, seed):
+    run_rounds(
         install(kind=SERVE, backends=BACKENDS, options=OPTIONS),
         seed,
         [('serve',)],
@@ -157,8 +159,8 @@ def test_killed_process_comes_back_to_its_work(install, seed):
 
 
 def test_killed_services_lose_nothing(install, new_database, broker_url):
-    """As `test_soak` on MariaDB, here several of them die at one time."""
-    live_through_kills(
+    """As `test_soak` on MariaDB; here several are killed at once."""
+    run_rounds(
         install(
             kind=SEPARATE,
             backends=BACKENDS,
@@ -192,14 +194,14 @@ def test_lost_messages_delay_work_and_no_more(
         ),
         'all hints are lost',
     )
-    # In this order: a scheduler alone would find no back end to place on.
+    # In this order: a scheduler alone would find no back end.
     installation.start('share').start('scheduler')
     for share_id in made:
         assert user.wait_at_rest(share_id)['status'] == 'available'
     assert installation.problems() == []
 
 
-def test_work_is_done_while_the_broker_is_away(install, new_database):
+def test_work_is_done_without_a_broker(install, new_database):
     installation = install(
         kind=SEPARATE,
         database_url=new_database('postgresql'),

@@ -1,6 +1,6 @@
-"""Real files change hands and are copied, without a byte being lost.
+"""Real files are unmanaged, managed again and copied without loss.
 
-Everything is asked for with the official command line, over HTTP.
+All requests use the official command line, over HTTP.
 """
 
 import pathlib
@@ -24,21 +24,21 @@ TYPE = (
 )
 
 
-class Place(typing.NamedTuple):
-    """An installation on real directories, and who uses it."""
+class Deployment(typing.NamedTuple):
+    """An installation on real directories, and its command line."""
 
     installation: Installation
     root: pathlib.Path
     cli: Cli
 
-    def quiet(self):
+    def wait_idle(self):
         wait_until(
-            lambda: not self.installation.pending_work(), 'nothing is owed'
+            lambda: not self.installation.pending_work(), 'no work is pending'
         )
 
     def share(self, name):
-        """A share that is available, and where its files are."""
-        self.quiet()
+        """Wait for a share; return it and the folder of its files."""
+        self.wait_idle()
         share = self.cli('share show', name)
         assert share['status'] == 'available', share
         paths = [
@@ -49,13 +49,13 @@ class Place(typing.NamedTuple):
         return share, folder
 
     def snapshot(self, name):
-        self.quiet()
+        self.wait_idle()
         snapshot = self.cli('share snapshot show', name)
         assert snapshot['status'] == 'available', snapshot
         return snapshot
 
     def used(self):
-        """Number and GiB of shares and of snapshots, as charged."""
+        """Return number and GiB of shares and of snapshots, as charged."""
         limits = {
             one['Name']: one['Value']
             for one in self.cli('share limits show', '--absolute')
@@ -72,7 +72,7 @@ class Place(typing.NamedTuple):
 
 
 @pytest.fixture(scope='module')
-def place(tmp_path_factory):
+def deployment(tmp_path_factory):
     root = tmp_path_factory.mktemp('root')
     with new_installation(
         tmp_path_factory.mktemp('managing') / 'installation',
@@ -89,34 +89,34 @@ def place(tmp_path_factory):
         installation.start()
         cli = Cli('--os-auth-type', 'none', '--os-endpoint', installation.url)
         cli('share type create', *TYPE)
-        yield Place(installation, root, cli)
+        yield Deployment(installation, root, cli)
 
 
-def test_files_change_hands_and_stay_as_they_are(place):
-    cli = place.cli
+def test_files_are_unchanged_by_unmanage_and_manage(deployment):
+    cli = deployment.cli
     cli('share create', 'NFS', '2', '--name', 'mine')
-    share, folder = place.share('mine')
+    share, folder = deployment.share('mine')
     content.populate(folder)
     before = content.describe(folder)
     cli('share snapshot create', 'mine', '--name', 'kept')
-    location = place.snapshot('kept')['provider_location']
+    location = deployment.snapshot('kept')['provider_location']
 
     cli('share snapshot abandon', 'kept')
-    place.quiet()
+    deployment.wait_idle()
     cli('share abandon', 'mine')
-    place.quiet()
+    deployment.wait_idle()
     assert cli('share list') == []
-    assert place.used() == (0, 0, 0, 0)
+    assert deployment.used() == (0, 0, 0, 0)
     assert content.describe(folder) == before
 
     cli('share adopt', share['host'], 'NFS', folder, '--name', 'again')
-    adopted, where = place.share('again')
-    assert (adopted['size'], where) == (2, folder)
+    adopted, path = deployment.share('again')
+    assert (adopted['size'], path) == (2, folder)
     assert '__managed_at' in adopted['properties']
     assert content.describe(folder) == before
     cli('share snapshot adopt', 'again', location, '--name', 'kept')
-    assert place.snapshot('kept')['size'] == 2
-    assert place.used() == (1, 2, 1, 2)
+    assert deployment.snapshot('kept')['size'] == 2
+    assert deployment.used() == (1, 2, 1, 2)
 
     content.damage(folder)
     copied = cli(
@@ -129,22 +129,22 @@ def test_files_change_hands_and_stay_as_they_are(place):
         'copy',
     )
     assert copied['snapshot_id']
-    _, where = place.share('copy')
-    assert where != folder
-    assert content.describe(where) == before
-    assert place.used() == (2, 5, 1, 2)
+    _, path = deployment.share('copy')
+    assert path != folder
+    assert content.describe(path) == before
+    assert deployment.used() == (2, 5, 1, 2)
 
 
-def test_nothing_is_left_behind(place):
+def test_nothing_is_left_behind(deployment):
     """After all of the above."""
     for kind in ('share snapshot', 'share'):
-        for one in place.cli(f'{kind} list'):
-            place.cli(f'{kind} delete', one['ID'])
-        place.quiet()
-    assert place.used() == (0, 0, 0, 0)
-    # Directories alone may stay; what begins with a dot is the driver's.
+        for one in deployment.cli(f'{kind} list'):
+            deployment.cli(f'{kind} delete', one['ID'])
+        deployment.wait_idle()
+    assert deployment.used() == (0, 0, 0, 0)
+    # Only directories may stay; names with a dot belong to the driver.
     assert [
         path
-        for path in place.root.rglob('*')
+        for path in deployment.root.rglob('*')
         if not path.name.startswith('.') and not path.is_dir()
     ] == []

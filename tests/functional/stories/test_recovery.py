@@ -1,7 +1,7 @@
-"""Everything in flight comes to rest after a kill, as the design says.
+"""Everything in flight is rescued after a kill, as designed.
 
-Real services with `dummy`: resources of every kind are put into every
-status in flight there is, the share service is killed and started again.
+Real services with `dummy`: the share service is killed, resources of every
+kind are put into every status in flight, and the service is started again.
 """
 
 import json
@@ -25,7 +25,7 @@ from tests.support.rescues import status_of
 
 INSTANCE = shares.ShareInstance.__table__
 
-# The pass of the start is what rescues here, and nothing else.
+# Only the recovery pass at start rescues here.
 OPTIONS = """
 default_share_type = default
 is_deferred_deletion_enabled = true
@@ -55,16 +55,16 @@ SPECS = {
 }
 RULE = {'access_type': 'ip', 'access_to': '10.0.0.1'}
 
-# The others are about sets of rules, and so are their records.
-WITH_A_RECORD = (
+# For the others the recovery log has sets of rules.
+LOGGED = (
     'share_instance',
     'snapshot_instance',
     'share_server',
     'share_server_task',
 )
 
-# What the back end shows is not always what the row expects.
-SURPRISES = {
+# Outcomes where the back end does not have what the row expects.
+MISMATCHES = {
     ('creating', 'lost'): ('error', 2),
     ('creating', 'spoilt'): ('error', 2),
     ('creating', 'larger'): ('error', 2),
@@ -85,29 +85,32 @@ class Stage:
         self.user = installation.rest()
         self.db = installation.db
         self.back_end = state.DummyState(installation.dummy_state_dir('dummy'))
-        self.placed = {}  # resource and status: share, id of the row
-        self.surprised = {}  # the same of what the back end lost, say
-        self.written = set()  # rows that no move has brought there
+        self.resources = {}  # (resource, status): share id, row id
+        self.mismatched = {}  # the same where the back end differs
+        self.written = set()  # rows whose status was written directly
 
     def fill(self):
-        """A share for each case, and what the case is about on it."""
+        """Create a share for each case, and the resource of the case."""
         self._make_types()
-        asked = {case: self._share(case) for case in [*CASES, *SURPRISES]}
-        self.quiet()
-        self._take_snapshots(asked)
-        self._allow(asked)
-        self.quiet()
-        self.placed = {
-            case: (asked[case], self._row(case[0], asked[case]))
+        share_ids = {case: self._share(case) for case in [*CASES, *MISMATCHES]}
+        self.wait_idle()
+        self._take_snapshots(share_ids)
+        self._allow(share_ids)
+        self.wait_idle()
+        self.resources = {
+            case: (share_ids[case], self._row(case[0], share_ids[case]))
             for case in CASES
         }
-        self.surprised = {
-            case: (asked[case], self._row('share_instance', asked[case]))
-            for case in SURPRISES
+        self.mismatched = {
+            case: (
+                share_ids[case],
+                self._row('share_instance', share_ids[case]),
+            )
+            for case in MISMATCHES
         }
-        for case in rescues.SERVER_CASES:  # a server outlives its shares
-            self.user.delete(asked[case])
-        self.quiet()
+        for case in rescues.SERVER_CASES:  # the server remains
+            self.user.delete(share_ids[case])
+        self.wait_idle()
 
     def _make_types(self):
         make_default_type(self.user)
@@ -126,18 +129,18 @@ class Stage:
             },
         )
 
-    def _take_snapshots(self, asked):
+    def _take_snapshots(self, share_ids):
         snapshots = {
             case: self.user.request(
                 'POST',
                 '/snapshots',
-                {'snapshot': {'share_id': asked[case]}},
+                {'snapshot': {'share_id': share_ids[case]}},
                 202,
             )['snapshot']['id']
             for case in CASES
             if case[0].startswith('snapshot')
         }
-        self.quiet()
+        self.wait_idle()
         for case, snapshot in snapshots.items():
             if case[0] == 'snapshot_access_rule':
                 self.user.request(
@@ -147,11 +150,11 @@ class Stage:
                     202,
                 )
 
-    def _allow(self, asked):
+    def _allow(self, share_ids):
         for case in CASES:
             if case[0] in ('access_rule', 'share_instance_access'):
                 self.user.act(
-                    asked[case],
+                    share_ids[case],
                     'allow_access',
                     RULE | {'access_level': 'rw'},
                     expect=200,
@@ -169,13 +172,15 @@ class Stage:
             share_network_id=network['share_network']['id'],
         )['id']
 
-    def quiet(self):
+    def wait_idle(self):
         wait_until(
-            lambda: not self.installation.pending_work(), 'nothing is owed', 60
+            lambda: not self.installation.pending_work(),
+            'no work is pending',
+            60,
         )
 
     def _row(self, resource, share_id):
-        """The id of the only row of a kind that belongs to a share."""
+        """Return the id of the only row of a resource of a share."""
         kind = recovery.KINDS[resource]
         id, of = kind.table.c.id, kind.from_clause
         if kind.table.name == 'share_servers':
@@ -188,19 +193,19 @@ class Stage:
             )
         )
 
-    # What a crash leaves behind
+    # The state after a crash
 
-    def disturb(self):
-        """Put everything in flight, as decrees and moves can."""
-        for (resource, status), (share, id) in self.placed.items():
-            if not self._decree(resource, status, share, id):
+    def put_in_flight(self):
+        """Put everything in flight, by `reset_status` or by moves."""
+        for (resource, status), (share, id) in self.resources.items():
+            if not self._reset(resource, status, share, id):
                 self._move(resource, status, share, id)
-        for (status, how), (share, id) in self.surprised.items():
-            if not self._decree('share_instance', status, share, id):
+        for (status, mismatch), (share, id) in self.mismatched.items():
+            if not self._reset('share_instance', status, share, id):
                 self._move('share_instance', status, share, id)
-            self._surprise(id, how)
+            self._change_backend(id, mismatch)
 
-    def _decree(self, resource, status, share, id):
+    def _reset(self, resource, status, share, id):
         """By `reset_status`, where the API has it for this status."""
         path = {
             'share_instance': f'/shares/{share}',
@@ -222,14 +227,14 @@ class Stage:
                 202,
             )
         except AssertionError:
-            # What only snapshots may be set to, not instances of them.
+            # Allowed for snapshots only, not for their instances.
             assert self.user.last.status_code == 400
             return False
         return True
 
     def _move(self, resource, status, share, id):
-        """By the moves of its table, with nobody to work on it."""
-        if status == 'deferred_deleting':  # quota is given back with it
+        """By the moves of its table, without work."""
+        if status == 'deferred_deleting':  # this also releases quota
             self.user.delete(share)
             self.db.write(
                 lambda session: session.run(sa.delete(engine.Work.__table__))
@@ -237,9 +242,9 @@ class Stage:
         elif not force_status(self.db, resource, id, status):
             self.written.add(id)
 
-    def _surprise(self, id, how):
+    def _change_backend(self, id, mismatch):
         record = self.back_end.shares.find(id)
-        if how == 'lost':
+        if mismatch == 'lost':
             self.back_end.shares.drop(id)
         else:
             self.back_end.shares.put(
@@ -249,15 +254,15 @@ class Stage:
                     'spoilt': {'status': 'error'},
                     'larger': {'size': 5},
                     'foreign': {'share_proto': 'CIFS'},
-                }[how],
+                }[mismatch],
             )
 
-    # What is there
+    # Queries
 
     def statuses(self):
         return {
             (resource, status): status_of(self.db, resource, id)
-            for (resource, status), (_, id) in self.placed.items()
+            for (resource, status), (_, id) in self.resources.items()
         }
 
     def status(self, id):
@@ -285,25 +290,25 @@ def stage(install, new_database):
     return stage
 
 
-def test_what_a_kill_left_in_flight_is_at_rest_after_the_start(stage):
+def test_everything_in_flight_is_rescued_after_a_restart(stage):
     installation = stage.installation
     installation.kill('share')
-    stage.disturb()
+    stage.put_in_flight()
     assert stage.statuses() == {case: case[1] for case in CASES}
-    seen = asked(installation, 'preview')
+    seen = recovery_output(installation, 'preview')
     assert {
         (one['resource_type'], one['status'], one['resource_id'])
         for one in seen
-    } >= {(*case, id) for case, (_, id) in stage.placed.items()}
+    } >= {(*case, id) for case, (_, id) in stage.resources.items()}
     assert stage.statuses() == {case: case[1] for case in CASES}
 
     installation.start('share')
     wait_until(lambda: not stage.in_flight(), 'nothing is in flight')
-    stage.quiet()
+    stage.wait_idle()
     assert stage.statuses() == {case: ENDS[case[0]][case[1]] for case in CASES}
-    for case, (share, _) in stage.surprised.items():
+    for case, (share, _) in stage.mismatched.items():
         found = stage.user.find(share)
-        assert SURPRISES[case] == (
+        assert MISMATCHES[case] == (
             (found['status'], found['size']) if found else (GONE, None)
         ), case
     check_log(stage, stage.user.get('/recovery/log')['log'])
@@ -317,9 +322,9 @@ def test_what_a_kill_left_in_flight_is_at_rest_after_the_start(stage):
 
 
 def check_requests(stage):
-    """Administrators are heard: by command about one, by REST about all."""
+    """Administrators request recovery: one by command, all by REST."""
     again = [
-        stage.placed['share_instance', status][1]
+        stage.resources['share_instance', status][1]
         for status in ('migrating', 'migrating_to')
     ]
     for id in again:
@@ -327,7 +332,7 @@ def check_requests(stage):
     stage.installation.manage('recovery', 'run', 'share_instance', again[0])
     wait_until(lambda: stage.status(again[0]) == 'error', 'one is rescued')
     assert stage.status(again[1]) == 'migrating'
-    (newest,) = asked(
+    (newest,) = recovery_output(
         stage.installation, 'log', '--resource-id', again[0], '--limit', 1
     )
     assert newest['asked_by'].endswith('(manila-lite-manage)')
@@ -335,24 +340,24 @@ def check_requests(stage):
     wait_until(
         lambda: stage.status(again[1]) == 'error', 'the other is rescued'
     )
-    stage.quiet()
+    stage.wait_idle()
 
 
-def asked(installation, command, *args):
-    """What `manila-lite-manage recovery` says."""
+def recovery_output(installation, command, *args):
+    """Return the JSON output of `manila-lite-manage recovery`."""
     return json.loads(
         installation.manage('recovery', command, '--json', *args)
     )
 
 
 def check_log(stage, log):
-    """Every decision is on record: before, deed, after, by whom, why."""
+    """Every decision is recorded, with its author and reason."""
     decided = {
         (one['resource_type'], one['status_before'], one['resource_id'])
         for one in log
     }
-    for (resource, status), (_, id) in stage.placed.items():
-        if resource in WITH_A_RECORD:
+    for (resource, status), (_, id) in stage.resources.items():
+        if resource in LOGGED:
             assert (resource, status, id) in decided
     for one in log:
         assert one['made_by'].startswith(
@@ -363,18 +368,18 @@ def check_log(stage, log):
 
 
 def check_messages(stage):
-    """Who owns what was given up finds a message about it."""
-    told = {
+    """There is a user message about every share that was given up."""
+    notified = {
         one['resource_id'] for one in stage.user.get('/messages')['messages']
     }
     ends = {
         share: ENDS[case[0]][case[1]]
-        for case, (share, _) in stage.placed.items()
+        for case, (share, _) in stage.resources.items()
         if case[0] == 'share_instance'
     } | {
-        share: SURPRISES[case][0]
-        for case, (share, _) in stage.surprised.items()
+        share: MISMATCHES[case][0]
+        for case, (share, _) in stage.mismatched.items()
     }
-    assert told >= {
+    assert notified >= {
         share for share, end in ends.items() if end not in ('available', GONE)
     }

@@ -1,7 +1,6 @@
 """The life of replicas with the official clients, in one process.
 
-Two dummy back ends replicate among each other, each in a zone of its own.
-What users write and read is looked at where the back ends keep it.
+Two dummy back ends replicate to each other, each in its own zone.
 """
 
 from openstack import connection
@@ -19,17 +18,17 @@ from tests.support.processes import wait_until
 ZONES = ('north', 'south')
 REPLICA = 'share replica'
 
-# Below, the client itself fails: it wants the export locations.
-CLIENT_SINCE = {'openstack share replica show': '2.47'}
+# Below this version the client itself fails: it needs export locations.
+CLIENT_MINIMUM = {'openstack share replica show': '2.47'}
 OPTIONS = 'replica_state_update_interval = 1'
 
 
-def backends(style, **options):
-    """One per zone, of one replication domain."""
+def backends(replication_type, **options):
+    """Return options of one back end per zone, in one domain."""
     return {
         zone: {
-            'replication_domain': 'house',
-            'dummy_driver_replication_type': style,
+            'replication_domain': 'domain',
+            'dummy_driver_replication_type': replication_type,
             'backend_availability_zone': zone,
             **options,
         }
@@ -38,18 +37,18 @@ def backends(style, **options):
 
 
 class Story:
-    """A share of one style, and its replicas, at one version of the API.
+    """A share of one replication type, at one version of the API.
 
-    What the client cannot do at that version is done by a newer one; what
-    is waited for is looked at without it, which is cheaper.
+    What the client cannot do at that version is done with a newer one. The
+    test polls over HTTP, which is cheaper than with the client.
     """
 
     servers = 'false'
     on_network: tuple[str, ...] = ()
 
-    def __init__(self, installation, style, version):
+    def __init__(self, installation, replication_type, version):
         self.installation = installation
-        self.style, self.version = style, version
+        self.replication_type, self.version = replication_type, version
         options = ('--os-auth-type', 'none', '--os-endpoint', installation.url)
         self.cli = Cli(*options, version=version)
         self.newest = Cli(*options, version=NEWEST)
@@ -58,8 +57,10 @@ class Story:
     def has(self, minimum):
         return number(self.version) >= number(minimum)
 
-    def settled(self, replica_id, status='available', state='in_sync'):
-        """The replica, as soon as it is so."""
+    def wait_for_replica(
+        self, replica_id, status='available', state='in_sync'
+    ):
+        """Wait until the replica has this status and state."""
 
         def check():
             shown = self.shown(replica_id)
@@ -71,28 +72,28 @@ class Story:
         return self.rest.get(f'/share-replicas/{replica_id}')['share_replica']
 
     @property
-    def followed(self):
-        """What a replica is called that has caught up."""
-        return 'active' if self.style == 'writable' else 'in_sync'
+    def up_to_date_state(self):
+        """The replica_state of an up-to-date replica."""
+        return 'active' if self.replication_type == 'writable' else 'in_sync'
 
     def share(self, name, *criteria):
-        made = self.cli(
+        created = self.cli(
             'share create',
             'NFS',
             '1',
             '--name',
             name,
             '--share-type',
-            'mirrored',
+            'replicated',
             '--availability-zone',
             'north',
             *criteria,
         )
-        self.id = made['id']
-        self.available()
+        self.id = created['id']
+        self.wait_available()
 
-    def available(self):
-        """The share, as soon as it is available."""
+    def wait_available(self):
+        """Wait until the share is available; return it."""
 
         def check():
             shown = self.rest.show(self.id)
@@ -106,13 +107,13 @@ class Story:
         }
 
     def states(self, name):
-        """`replica_state` by the zone of a replica."""
+        """Return `replica_state` by zone."""
         return {
             one['Availability Zone']: one['Replica State']
             for one in self.replicas('--share', name).values()
         }
 
-    def gone(self, replica_id):
+    def wait_deleted(self, replica_id):
         wait_until(
             lambda: (
                 replica_id
@@ -127,7 +128,7 @@ class Story:
         )
 
     def paths(self, replica_id=None):
-        """Where the share, or one of its replicas, is exported."""
+        """Return the export paths of the share, or of one replica."""
         path = (
             f'/share-replicas/{replica_id}/export-locations'
             if replica_id
@@ -138,36 +139,36 @@ class Story:
     def casts(self, *replicas):
         return [self.shown(one)['cast_rules_to_readonly'] for one in replicas]
 
-    def end_is_clean(self):
+    def check_clean(self):
         wait_until(
-            lambda: not self.installation.pending_work(), 'nothing is owed'
+            lambda: not self.installation.pending_work(), 'no work is pending'
         )
         assert self.installation.problems() == []
 
 
-def live_through(story):
+def run_story(story):
     first, second = begin(story)
-    look(story, first, second)
-    let_in(story, first, second)
-    decree(story, second)
+    check_listings(story, first, second)
+    allow_client(story, first, second)
+    reset_and_resync(story, second)
     if story.has('2.95'):
-        note(story, first, second)
+        set_properties(story, first, second)
     snapshot(story, second)
     fail_over(story, first, second)
-    if story.style != 'writable':
+    if story.replication_type != 'writable':
         fail_over(story, second, first)
-    end(story, first, second)
+    delete_all(story, first, second)
 
 
 def begin(story):
-    """A share, and its second replica; the ids of both."""
+    """Create a share and a second replica; return the ids of both."""
     cli = story.cli
     cli(
         'share type create',
-        'mirrored',
+        'replicated',
         story.servers,
         '--extra-specs',
-        f'replication_type={story.style}',
+        f'replication_type={story.replication_type}',
         'snapshot_support=True',
     )
     story.share('first', *story.on_network)
@@ -176,13 +177,13 @@ def begin(story):
     shown = cli('share show', 'first')
     assert (shown['has_replicas'], shown['replication_type']) == (
         True,
-        story.style,
+        story.replication_type,
     )
     return first, second
 
 
 def replicate(story):
-    """The second replica is made in the other zone, and follows."""
+    """Create the second replica in the other zone; return its id."""
     cli = story.cli
     more = []
     if story.has('2.67'):
@@ -192,23 +193,23 @@ def replicate(story):
         more += story.on_network
     if story.has('2.95'):
         more += ['--property', 'site=south']
-    made = cli(
+    created = cli(
         f'{REPLICA} create', 'first', '--availability-zone', 'south', *more
     )
-    assert (made['status'], made['replica_state']) == (
+    assert (created['status'], created['replica_state']) == (
         'creating',
         'out_of_sync',
     )
-    story.settled(made['id'], state=story.followed)
+    story.wait_for_replica(created['id'], state=story.up_to_date_state)
     assert story.states('first') == {
         'north': 'active',
-        'south': story.followed,
+        'south': story.up_to_date_state,
     }
-    return made['id']
+    return created['id']
 
 
-def look(story, first, second):
-    """At the replicas, and at where they are exported."""
+def check_listings(story, first, second):
+    """Check the list of replicas and their export locations."""
     cli = story.cli
     assert set(story.replicas()) == {first, second}
     cli(f'{REPLICA} create', 'first', '--availability-zone', 'moon', code=1)
@@ -224,12 +225,12 @@ def look(story, first, second):
         assert one['path'] == listed[0]['Path']
     assert story.paths(first) <= story.paths()
     assert (story.paths(second) <= story.paths()) == (
-        story.style == 'writable'
+        story.replication_type == 'writable'
     )
 
 
-def let_in(story, first, second):
-    """A rule of the share is told to all of its replicas."""
+def allow_client(story, first, second):
+    """A rule of the share is applied to all of its replicas."""
     story.newest('share access create', 'first', 'ip', '10.0.0.1')
 
     def check():
@@ -239,23 +240,27 @@ def let_in(story, first, second):
         return rule['state'] == 'active'
 
     wait_until(check, 'the rule is active')
-    assert story.casts(first, second) == [False, story.style == 'readable']
+    assert story.casts(first, second) == [
+        False,
+        story.replication_type == 'readable',
+    ]
 
 
-def decree(story, replica):
-    """What the books say is put right when the back end is asked."""
+def reset_and_resync(story, replica):
+    """A resync corrects a status that was reset."""
     cli = story.cli
     cli(f'{REPLICA} set', replica, '--status', 'error')
-    if story.style == 'writable':  # each is active, and stays as decreed
+    # Each writable replica is active and keeps the status.
+    if story.replication_type == 'writable':
         cli(f'{REPLICA} set', replica, '--status', 'available')
     else:
         cli(f'{REPLICA} set', replica, '--replica-state', 'out_of_sync')
     cli(f'{REPLICA} resync', replica)
-    story.settled(replica, state=story.followed)
+    story.wait_for_replica(replica, state=story.up_to_date_state)
 
 
-def note(story, first, second):
-    """Properties of a replica are of no other one."""
+def set_properties(story, first, second):
+    """Properties belong to one replica only."""
     cli = story.cli
     cli(f'{REPLICA} set', second, '--property', 'color=red')
     assert cli(f'{REPLICA} show', second)['properties'] == {
@@ -269,7 +274,7 @@ def note(story, first, second):
 
 
 def snapshot(story, second):
-    """One is available when all replicas that count have it."""
+    """A snapshot is available when all up-to-date replicas have it."""
     story.newest('share snapshot create', 'first', '--name', 'one')
 
     def check():
@@ -284,28 +289,31 @@ def snapshot(story, second):
         } == {'available'}
 
     wait_until(check, 'the snapshot is on both replicas')
-    story.settled(second, state=story.followed)
+    story.wait_for_replica(second, state=story.up_to_date_state)
 
 
 def fail_over(story, old, new):
-    """To the other replica; of writable ones there is no need."""
+    """Promote the other replica; writable ones are both active."""
     cli = story.cli
     wait = ('--quiesce-wait-time', '3') if story.has('2.75') else ()
     cli(f'{REPLICA} promote', new, *wait)
-    if story.style == 'writable':
-        return  # it is active, so nothing is done
-    story.settled(new, state='active')
-    # Asked again and again, the old one follows the new one.
-    story.settled(old)
-    shown = story.available()
+    if story.replication_type == 'writable':
+        return  # it is active already
+    story.wait_for_replica(new, state='active')
+    # After periodic updates the old one is in sync again.
+    story.wait_for_replica(old)
+    shown = story.wait_available()
     assert shown['host'] == story.shown(new)['host']
     assert story.paths() == story.paths(new)
-    assert story.casts(old, new) == [story.style == 'readable', False]
+    assert story.casts(old, new) == [
+        story.replication_type == 'readable',
+        False,
+    ]
     cli(f'{REPLICA} delete', new, code=1)
 
 
-def end(story, first, second):
-    """A share goes when it has no other replicas any more."""
+def delete_all(story, first, second):
+    """A share can be deleted only without other replicas."""
     cli = story.cli
     story.newest('share snapshot delete', 'one')
     wait_until(
@@ -314,20 +322,20 @@ def end(story, first, second):
     )
     cli('share delete', 'first', code=1)
     cli(f'{REPLICA} delete', second)
-    story.gone(second)
+    story.wait_deleted(second)
     third = cli(f'{REPLICA} create', 'first')['id']
-    story.settled(third, state=story.followed)
+    story.wait_for_replica(third, state=story.up_to_date_state)
     cli(f'{REPLICA} delete', third, '--force')
-    story.gone(third)
+    story.wait_deleted(third)
     cli(f'{REPLICA} delete', first, code=1)
-    assert not story.available()['has_replicas']
+    assert not story.wait_available()['has_replicas']
     cli('share delete', 'first')
     story.rest.wait_gone(story.id)
-    cli('share type delete', 'mirrored')
+    cli('share type delete', 'replicated')
 
 
 @pytest.mark.parametrize(
-    'style, version',
+    'replication_type, version',
     [
         ('readable', NEWEST),
         ('dr', '2.60'),
@@ -335,25 +343,25 @@ def end(story, first, second):
         ('writable', NEWEST),
     ],
 )
-def test_command_line_leads_replicas_through_their_lives(
-    install, style, version
+def test_command_line_manages_the_life_of_replicas(
+    install, replication_type, version
 ):
     installation = install(
-        kind=SERVE, options=OPTIONS, backends=backends(style)
+        kind=SERVE, options=OPTIONS, backends=backends(replication_type)
     ).start()
-    story = Story(installation, style, version)
-    live_through(story)
+    story = Story(installation, replication_type, version)
+    run_story(story)
     assert commands(story) - story.cli.ran == set()
-    story.end_is_clean()
+    story.check_clean()
 
 
 def commands(story):
-    """The commands of the table that this version serves."""
+    """Return the commands of the table that this version supports."""
     since = {
         command: minimum
         for command, minimum in SINCE.items()
         if command.startswith(f'openstack {REPLICA} ')
-    } | CLIENT_SINCE
+    } | CLIENT_MINIMUM
     return {
         command for command, minimum in since.items() if story.has(minimum)
     }
@@ -375,17 +383,17 @@ def test_on_share_servers_of_two_back_ends(install):
     assert [
         story.shown(one)['share_server_id'] for one in (first, second)
     ] == [servers[installation.service_host(zone)] for zone in ZONES]
-    let_in(story, first, second)
+    allow_client(story, first, second)
     snapshot(story, second)
     fail_over(story, first, second)
-    end(story, second, first)
+    delete_all(story, second, first)
     story.cli('share server delete', *servers.values())
     wait_until(
         lambda: story.rest.get('/share-servers')['share_servers'] == [],
         'the servers are gone',
     )
     story.cli('share network delete', 'red')
-    story.end_is_clean()
+    story.check_clean()
 
 
 @pytest.fixture
@@ -393,20 +401,20 @@ def sdk(install):
     installation = install(
         kind=SERVE, options=OPTIONS, backends=backends('dr')
     ).start()
-    made = connection.Connection(
+    created = connection.Connection(
         auth_type='none',
         auth={'endpoint': installation.url},
         region_name='RegionOne',
         shared_file_system_default_microversion='2.99',
     )
-    yield made.shared_file_system, installation
-    made.close()
+    yield created.shared_file_system, installation
+    created.close()
 
 
-def test_sdk_leads_replicas_through_their_lives(sdk):
+def test_sdk_manages_the_life_of_replicas(sdk):
     sdk, installation = sdk
     sdk.create_share_type(
-        name='mirrored',
+        name='replicated',
         extra_specs={
             'driver_handles_share_servers': 'False',
             'replication_type': 'dr',
@@ -416,7 +424,7 @@ def test_sdk_leads_replicas_through_their_lives(sdk):
         share_protocol='NFS',
         size=1,
         name='first',
-        share_type='mirrored',
+        share_type='replicated',
         availability_zone='north',
     )
     wait_until(
@@ -424,7 +432,7 @@ def test_sdk_leads_replicas_through_their_lives(sdk):
         'the share is available',
     )
 
-    def settled(replica, state='in_sync'):
+    def wait_for_replica(replica, state='in_sync'):
         def check():
             found = sdk.get_share_replica(replica)
             return (found.status, found.replica_state) == (
@@ -435,15 +443,15 @@ def test_sdk_leads_replicas_through_their_lives(sdk):
         return wait_until(check, f'{replica} is {state}')
 
     (first,) = sdk.share_replicas(share_id=share.id)
-    made = sdk.create_share_replica(share.id, availability_zone='south')
-    second = settled(made.id)
+    created = sdk.create_share_replica(share.id, availability_zone='south')
+    second = wait_for_replica(created.id)
     assert (second.share_id, second.host) == (
         share.id,
         f'{installation.service_host("south")}#pool',
     )
     listed = sdk.share_replicas(share_id=share.id)
     assert {one.id for one in listed} == {first.id, second.id}
-    # Page after page, by the last id of the one before.
+    # In pages, each with the last id of the previous one as marker.
     assert [one.id for one in sdk.share_replicas(limit=1)] == [
         second.id,
         first.id,
@@ -451,13 +459,13 @@ def test_sdk_leads_replicas_through_their_lives(sdk):
     sdk.reset_share_replica_state(second, 'out_of_sync')
     sdk.reset_share_replica_status(second, 'error')
     sdk.resync_share_replica(second)
-    settled(second.id)
+    wait_for_replica(second.id)
     with pytest.raises(exceptions.BadRequestException):
         sdk.delete_share_replica(first.id)
     sdk.promote_share_replica(second)
-    settled(second.id, 'active')
-    settled(first.id)
-    sdk.promote_share_replica(second)  # again, and nothing is done
+    wait_for_replica(second.id, 'active')
+    wait_for_replica(first.id)
+    sdk.promote_share_replica(second)  # again, without effect
     sdk.delete_share_replica(first.id)
     wait_until(
         lambda: [one.id for one in sdk.share_replicas()] == [second.id],
@@ -467,5 +475,5 @@ def test_sdk_leads_replicas_through_their_lives(sdk):
         sdk.get_share_replica(first.id)
     sdk.delete_share(share)
     sdk.wait_for_delete(share, interval=0.05, wait=30)
-    wait_until(lambda: not installation.pending_work(), 'nothing is owed')
+    wait_until(lambda: not installation.pending_work(), 'no work is pending')
     assert installation.problems() == []

@@ -1,7 +1,7 @@
 """Replicas between two share services, on MariaDB and RabbitMQ.
 
-Each service has a file with the sections of both back ends, and runs one.
-One of them is killed in the middle of a promotion, as by a power cut.
+Each service has a configuration file with the sections of both back ends,
+and runs one. One is killed in the middle of a promotion.
 """
 
 import pytest
@@ -14,19 +14,19 @@ from tests.support.processes import Command
 from tests.support.processes import wait_until
 
 NAMES = ('alpha', 'beta')
-# Nobody looks by himself: what is seen has been asked for.
+# No periodic updates: replicas change by request only.
 OPTIONS = (
     'replica_state_update_interval = 3600\n'
     'startup_reconciliation_wait_seconds = 0\n'
 )
-LATER = {'dummy_driver_replica_steps': 1}
-"""A new replica is behind until it is asked about once more."""
+ONE_STEP = {'dummy_driver_replica_steps': 1}
+"""A new replica is out of sync until the next update."""
 
 STUCK = 'dummy_driver_hang_methods = promote_replica'
 
 
 class Services:
-    """The processes of two share services, and what users see of them."""
+    """The processes of two share services, and the API for users."""
 
     def __init__(self, installation):
         self.installation = installation
@@ -47,7 +47,7 @@ class Services:
         }
 
     def start(self, name, *, stuck=False):
-        """A share service; one that is stuck never ends a promotion."""
+        """Start a share service; if `stuck`, promotions never end."""
         path = self.installation.conf.with_name(f'{name}.conf')
         path.write_text(
             self.texts[name].replace(f'[{name}]\n', f'[{name}]\n{STUCK}\n')
@@ -62,7 +62,7 @@ class Services:
             log=self.installation.folder / f'{self.starts}-{name}.log',
         )
 
-    def are_up(self):
+    def wait_until_up(self):
         for name, command in self.running.items():
             words = f'Back end {self.hosts[name]}@{name} is up'
             command.wait_for(
@@ -78,16 +78,16 @@ class Services:
             self.kill(name)
 
     def driver(self, name):
-        """The back end as users of its shares know it."""
+        """Return a driver, to write and read the contents of shares."""
         return dummy.DummyDriver(
             configuration=Configuration(
                 options.new(files=[str(self.installation.conf)]), name
             )
         )
 
-    # What users ask for and see
+    # Requests of users
 
-    def place(self, name):
+    def host(self, name):
         return f'{self.hosts[name]}@{name}#pool'
 
     def share(self):
@@ -96,7 +96,7 @@ class Services:
             '/types',
             {
                 'share_type': {
-                    'name': 'mirrored',
+                    'name': 'replicated',
                     'extra_specs': {
                         'driver_handles_share_servers': 'False',
                         'snapshot_support': 'True',
@@ -106,12 +106,12 @@ class Services:
             },
         )
         return self.rest.create_available(
-            share_type='mirrored',
-            scheduler_hints={'only_host': self.place('alpha')},
+            share_type='replicated',
+            scheduler_hints={'only_host': self.host('alpha')},
         )['id']
 
     def replicas(self, share_id):
-        """The replicas of a share by the name of their back end."""
+        """Return the replicas of a share by back end name."""
         return {
             one['host'].partition('@')[2].partition('#')[0]: one
             for one in self.rest.get(
@@ -126,8 +126,8 @@ class Services:
             for name, one in self.replicas(share_id).items()
         }
 
-    def become(self, share_id, **states):
-        """Wait until the replicas that are available are so."""
+    def wait_for_states(self, share_id, **states):
+        """Wait until the replicas are available, in these states."""
         wanted = {name: ('available', state) for name, state in states.items()}
         wait_until(lambda: self.states(share_id) == wanted, wanted)
 
@@ -146,7 +146,7 @@ class Services:
             {
                 'share_replica': {
                     'share_id': share_id,
-                    'scheduler_hints': {'only_host': self.place(name)},
+                    'scheduler_hints': {'only_host': self.host(name)},
                 }
             },
             expect=202,
@@ -155,9 +155,9 @@ class Services:
     def snapshot_status(self, snapshot_id):
         return self.rest.get(f'/snapshots/{snapshot_id}')['snapshot']['status']
 
-    def quiet(self):
+    def wait_idle(self):
         wait_until(
-            lambda: not self.installation.pending_work(), 'nothing is owed'
+            lambda: not self.installation.pending_work(), 'no work is pending'
         )
 
 
@@ -168,9 +168,9 @@ def services(install, new_database, broker_url):
         database_url=new_database('mysql'),
         backends={
             name: {
-                'replication_domain': 'house',
+                'replication_domain': 'domain',
                 'dummy_driver_replication_type': 'readable',
-                **LATER,
+                **ONE_STEP,
             }
             for name in NAMES
         },
@@ -181,28 +181,28 @@ def services(install, new_database, broker_url):
         for name in NAMES:
             services.start(name)
         installation.start('api', 'scheduler')
-        services.are_up()
+        services.wait_until_up()
         yield services
     finally:
         services.close()
 
 
-def test_a_share_moves_between_services_and_outlives_a_kill(services):
+def test_share_fails_over_between_services_and_survives_a_kill(services):
     share_id = services.share()
     first = services.replicas(share_id)['alpha']['id']
     services.driver('alpha').write(first, 'one')
 
     services.replicate(share_id, 'beta')
-    services.become(share_id, alpha='active', beta='out_of_sync')
+    services.wait_for_states(share_id, alpha='active', beta='out_of_sync')
     replica = services.replicas(share_id)['beta']
     services.act(replica, 'resync')
-    services.become(share_id, alpha='active', beta='in_sync')
+    services.wait_for_states(share_id, alpha='active', beta='in_sync')
     assert services.driver('beta').read(replica['id']) == 'one'
 
     snapshot = services.rest.request(
         'POST', '/snapshots', {'snapshot': {'share_id': share_id}}, expect=202
     )['snapshot']['id']
-    services.quiet()
+    services.wait_idle()
     assert services.snapshot_status(snapshot) == 'creating'  # not on beta
     services.act(replica, 'resync')
     wait_until(
@@ -211,29 +211,29 @@ def test_a_share_moves_between_services_and_outlives_a_kill(services):
     )
 
     services.act(replica, 'promote')
-    services.become(share_id, alpha='out_of_sync', beta='active')
+    services.wait_for_states(share_id, alpha='out_of_sync', beta='active')
     services.driver('beta').write(replica['id'], 'two')
     services.act(services.replicas(share_id)['alpha'], 'resync')
-    services.become(share_id, alpha='in_sync', beta='active')
+    services.wait_for_states(share_id, alpha='in_sync', beta='active')
     assert services.driver('alpha').read(first) == 'two'
 
     services.kill('alpha')
     services.start('alpha', stuck=True)
-    services.are_up()
+    services.wait_until_up()
     services.act(services.replicas(share_id)['alpha'], 'promote')
-    wait_until(services.installation.running_work, 'the promotion is in hand')
+    wait_until(services.installation.running_work, 'the promotion is running')
     assert services.states(share_id)['alpha'][0] == 'replication_change'
     services.kill('alpha')
     services.start('alpha')
-    services.are_up()
-    services.become(share_id, alpha='active', beta='out_of_sync')
+    services.wait_until_up()
+    services.wait_for_states(share_id, alpha='active', beta='out_of_sync')
     assert services.driver('alpha').read(first) == 'two'
     services.act(services.replicas(share_id)['beta'], 'resync')
-    services.become(share_id, alpha='active', beta='in_sync')
+    services.wait_for_states(share_id, alpha='active', beta='in_sync')
     assert services.snapshot_status(snapshot) == 'available'
 
     services.rest.request('DELETE', f'/snapshots/{snapshot}', expect=202)
-    services.quiet()
+    services.wait_idle()
     services.act(services.replicas(share_id)['beta'], 'resync')
     wait_until(
         lambda: services.rest.get('/snapshots')['snapshots'] == [],
@@ -248,7 +248,7 @@ def test_a_share_moves_between_services_and_outlives_a_kill(services):
     )
     services.rest.delete(share_id)
     services.rest.wait_gone(share_id)
-    services.quiet()
+    services.wait_idle()
     for name in NAMES:
         assert services.driver(name).inventory() == {}
         assert services.driver(name).snapshot_inventory() == {}

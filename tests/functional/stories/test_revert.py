@@ -1,7 +1,7 @@
-"""A share of real files goes back to what a snapshot of it holds.
+"""A share of real files is reverted to the contents of a snapshot.
 
-Everything is asked for with the official command line, over HTTP. How it
-goes on is looked up without it, since the client waits in steps of seconds.
+All requests use the official command line, over HTTP. The test polls without
+it, since the client polls in intervals of seconds.
 """
 
 import os
@@ -25,12 +25,12 @@ TYPE = (
     '--revert-to-snapshot-support',
     'true',
 )
-OTHERS = 65534
-"""An owner that is not the one of the service."""
+OTHER_UID = 65534
+"""A user id other than that of the service."""
 
 
-class Place(typing.NamedTuple):
-    """An installation on real directories, and who uses it."""
+class Deployment(typing.NamedTuple):
+    """An installation on real directories, with clients."""
 
     installation: Installation
     root: pathlib.Path
@@ -44,7 +44,7 @@ class Share(typing.NamedTuple):
 
 
 @pytest.fixture(scope='module')
-def place(tmp_path_factory):
+def deployment(tmp_path_factory):
     root = tmp_path_factory.mktemp('root')
     with new_installation(
         tmp_path_factory.mktemp('revert') / 'installation',
@@ -61,134 +61,142 @@ def place(tmp_path_factory):
         installation.start()
         cli = Cli('--os-auth-type', 'none', '--os-endpoint', installation.url)
         cli('share type create', *TYPE)
-        yield Place(installation, root, cli, installation.rest('admin'))
+        yield Deployment(installation, root, cli, installation.rest('admin'))
 
 
 @pytest.fixture
-def cli(place):
-    return place.cli
+def cli(deployment):
+    return deployment.cli
 
 
 @pytest.fixture
-def make_share(place):
-    """Makes a share that holds something of every kind."""
+def make_share(deployment):
+    """Return a function that creates a share with files of every kind."""
 
     def make(size):
-        made = place.cli('share create', 'NFS', size)
-        assert at_rest(place, 'share', made['id'])['status'] == 'available'
+        created = deployment.cli('share create', 'NFS', size)
+        assert (
+            wait_at_rest(deployment, 'share', created['id'])['status']
+            == 'available'
+        )
         paths = {
             pathlib.Path(one['path'])
-            for one in place.rest.get(
-                f'/shares/{made["id"]}/export_locations'
+            for one in deployment.rest.get(
+                f'/shares/{created["id"]}/export_locations'
             )['export_locations']
         }
         (folder,) = (path for path in paths if path.is_dir())
         content.populate(folder)
-        if os.geteuid() == 0:  # who else may give files away
-            os.chown(folder / 'one' / 'two', OTHERS, OTHERS)
-            os.lchown(folder / 'dangling', OTHERS, OTHERS)
-        return Share(made['id'], folder)
+        if os.geteuid() == 0:  # only root may change owners
+            os.chown(folder / 'one' / 'two', OTHER_UID, OTHER_UID)
+            os.lchown(folder / 'dangling', OTHER_UID, OTHER_UID)
+        return Share(created['id'], folder)
 
     return make
 
 
-def at_rest(place, kind, id):
-    """A share or snapshot as soon as nothing is being done with it."""
+def wait_at_rest(deployment, kind, id):
+    """Wait until a share or snapshot is at rest; return it."""
 
     def check():
-        found = place.rest.get(f'/{kind}s/{id}')[kind]
+        found = deployment.rest.get(f'/{kind}s/{id}')[kind]
         return None if found['status'].endswith('ing') else found
 
     return wait_until(check, f'{kind} {id} is at rest')
 
 
-def picture(place, share):
-    """A snapshot of the share; it is there when this returns."""
-    made = place.cli('share snapshot create', share.id)
-    assert at_rest(place, 'snapshot', made['id'])['status'] == 'available'
-    at_rest(place, 'share', share.id)
-    return made['id']
+def create_snapshot(deployment, share):
+    """Create a snapshot of the share, wait for it and return its id."""
+    created = deployment.cli('share snapshot create', share.id)
+    assert (
+        wait_at_rest(deployment, 'snapshot', created['id'])['status']
+        == 'available'
+    )
+    wait_at_rest(deployment, 'share', share.id)
+    return created['id']
 
 
-def revert(place, share, snapshot_id):
-    """Go back; the share as it is after that."""
-    place.cli('share revert', snapshot_id)
-    found = at_rest(place, 'share', share.id)
+def revert(deployment, share, snapshot_id):
+    """Revert the share, wait and return it."""
+    deployment.cli('share revert', snapshot_id)
+    found = wait_at_rest(deployment, 'share', share.id)
     assert found['status'] == 'available'
     return found
 
 
-def used(place):
-    """GiB of shares that the project is charged with."""
-    return place.rest.get('/limits')['limits']['absolute'][
+def used(deployment):
+    """Return the GiB of shares charged to the project."""
+    return deployment.rest.get('/limits')['limits']['absolute'][
         'totalShareGigabytesUsed'
     ]
 
 
-def test_every_byte_owner_and_mode_is_back(place, make_share):
+def test_revert_restores_contents_owners_and_modes(deployment, make_share):
     share = make_share(1)
     before = content.describe(share.folder)
-    snapshot = picture(place, share)
+    snapshot = create_snapshot(deployment, share)
     content.damage(share.folder)
     (share.folder / 'one-more').write_text('x' * 100_000)
     assert content.describe(share.folder) != before
-    place.cli('share revert', snapshot, '--wait')
+    deployment.cli('share revert', snapshot, '--wait')
     assert content.describe(share.folder) == before
-    # The share goes on, and the snapshot is still good.
+    # The share can be used on, and the snapshot is unchanged.
     content.damage(share.folder)
-    revert(place, share, snapshot)
+    revert(deployment, share, snapshot)
     assert content.describe(share.folder) == before
 
 
 @pytest.mark.parametrize('before, now', [(1, 3), (3, 1)])
-def test_size_and_quota_go_back_with_the_content(
-    place, make_share, before, now
-):
+def test_revert_restores_size_and_quota(deployment, make_share, before, now):
     share = make_share(before)
-    held = content.describe(share.folder)
-    others = used(place) - before
-    snapshot = picture(place, share)
-    place.cli('share resize', share.id, now)
-    assert at_rest(place, 'share', share.id)['size'] == now
-    assert used(place) == others + now
+    original = content.describe(share.folder)
+    others = used(deployment) - before
+    snapshot = create_snapshot(deployment, share)
+    deployment.cli('share resize', share.id, now)
+    assert wait_at_rest(deployment, 'share', share.id)['size'] == now
+    assert used(deployment) == others + now
     content.damage(share.folder)
-    assert revert(place, share, snapshot)['size'] == before
-    assert content.describe(share.folder) == held
-    assert used(place) == others + before
+    assert revert(deployment, share, snapshot)['size'] == before
+    assert content.describe(share.folder) == original
+    assert used(deployment) == others + before
 
 
-def test_user_goes_back_step_by_step(place, make_share):
-    """As the design has it: delete the newest, revert to the next."""
+def test_user_reverts_step_by_step(deployment, make_share):
+    """As designed: delete the newest snapshot, revert to the next."""
     share = make_share(1)
     good = content.describe(share.folder)
-    older = picture(place, share)
+    older = create_snapshot(deployment, share)
     content.damage(share.folder)
     bad = content.describe(share.folder)
-    newer = picture(place, share)
+    newer = create_snapshot(deployment, share)
     (share.folder / 'note').write_text('worse and worse')
-    assert 'newest' in place.cli('share revert', older, code=1)
-    revert(place, share, newer)
+    assert 'newest' in deployment.cli('share revert', older, code=1)
+    revert(deployment, share, newer)
     assert content.describe(share.folder) == bad
-    place.cli('share snapshot delete', newer)
+    deployment.cli('share snapshot delete', newer)
     wait_until(
-        lambda: not place.installation.pending_work(), 'the newer one is gone'
+        lambda: not deployment.installation.pending_work(),
+        'the newer one is gone',
     )
-    revert(place, share, older)
+    revert(deployment, share, older)
     assert content.describe(share.folder) == good
 
 
-def test_nothing_is_left_behind(place):
+def test_nothing_is_left_behind(deployment):
     """After all of the above."""
     for kind in ('snapshot', 'share'):
-        for one in place.rest.get(f'/{kind}s')[f'{kind}s']:
-            place.rest.request('DELETE', f'/{kind}s/{one["id"]}', expect=202)
+        for one in deployment.rest.get(f'/{kind}s')[f'{kind}s']:
+            deployment.rest.request(
+                'DELETE', f'/{kind}s/{one["id"]}', expect=202
+            )
         wait_until(
-            lambda: not place.installation.pending_work(), f'{kind}s are gone'
+            lambda: not deployment.installation.pending_work(),
+            f'{kind}s are gone',
         )
-    assert used(place) == 0
-    # Directories alone may stay; what begins with a dot is the driver's.
+    assert used(deployment) == 0
+    # Only directories may stay; names with a dot belong to the driver.
     assert [
         path
-        for path in place.root.rglob('*')
+        for path in deployment.root.rglob('*')
         if not path.name.startswith('.') and not path.is_dir()
     ] == []

@@ -1,6 +1,6 @@
-"""A share server that moves there and back, with the official client.
+"""A share server migrates there and back, with the official client.
 
-On one process, and on separate services of which two are share services:
+In one process, and with separate services of which two are share services:
 each has a file with the sections of both back ends, and runs one.
 """
 
@@ -11,7 +11,7 @@ from tests.support.installation import SEPARATE
 from tests.support.processes import Command
 from tests.support.processes import wait_until
 
-NEWEST = '2.95'  # that the client knows of the migration of servers
+NEWEST = '2.95'  # known to the client for server migration
 SERVED = {
     'driver_handles_share_servers': 'true',
     'standalone_network_plugin_gateway': '10.0.0.1',
@@ -19,7 +19,7 @@ SERVED = {
 }
 BACKENDS = {'alpha': SERVED, 'beta': SERVED}
 OPTIONS = 'server_migration_driver_continue_update_interval = 1\n'
-DEMANDS = (
+MIGRATION_OPTIONS = (
     '--writable',
     'False',
     '--nondisruptive',
@@ -30,7 +30,7 @@ DEMANDS = (
 
 
 class Story:
-    """The commands, and where the back ends are."""
+    """The command line, and the hosts of the back ends."""
 
     def __init__(self, installation, hosts):
         self.installation = installation
@@ -43,17 +43,17 @@ class Story:
             version=NEWEST,
         )
 
-    def quiet(self):
+    def wait_idle(self):
         wait_until(
-            lambda: not self.installation.pending_work(), 'nothing is owed'
+            lambda: not self.installation.pending_work(), 'no work is pending'
         )
 
-    def elsewhere(self, server):
+    def other_host(self, server):
         (host,) = self.hosts - {self.cli('share server show', server)['host']}
         return host
 
-    def reaches(self, server, state):
-        """Wait for a state of the task; what is known then."""
+    def wait_for_state(self, server, state):
+        """Wait for a task state; return the migration then."""
         found = {}
 
         def is_there():
@@ -64,40 +64,46 @@ class Story:
         wait_until(is_there, state)
         return found
 
-    def begin(self, server):
-        """The first phase, up to its end."""
-        host = self.elsewhere(server)
+    def run_first_phase(self, server):
+        """Run the first phase; return the id of the destination server."""
+        host = self.other_host(server)
         checked = self.cli(
             'share server migration start',
             server,
             host,
-            *DEMANDS,
+            *MIGRATION_OPTIONS,
             '--check-only',
         )
         assert checked['compatible'] is True
-        self.cli('share server migration start', server, host, *DEMANDS)
         self.cli(
-            'share server migration start', server, host, *DEMANDS, code=1
+            'share server migration start', server, host, *MIGRATION_OPTIONS
         )
-        found = self.reaches(server, 'migration_driver_phase1_done')
+        self.cli(
+            'share server migration start',
+            server,
+            host,
+            *MIGRATION_OPTIONS,
+            code=1,
+        )
+        found = self.wait_for_state(server, 'migration_driver_phase1_done')
         assert found['total_progress'] == 100
         return found['destination_share_server_id']
 
-    def move(self, server):
-        there = self.begin(server)
+    def migrate(self, server):
+        there = self.run_first_phase(server)
         self.cli('share server migration complete', server)
         assert (
-            self.reaches(server, 'migration_success')[
+            self.wait_for_state(server, 'migration_success')[
                 'destination_share_server_id'
             ]
             == there
         )
-        self.quiet()
+        self.wait_idle()
         self.cli('share server show', server, code=1)
         return there
 
 
-def live_through(story):
+def run_story(story):
     cli = story.cli
     cli('share type create', 'served', 'true', '--snapshot-support', 'true')
     cli('share network create', '--name', 'net')
@@ -114,23 +120,23 @@ def live_through(story):
         '--property',
         'color=red',
     )
-    story.quiet()
+    story.wait_idle()
     cli('share access create', 'first', 'ip', '10.1.1.1')
     cli('share snapshot create', 'first', '--name', 'before')
-    story.quiet()
+    story.wait_idle()
     (server,) = (one['ID'] for one in cli('share server list'))
     paths = {one['Path'] for one in cli('share export location list', 'first')}
-    story.begin(server)
+    story.run_first_phase(server)
     cli('share server migration cancel', server)
-    story.reaches(server, 'migration_cancelled')
-    story.quiet()
+    story.wait_for_state(server, 'migration_cancelled')
+    story.wait_idle()
     assert cli('share server show', server)['status'] == 'active'
     assert len(cli('share server list')) == 1
-    homes = [cli('share show', 'first')['host'].partition('#')[0]]
+    hosts = [cli('share show', 'first')['host'].partition('#')[0]]
     for _ in range(2):
-        server = story.move(server)
+        server = story.migrate(server)
         shown = cli('share show', 'first')
-        homes.append(shown['host'].partition('#')[0])
+        hosts.append(shown['host'].partition('#')[0])
         assert shown['status'] == 'available'
         assert shown['properties'] == {'color': 'red'}
         assert shown['share_server_id'] == server
@@ -142,18 +148,18 @@ def live_through(story):
         }
         assert not moved & paths
         paths = moved
-    assert homes[0] == homes[2] != homes[1]
+    assert hosts[0] == hosts[2] != hosts[1]
     cli('share server set', server, '--task-state', 'migration_error')
     cli('share server migration complete', server, code=1)
     cli('share snapshot delete', 'before')
-    story.quiet()
+    story.wait_idle()
     cli('share delete', 'first')
-    story.quiet()
+    story.wait_idle()
 
 
 def test_in_one_process(install):
     installation = install(backends=BACKENDS, options=OPTIONS).start()
-    live_through(Story(installation, map(installation.service_host, BACKENDS)))
+    run_story(Story(installation, map(installation.service_host, BACKENDS)))
     assert installation.problems() == []
     installation.stop()
 
@@ -198,7 +204,7 @@ def test_between_two_share_services(install, new_database, broker_url):
             lambda: f'Back end {there} is up' in second.output,
             'the second share service is up',
         )
-        live_through(
+        run_story(
             Story(installation, [installation.service_host('alpha'), there])
         )
     installation.stop()

@@ -1,7 +1,7 @@
 """Share networks and security services, with the official command line.
 
-They are made and changed while nothing uses them, and then with a share
-server on one of them.
+They are created and changed while unused, and then with a share server on
+one of them.
 """
 
 from tests.functional.stories.test_share_servers import NEWEST
@@ -16,8 +16,8 @@ BACKEND = {
     'standalone_network_plugin_mask': '24',
 }
 
-# Below, the client itself refuses to set anything, or wants metadata.
-CLIENT_SINCE = {
+# Below these versions the client itself fails, or needs metadata.
+CLIENT_MINIMUM = {
     'openstack share network set': '2.63',
     'openstack share network subnet create': '2.78',
 }
@@ -26,25 +26,25 @@ NETWORK, SUBNET = 'share network', 'share network subnet'
 SERVICE = 'share security service'
 
 
-def live_through(story, newest):
+def run_story(story, newest):
     story.newest = newest.cli
-    directory(story)
+    security_services(story)
     networks(story)
     if story.has('2.51'):
         subnets(story)
     if story.has('2.70'):
         in_use(story)
-    end(story)
+    delete_all(story)
 
 
 def names(listed):
     return {one['Name'] for one in listed}
 
 
-def directory(story):
-    """Services come, are found and changed, and go."""
+def security_services(story):
+    """Create, list, change and delete security services."""
     cli = story.cli
-    made = cli(
+    created = cli(
         f'{SERVICE} create',
         'ldap',
         '--name',
@@ -63,7 +63,7 @@ def directory(story):
         'staff',
         *(('--ou', 'CN=x') if story.has('2.44') else ()),
     )
-    assert (made['name'], made['type'], made['status']) == (
+    assert (created['name'], created['type'], created['status']) == (
         'people',
         'ldap',
         'new',
@@ -104,7 +104,7 @@ def directory(story):
 
 def networks(story):
     cli = story.cli
-    made = cli(
+    created = cli(
         f'{NETWORK} create',
         '--name',
         'red',
@@ -112,7 +112,7 @@ def networks(story):
         'one',
         *(('--availability-zone', 'nova') if story.has('2.51') else ()),
     )
-    assert made['name'] == 'red'
+    assert created['name'] == 'red'
     cli(f'{NETWORK} create', '--name', 'blue')
     cli(f'{NETWORK} unset', 'red', '--description')
     assert cli(f'{NETWORK} show', 'red')['name'] == 'red'
@@ -155,30 +155,32 @@ def subnets(story):
         if story.has('2.78')
         else ()
     )
-    made = (cli if extra else story.newest)(f'{SUBNET} create', 'red', *extra)
-    shown = cli(f'{SUBNET} show', 'red', made['id'])
-    assert (shown['id'], shown['share_network_name']) == (made['id'], 'red')
+    created = (cli if extra else story.newest)(
+        f'{SUBNET} create', 'red', *extra
+    )
+    shown = cli(f'{SUBNET} show', 'red', created['id'])
+    assert (shown['id'], shown['share_network_name']) == (created['id'], 'red')
     if story.has('2.78'):
-        cli(f'{SUBNET} set', 'red', made['id'], '--property', 'color=blue')
-        cli(f'{SUBNET} unset', 'red', made['id'], '--property', 'a')
-        assert 'blue' in str(cli(f'{SUBNET} show', 'red', made['id']))
+        cli(f'{SUBNET} set', 'red', created['id'], '--property', 'color=blue')
+        cli(f'{SUBNET} unset', 'red', created['id'], '--property', 'a')
+        assert 'blue' in str(cli(f'{SUBNET} show', 'red', created['id']))
     cli(f'{NETWORK} delete', 'red', code=1)
-    cli(f'{SUBNET} delete', 'red', made['id'])
-    cli(f'{SUBNET} show', 'red', made['id'], code=1)
+    cli(f'{SUBNET} delete', 'red', created['id'])
+    cli(f'{SUBNET} show', 'red', created['id'], code=1)
 
 
 def in_use(story):
-    """With a share server there is a check before each change."""
+    """With a share server, a check is needed before each change."""
     cli = story.cli
     cli('share type create', 'served', 'true')
     story.share('first', 'blue')
     change = ('blue', '--new-security-service', 'people')
     cli(f'{NETWORK} set', *change, code=1)
     cli(f'{NETWORK} set', *change, '--check-only')
-    story.quiet()
+    story.wait_idle()
     cli(f'{NETWORK} set', *change)
-    story.quiet()
-    rest(story, 'blue')
+    story.wait_idle()
+    check_active(story, 'blue')
     other = cli(f'{SERVICE} create', 'ldap', '--name', 'others')['id']
     change = (
         'blue',
@@ -188,17 +190,17 @@ def in_use(story):
         other,
     )
     cli(f'{NETWORK} set', *change, '--check-only')
-    story.quiet()
+    story.wait_idle()
     cli(f'{NETWORK} set', *change)
-    story.quiet()
-    rest(story, 'blue')
+    story.wait_idle()
+    check_active(story, 'blue')
     assert names(cli(f'{SERVICE} list', '--share-network', 'blue')) == {
         'others'
     }
     cli(f'{NETWORK} unset', 'blue', '--security-service', 'others', code=1)
     subnet_in_use(story)
     cli('share delete', 'first')
-    story.quiet()
+    story.wait_idle()
 
 
 def subnet_in_use(story):
@@ -206,14 +208,14 @@ def subnet_in_use(story):
     cli(f'{SUBNET} create', 'blue', code=1)
     check = ('blue', '--check-only')
     assert cli(f'{SUBNET} create', *check)['compatible'] is None
-    story.quiet()
+    story.wait_idle()
     assert cli(f'{SUBNET} create', *check)['compatible'] is True
     cli(f'{SUBNET} create', *check, '--restart-check')
-    story.quiet()
+    story.wait_idle()
     before = cli('share export location list', 'first')
     cli(f'{SUBNET} create', 'blue')
-    story.quiet()
-    rest(story, 'blue')
+    story.wait_idle()
+    check_active(story, 'blue')
     after = cli('share export location list', 'first')
     assert len(after) > len(before)
     (server,) = story.servers()
@@ -222,24 +224,24 @@ def subnet_in_use(story):
     )
 
 
-def rest(story, network):
+def check_active(story, network):
     assert story.cli(f'{NETWORK} show', network)['status'] == 'active'
     for server in story.servers():
         assert story.cli('share server show', server)['status'] == 'active'
 
 
-def end(story):
-    """Networks go, and with them what no share is on any more."""
+def delete_all(story):
+    """Delete the networks, and with them their unused servers."""
     cli = story.cli
     (found,) = cli(f'{NETWORK} list', '--name', 'blue', '--detail')
     if story.has('2.51'):
         shown = story.cli(f'{NETWORK} show', 'blue')
-        for subnet in more_subnets(shown)[1:]:
+        for subnet in subnet_ids(shown)[1:]:
             cli(f'{SUBNET} delete', 'blue', subnet)
-        story.quiet()
+        story.wait_idle()
     for name in ('red', 'blue'):
         cli(f'{NETWORK} delete', name)
-    story.quiet()
+    story.wait_idle()
     assert story.servers() == []
     assert cli(f'{NETWORK} list') == []
     for service in cli(f'{SERVICE} list'):
@@ -247,8 +249,8 @@ def end(story):
     assert cli(f'{SERVICE} list') == []
 
 
-def more_subnets(shown):
-    """The ids of the subnets of a network, as the client shows it."""
+def subnet_ids(shown):
+    """Return the subnet ids of a network in the client's output."""
     found = shown['share_network_subnets']
     if isinstance(found, str):
         return [
@@ -260,12 +262,12 @@ def more_subnets(shown):
 
 
 def test_commands_for_networks_and_services(install):
-    """One life after the other, from the newest version to an old one."""
+    """One story after the other, from the newest version to an old one."""
     installation = install(kind=SERVE, backends={'served': BACKEND}).start()
-    since = SINCE | CLIENT_SINCE
+    since = SINCE | CLIENT_MINIMUM
     for version in (NEWEST, '2.62', '2.6'):
         story = Story(installation, version)
-        live_through(story, Story(installation, NEWEST))
+        run_story(story, Story(installation, NEWEST))
         commands = {
             command
             for command, minimum in since.items()

@@ -1,7 +1,7 @@
-"""Shares on networks of their projects, with the official command line.
+"""Shares on share networks, with the official command line.
 
-The servers come by themselves, and go by the commands for them. The back
-end has addresses for two of them.
+Share servers are created on demand and deleted by command. The back end has
+addresses for two of them.
 """
 
 import pytest
@@ -27,7 +27,7 @@ SERVED = {
 
 
 class Story:
-    """One life of shares and servers, at one version of the API."""
+    """Shares and share servers, at one version of the API."""
 
     def __init__(self, installation, version):
         self.version = version
@@ -44,8 +44,8 @@ class Story:
     def has(self, minimum):
         return number(self.version) >= number(minimum)
 
-    def quiet(self):
-        wait_until(lambda: not self.pending_work(), 'nothing is owed')
+    def wait_idle(self):
+        wait_until(lambda: not self.pending_work(), 'no work is pending')
 
     def network(self, name):
         self.cli('share network create', '--name', name)
@@ -54,8 +54,8 @@ class Story:
         return shown['id']
 
     def share(self, name, network):
-        """A share that is available on a server; its id."""
-        made = self.cli(
+        """Create a share on a server, wait for it and return its id."""
+        created = self.cli(
             'share create',
             'NFS',
             '1',
@@ -66,10 +66,10 @@ class Story:
             '--share-type',
             'served',
         )
-        self.quiet()
+        self.wait_idle()
         (shown,) = self.cli('share list', '--name', name)
         assert shown['Status'] == 'available', shown
-        return made['id']
+        return created['id']
 
     def servers(self, *criteria):
         return [one['ID'] for one in self.cli('share server list', *criteria)]
@@ -78,7 +78,7 @@ class Story:
         found = self.servers(*criteria)
         if found:
             self.cli('share server delete', *found)
-            self.quiet()
+            self.wait_idle()
 
     def shares_on(self, *criteria):
         return {one['Name'] for one in self.cli('share list', *criteria)}
@@ -88,7 +88,7 @@ def number(version):
     return tuple(map(int, version.split('.')))
 
 
-def live_through(story):
+def run_story(story):
     cli = story.cli
     cli('share type create', 'served', 'true', '--snapshot-support', 'true')
     cli('share create', 'NFS', '1', '--share-type', 'served', code=1)
@@ -99,17 +99,17 @@ def live_through(story):
     assert story.servers() == [server]
     story.share('third', 'blue')
     (other,) = set(story.servers()) - {server}
-    look(story, server, other, red, blue)
+    check_listings(story, server, other, red, blue)
     run_out_of_addresses(story)
     if story.has('2.49'):
-        decree(story, server)
-        change_hands(story, first, server)
-    refuse(story, server)
-    end(story, server)
+        reset_status(story, server)
+        unmanage_and_manage(story, first, server)
+    check_in_use(story, server)
+    delete_all(story, server)
 
 
-def look(story, server, other, red, blue):
-    """At the servers, by what they are found by."""
+def check_listings(story, server, other, red, blue):
+    """Check the servers and every filter of their list."""
     cli = story.cli
     shown = cli('share server show', server)
     assert (
@@ -140,7 +140,7 @@ def look(story, server, other, red, blue):
 
 
 def run_out_of_addresses(story):
-    """A third server has none left: the share fails, and says why."""
+    """A third server gets no address: the share fails with a message."""
     cli = story.cli
     story.network('green')
     failed = cli(
@@ -154,22 +154,23 @@ def run_out_of_addresses(story):
         '--share-type',
         'served',
     )
-    story.quiet()
+    story.wait_idle()
     (shown,) = cli('share list', '--name', 'failed')
     assert shown['Status'] == 'error'
     if story.has('2.37'):
-        (told,) = cli('share message list', '--resource-id', failed['id'])
+        (message,) = cli('share message list', '--resource-id', failed['id'])
         assert (
-            'address' in cli('share message show', told['ID'])['user_message']
+            'address'
+            in cli('share message show', message['ID'])['user_message']
         )
     cli('share delete', failed['id'])
-    story.quiet()
+    story.wait_idle()
     story.remove_servers('--share-network', 'green')
     cli('share network delete', 'green')
 
 
-def decree(story, server):
-    """A server in error takes no shares, until it is active again."""
+def reset_status(story, server):
+    """Reset the status of a server to error and back."""
     cli = story.cli
     cli('share server set', server, '--status', 'error')
     assert story.servers('--status', 'error') == [server]
@@ -182,22 +183,22 @@ def decree(story, server):
         cli('share server set', server, '--task-state', 'None')
 
 
-def change_hands(story, share, server):
-    """A share, its server; let go, and taken over again."""
+def unmanage_and_manage(story, share, server):
+    """Unmanage a share and its server, and manage both again."""
     cli = story.cli
     for name in ('first', 'second'):
         cli('share server abandon', server, code=1)
-        told = cli('share show', name)
+        shown_before = cli('share show', name)
         path = cli('share export location list', name)[0]['Path']
         cli('share abandon', name)
-        story.quiet()
+        story.wait_idle()
         if name == 'first':
-            adopted = told['host'], path
+            adopted = shown_before['host'], path
     identifier = cli('share server show', server)['identifier']
     cli('share server abandon', server, '--force')
-    story.quiet()
+    story.wait_idle()
     assert server not in story.servers()
-    made = cli(
+    created = cli(
         'share server adopt',
         story.host,
         'red',
@@ -205,10 +206,10 @@ def change_hands(story, share, server):
         '--driver-options',
         'a=b',
     )
-    story.quiet()
-    made = cli('share server show', made['id'])
-    assert (made['status'], made['identifier']) == ('active', identifier)
-    assert made['is_auto_deletable'] is False
+    story.wait_idle()
+    created = cli('share server show', created['id'])
+    assert (created['status'], created['identifier']) == ('active', identifier)
+    assert created['is_auto_deletable'] is False
     cli('share server adopt', story.host, 'red', identifier, code=1)
     cli(
         'share adopt',
@@ -220,30 +221,30 @@ def change_hands(story, share, server):
         '--share-type',
         'served',
         '--share-server-id',
-        made['id'],
+        created['id'],
     )
-    story.quiet()
-    assert story.shares_on('--share-server', made['id']) == {'first'}
+    story.wait_idle()
+    assert story.shares_on('--share-server', created['id']) == {'first'}
 
 
-def refuse(story, server):
-    """What is in use stays."""
+def check_in_use(story, server):
+    """Servers and networks in use cannot be deleted."""
     for server in story.servers('--share-network', 'red'):
         story.cli('share server delete', server, code=1)
     story.cli('share network delete', 'red', code=1)
 
 
-def end(story, server):
-    """Nothing is left, not even an address."""
+def delete_all(story, server):
+    """Delete everything; no address stays allocated."""
     cli = story.cli
     for name in story.shares_on():
         cli('share delete', name)
-    story.quiet()
+    story.wait_idle()
     story.remove_servers()
     assert story.servers() == []
     story.share('again', 'red')
     cli('share delete', 'again')
-    story.quiet()
+    story.wait_idle()
     story.remove_servers()
     for name in ('red', 'blue'):
         cli('share network delete', name)
@@ -254,7 +255,7 @@ def end(story, server):
 def test_in_one_process(install, version):
     installation = install(kind=SERVE, backends={'served': SERVED}).start()
     story = Story(installation, version)
-    live_through(story)
+    run_story(story)
     commands = {
         command
         for command, minimum in SINCE.items()
@@ -267,7 +268,7 @@ def test_in_one_process(install, version):
 
 
 def test_on_two_share_services(install, new_database, broker_url):
-    """What races for the first server of a network ends up on one."""
+    """Concurrent first shares of a network get the same server."""
     installation = install(
         kind=SEPARATE,
         backends={'served': SERVED},

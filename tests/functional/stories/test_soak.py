@@ -1,13 +1,12 @@
-"""Hundreds of requests a minute, while services die and the broker fails.
+"""Hundreds of requests a minute, while services and the broker fail.
 
 Separate services on MariaDB and RabbitMQ. A random one is killed every
-second or two and started again at once; then the broker is cut off again
-and again, and what waits in its queues is lost. Half a minute after the
-last of it nothing is in flight, everything that was accepted has an
-outcome, quota is what a recount says and the back ends are what the rows
-say.
+second or two and restarted at once; then the broker is disconnected
+repeatedly, and the messages in its queues are lost. Half a minute after the
+last fault nothing is in flight, every accepted request has an outcome, quota
+equals a recount and the back ends have what the rows say.
 
-MANILA_LITE_TEST_SOAK_SECONDS is how long services are killed.
+MANILA_LITE_TEST_SOAK_SECONDS sets how long services are killed.
 """
 
 import os
@@ -25,8 +24,8 @@ from tests.support.processes import wait_until
 from tests.support.relay import Relay
 
 SECONDS = float(os.environ.get('MANILA_LITE_TEST_SOAK_SECONDS', '12'))
-REST = 30.0
-"""Seconds after which nothing may be in flight any more."""
+AT_REST_WITHIN = 30.0
+"""Seconds until nothing may be in flight any more."""
 
 SLOW = {'dummy_driver_default_driver_method_delay': 0.1}
 BACKENDS = {'alpha': SLOW, 'beta': SLOW}
@@ -36,7 +35,7 @@ SPECS = {'snapshot_support': 'True', 'revert_to_snapshot_support': 'True'}
 
 
 class Site:
-    """The installation, its broker behind a cable, and who harms them."""
+    """An installation with its broker behind a proxy, and faults for both."""
 
     def __init__(self, installation, relay, url, seed):
         self.installation = installation
@@ -44,37 +43,37 @@ class Site:
         self.url = url
         self.rng = random.Random(seed)
         self.load = Load(installation.rest, seed)
-        self.harms = []
+        self.faults = []
         self._pause = threading.Event()
 
-    def harm(self, seconds, *ways):
-        """Do harm for so long, while much is asked for."""
+    def inject_faults(self, seconds, *actions):
+        """Inject faults for some seconds, under load."""
         began = time.monotonic()
         self.load.start()
         try:
             while time.monotonic() < began + seconds:
                 self._pause.wait(self.rng.uniform(1, 2))
-                self.rng.choice(ways)()
+                self.rng.choice(actions)()
         finally:
             self.load.stop()
         self.relay.mend()
         self.installation.wait_until_ready()
 
     def kill(self):
-        """A random one, unless it has not come up again yet.
+        """Kill and restart a random service, unless it is still starting.
 
-        Least often who is asked, or there would be little to be lost.
+        The API least often: requests it does not accept cannot be lost.
         """
         (name,) = self.rng.choices(SEPARATE, (1, 2, 2))
         if name in self.installation.ready():
             self.installation.kill_and_restart(name)
-            self.harms.append(f'{name} killed')
+            self.faults.append(f'{name} killed')
 
     def cut(self):
         self.relay.cut()
         self._pause.wait(self.rng.uniform(0.5, 2))
         self.relay.mend()
-        self.harms.append('broker cut off')
+        self.faults.append('broker disconnected')
 
     def purge(self):
         host = self.installation.host
@@ -83,10 +82,10 @@ class Site:
             'manila-scheduler',
             *(f'manila-share.{host}@{name}' for name in BACKENDS),
         )
-        self.harms.append(f'{lost} messages lost')
+        self.faults.append(f'{lost} messages lost')
 
     def check(self):
-        """All is at rest in time, and as it should be."""
+        """Assert that everything is at rest in time, and correct."""
         began = time.monotonic()
         wait_until(
             lambda: (
@@ -96,15 +95,15 @@ class Site:
                 )
             ),
             'nothing is in flight',
-            REST,
+            AT_REST_WITHIN,
         )
         took = time.monotonic() - began
         load = self.load
         print(
-            f'{sum(load.requested.values())} asked, '
+            f'{sum(load.requested.values())} requested, '
             f'{sum(load.accepted.values())} accepted '
             f'({dict(load.accepted)}), {load.unanswered} unanswered; '
-            f'{len(self.harms)} harms; at rest after {took:.1f} s'
+            f'{len(self.faults)} faults; at rest after {took:.1f} s'
         )
         assert self.installation.in_flight() == []
         assert self.installation.problems() == []
@@ -139,8 +138,8 @@ def site(install, new_database, broker_url):
         )
 
 
-def test_nothing_that_was_accepted_is_lost(site):
-    site.harm(SECONDS, site.kill)
+def test_no_accepted_request_is_lost(site):
+    site.inject_faults(SECONDS, site.kill)
     site.check()
-    site.harm(SECONDS / 2, site.cut, site.purge)
+    site.inject_faults(SECONDS / 2, site.cut, site.purge)
     site.check()

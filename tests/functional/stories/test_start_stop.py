@@ -1,4 +1,4 @@
-"""Starting, refusing to start, trouble while running, and stopping."""
+"""Start, refused starts, faults while running, and stop."""
 
 import contextlib
 import os
@@ -17,22 +17,22 @@ from tests.support.processes import wait_until
 from tests.support.relay import Relay
 
 OPTIONS = 'default_share_type = default\n'
-GENEROUS = 5.0
-"""Seconds by which a loaded machine may be late."""
+TOLERANCE = 5.0
+"""Seconds of delay tolerated on a loaded machine."""
 
 
-# Refusing to start
+# Refused starts
 
 
 class Attempt:
-    """Starts commands that are expected to refuse."""
+    """Runs commands that are expected to refuse to start."""
 
     def __init__(self, folder: pathlib.Path):
         self.folder = folder
         self.conf = folder / 'manila.conf'
 
     def refused(self, name: str, *args: object, conf: str = '') -> str:
-        """The one line that the command says before it ends with 1."""
+        """Run a command; return the only line it prints, with exit code 1."""
         self.conf.write_text(f'[DEFAULT]\nstate_path = {self.folder}\n{conf}')
         command = Command(name, *args, log=self.folder / f'{name}.log')
         try:
@@ -61,7 +61,7 @@ driver_handles_share_servers = false
 
 
 @pytest.mark.parametrize(
-    'conf, words',
+    'conf, text',
     [
         (BACKEND.format(driver='nothing'), 'share_driver "nothing"'),
         (BACKEND.format(driver='not.there.Driver'), 'not.there'),
@@ -75,7 +75,7 @@ driver_handles_share_servers = false
         ),
     ],
 )
-def test_broken_configuration_is_told_in_one_line(attempt, conf, words):
+def test_broken_configuration_is_reported_in_one_line(attempt, conf, text):
     line = attempt.refused(
         'manila-lite',
         'serve',
@@ -87,7 +87,7 @@ def test_broken_configuration_is_told_in_one_line(attempt, conf, words):
         free_port(),
         conf=conf,
     )
-    assert words in line
+    assert text in line
 
 
 def test_noauth_beyond_loopback_is_refused(attempt):
@@ -113,7 +113,7 @@ def test_noauth_beyond_loopback_is_refused_by_the_api(attempt):
 
 
 @pytest.mark.parametrize('name', SEPARATE)
-def test_services_want_the_schema_first(attempt, name):
+def test_services_require_the_schema(attempt, name):
     line = attempt.refused(
         f'manila-lite-{name}',
         '--config-file',
@@ -175,13 +175,13 @@ def test_serve_is_ready_from_nothing(tmp_path):
         )
         took = os.times().elapsed - began
         print(f'ready after {took:.2f} s')
-        assert took < 3 + GENEROUS
+        assert took < 3 + TOLERANCE
         command.stop()
     finally:
         command.kill()
 
 
-INCUMBENT = """
+MANILA_OPTIONS = """
 share_name_template = manila-share-%s
 rootwrap_config = /etc/manila/rootwrap.conf
 api_paste_config = /etc/manila/api-paste.ini
@@ -193,7 +193,7 @@ scheduler_default_filters = CapacityFilter,CapabilitiesFilter
 storage_availability_zone = zone-7
 wsgi_keep_alive = False
 """
-INCUMBENT_SECTIONS = """
+MANILA_SECTIONS = """
 [neutron]
 url = http://127.0.0.1:9696
 auth_type = password
@@ -207,11 +207,11 @@ policy_file = policy.yaml
 STANDALONE = 'manila.network.standalone_network_plugin.StandaloneNetworkPlugin'
 
 
-def test_file_of_the_incumbent_is_read_as_it_is(install):
+def test_configuration_of_manila_is_accepted_unchanged(install):
     driver = 'manila.tests.share.drivers.dummy.DummyDriver'
     installation = install(
-        options=INCUMBENT,
-        sections=INCUMBENT_SECTIONS,
+        options=MANILA_OPTIONS,
+        sections=MANILA_SECTIONS,
         backends={
             'london': {
                 'share_driver': driver,
@@ -253,12 +253,12 @@ def test_file_of_the_incumbent_is_read_as_it_is(install):
     )
 
 
-# Trouble while running
+# Faults while running
 
 
 def test_back_end_that_does_not_start_stops_no_other(install):
     wrong = install().folder / 'wrong'
-    wrong.write_text('a file where a directory is to be')
+    wrong.write_text('a file instead of a directory')
     installation = install(
         options=OPTIONS,
         backends={
@@ -277,9 +277,10 @@ def test_back_end_that_does_not_start_stops_no_other(install):
         'one of two is up',
     )
     health = installation.rest(url=installation.root)
-    told = health.get('/healthcheck', expect=503)
-    assert bad in told
-    assert str(wrong) not in told  # everybody may read it
+    health_text = health.get('/healthcheck', expect=503)
+    assert bad in health_text
+    # The health check is readable without authentication.
+    assert str(wrong) not in health_text
     assert str(wrong) in installation.manage('service', 'list')
     share = user.create_available()
     assert share['host'].startswith(installation.service_host('good'))
@@ -318,14 +319,16 @@ def test_services_come_back_when_the_database_does(
         relay.mend()
         health.get('/healthcheck')
         wait_until(lambda: set(states(user).values()) == {'up'}, 'all is up')
-        wait_until(lambda: accepted(user), 'all connections are new')
-        wait_until(lambda: installation.pending_work() == 0, 'nothing is owed')
+        wait_until(lambda: try_to_create(user), 'all connections are new')
+        wait_until(
+            lambda: installation.pending_work() == 0, 'no work is pending'
+        )
         assert installation.problems() == []
         installation.close()
 
 
-def accepted(user):
-    """Whether a share is made; not so while a lost connection is found."""
+def try_to_create(user):
+    """Create a share; return None while lost connections are replaced."""
     with contextlib.suppress(AssertionError):
         return user.create()
 
@@ -333,7 +336,7 @@ def accepted(user):
 # Stopping
 
 
-def test_stop_waits_for_the_driver_call_in_hand_only(install):
+def test_stop_waits_for_running_driver_calls_only(install):
     """Two back ends with work for several seconds each."""
     call = 1.5
     slow = {'dummy_driver_driver_methods_delays': f'create_share:{call}'}
@@ -348,7 +351,7 @@ def test_stop_waits_for_the_driver_call_in_hand_only(install):
     )
     took = installation.running['serve'].stop()
     print(f'stopped after {took:.2f} s, calls take {call} s')
-    assert took < call + 1 + GENEROUS
+    assert took < call + 1 + TOLERANCE
     assert installation.running_work() == 0
     left = installation.pending_work()
     assert 0 < left <= len(made) - 8
@@ -358,12 +361,12 @@ def test_stop_waits_for_the_driver_call_in_hand_only(install):
     assert installation.problems() == []
 
 
-def test_new_process_leaves_the_old_one_its_call_in_hand(
+def test_new_process_leaves_running_calls_to_the_old_one(
     install, new_database, broker_url
 ):
-    """The call outlasts the lease, and the start of the new process.
+    """The call lasts longer than the lease and the start of the process.
 
-    Both processes are one host.
+    Both processes have the same host.
     """
     installation = install(
         kind=SEPARATE,
@@ -405,4 +408,4 @@ def test_second_signal_ends_at_once(install, concurrency):
     serve.terminate()
     serve.wait_for(lambda: 'Stopping' in serve.output, 'stops')
     serve.terminate()
-    assert serve.wait_for_exit(GENEROUS) == 128 + signal.SIGTERM
+    assert serve.wait_for_exit(TOLERANCE) == 128 + signal.SIGTERM

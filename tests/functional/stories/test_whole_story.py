@@ -1,4 +1,4 @@
-"""The whole life of a share, in each way the service can be run."""
+"""The whole life of a share, in each way of running the service."""
 
 import pytest
 
@@ -11,8 +11,8 @@ SPECS = {
     'snapshot_support': 'True',
     'share_backend_name': 'dummy',
 }
-GENEROUS = 5.0
-"""Seconds by which a loaded machine may be late."""
+TOLERANCE = 5.0
+"""Seconds of delay tolerated on a loaded machine."""
 OPTIONS = 'default_share_type = ordinary\n'
 BACKENDS = {
     'dummy': {
@@ -25,7 +25,7 @@ BACKENDS = {
 
 @pytest.mark.parametrize('concurrency', CONCURRENCY)
 def test_in_one_process(install, concurrency):
-    live_through(
+    run_story(
         install(
             kind=SERVE,
             concurrency=concurrency,
@@ -40,7 +40,7 @@ def test_in_one_process(install, concurrency):
 def test_in_separate_services(
     install, new_database, broker_url, kind, concurrency
 ):
-    live_through(
+    run_story(
         install(
             kind=SEPARATE,
             concurrency=concurrency,
@@ -51,19 +51,19 @@ def test_in_separate_services(
     )
 
 
-def live_through(installation):
-    """Everything that is promised about a share, from end to end."""
+def run_story(installation):
+    """Run the life of a share from end to end."""
     user = installation.start().rest()
     print(f'ready after {installation.startup_seconds:.2f} s')
-    assert is_green(user) is (installation.concurrency == 'eventlet')
+    assert is_eventlet(user) is (installation.concurrency == 'eventlet')
     make_type(user)
-    see_an_extend_fail(user)
-    see_a_create_fail(user)
+    check_failed_extend(user)
+    check_failed_create(user)
     share = user.create_available(name='first', metadata={'made': 'today'})
-    look_at(user, share)
+    check_listings(user, share)
     resize(user, share)
     set_properties(user, share)
-    throw_away_and_take_back(user, share)
+    soft_delete_and_restore(user, share)
     user.delete(share['id'])
     user.wait_gone(share['id'])
     assert in_use(user) == (0, 0)
@@ -76,11 +76,11 @@ def live_through(installation):
         ),
         sep=', ',
     )
-    assert max(took.values()) < 1 + GENEROUS
+    assert max(took.values()) < 1 + TOLERANCE
 
 
-def is_green(user):
-    """Whether eventlet serves the API: its server does not say who it is."""
+def is_eventlet(user):
+    """Whether eventlet serves the API; it sends no Server header."""
     user.get('/')
     return 'Server' not in user.last.headers
 
@@ -98,36 +98,36 @@ def make_type(user):
     assert user.get('/types/default')['share_type']['id'] == made['id']
 
 
-def see_an_extend_fail(user):
-    """The driver fails the first one, as it was told to."""
+def check_failed_extend(user):
+    """The driver fails the first extend, as configured."""
     share = user.create_available()
     user.act(share['id'], 'extend', {'new_size': 3})
     share = user.wait_at_rest(share['id'])
     assert (share['status'], share['size']) == ('extending_error', 1)
-    assert told(user, share) == [('008', '015')]
+    assert message_codes(user, share) == [('008', '015')]
     assert in_use(user) == (1, 1)
     user.act(share['id'], 'reset_status', {'status': 'error'})
     user.delete(share['id'])
     user.wait_gone(share['id'])
 
 
-def see_a_create_fail(user):
-    """No back end is large enough, and the user is told in words."""
+def check_failed_create(user):
+    """No back end is large enough; the user gets a message."""
     share = user.wait_at_rest(user.create(size=500)['id'])
     assert share['status'] == 'error'
-    assert told(user, share) == [('001', '009')]
-    assert 'room' in user.get('/messages')['messages'][0]['user_message']
+    assert message_codes(user, share) == [('001', '009')]
+    assert 'capacity' in user.get('/messages')['messages'][0]['user_message']
     user.delete(share['id'])
     user.wait_gone(share['id'])
 
 
-def told(user, share):
-    """The codes of the messages about a share."""
+def message_codes(user, share):
+    """Return the codes of the user messages about a share."""
     found = user.get(f'/messages?resource_id={share["id"]}')['messages']
     return [(one['action_id'], one['detail_id']) for one in found]
 
 
-def look_at(user, share):
+def check_listings(user, share):
     assert (
         share['name'],
         share['share_type_name'],
@@ -146,14 +146,14 @@ def look_at(user, share):
 
 def resize(user, share):
     user.act(share['id'], 'extend', {'new_size': 5})
-    assert seen(user, share) == ('available', 5)
+    assert resized(user, share) == ('available', 5)
     assert in_use(user) == (1, 5)
     user.act(share['id'], 'shrink', {'new_size': 2})
-    assert seen(user, share) == ('available', 2)
+    assert resized(user, share) == ('available', 2)
     assert in_use(user) == (1, 2)
 
 
-def seen(user, share):
+def resized(user, share):
     share = user.wait_at_rest(share['id'])
     return share['status'], share['size']
 
@@ -169,11 +169,11 @@ def set_properties(user, share):
     assert user.show(share['id'])['name'] == 'renamed'
 
 
-def throw_away_and_take_back(user, share):
+def soft_delete_and_restore(user, share):
     user.act(share['id'], 'soft_delete')
     assert user.get('/shares')['shares'] == []
-    (thrown,) = user.get('/shares?is_soft_deleted=true')['shares']
-    assert thrown['id'] == share['id']
+    (deleted,) = user.get('/shares?is_soft_deleted=true')['shares']
+    assert deleted['id'] == share['id']
     user.act(share['id'], 'extend', {'new_size': 9}, expect=403)
     user.act(share['id'], 'restore')
     assert [one['id'] for one in user.get('/shares')['shares']] == [
@@ -182,6 +182,6 @@ def throw_away_and_take_back(user, share):
 
 
 def in_use(user):
-    """Shares and GiB that the project is charged with."""
+    """Return number and GiB of shares charged to the project."""
     limits = user.get('/limits')['limits']['absolute']
     return limits['totalSharesUsed'], limits['totalShareGigabytesUsed']
