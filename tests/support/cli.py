@@ -1,18 +1,15 @@
 """The official `openstack` command line, run in this process."""
 
-import contextlib
 import functools
 from importlib import metadata
-import io
 import json
-import logging
-import os
 import typing
-import unittest.mock
 
 from cliff import display
 from openstackclient import shell
 from osc_lib import clientmanager
+
+from tests.support import command_line
 
 
 class Cli:
@@ -35,18 +32,20 @@ class Cli:
         has_output = issubclass(
             _commands()[command].load(), display.DisplayCommandBase
         )
-        exit_code, out, err = _run(
+        _forget_clients()
+        ended = command_line.run(
+            shell.OpenStackShell().run,
             [
                 *self._options,
                 *command.split(),
                 *map(str, args),
                 *(('-f', 'json') if has_output else ()),
-            ]
+            ],
         )
-        assert exit_code == code, (command, args, exit_code, err, out)
+        assert ended.code == code, (command, args, ended)
         if code:
-            return err
-        return json.loads(out) if has_output else out
+            return ended.err
+        return json.loads(ended.out) if has_output else ended.out
 
 
 @functools.cache
@@ -62,34 +61,3 @@ def _forget_clients() -> None:
     for cached in vars(clientmanager.ClientManager).values():
         if isinstance(cached, clientmanager.ClientCache):
             cached._handle = None
-
-
-def _run(argv: list[str]) -> tuple[int, str, str]:
-    _forget_clients()
-    out, err = io.StringIO(), io.StringIO()
-    env = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith('OS_')
-    }
-    with (
-        _preserved_logging(),
-        unittest.mock.patch.dict(os.environ, env, clear=True),
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-    ):
-        code = shell.OpenStackShell().run(argv)
-    return code, out.getvalue(), err.getvalue()
-
-
-@contextlib.contextmanager
-def _preserved_logging() -> typing.Iterator[None]:
-    """Undo what the shell does to the loggers of this process."""
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    root.handlers.clear()
-    try:
-        yield
-    finally:
-        root.handlers[:] = handlers
-        root.setLevel(level)

@@ -1,4 +1,4 @@
-"""`manila-lite-manage`, run as administrators run it."""
+"""`manila-lite-manage`: in this process, or at a terminal in its own."""
 
 import contextlib
 import json
@@ -13,27 +13,29 @@ import sqlalchemy as sa
 
 from manila_lite.api.auth import users
 from manila_lite.cmd import upgrade_check
+from manila_lite.cmd.manage import main
 from manila_lite.db import schema
 from manila_lite.db.queries.admin import services
 from manila_lite.db.session import Database
 from manila_lite.work import table
+from tests.support import command_line
 from tests.support import databases
 
 COMMAND = [sys.executable, '-m', 'manila_lite.cmd.manage']
 
 
+def run(*args, stdin='', code=0):
+    """Run the command in this process, after checking the exit code."""
+    ended = command_line.run(main, args, stdin)
+    assert ended.code == code, ended.err
+    assert 'Traceback' not in ended.err
+    return ended
+
+
 def manage(*args, stdin='', code=0):
-    """Run the command; return its output after checking the exit code."""
-    ended = subprocess.run(
-        [*COMMAND, *args],
-        input=stdin,
-        text=True,
-        capture_output=True,
-        timeout=60,
-    )
-    assert ended.returncode == code, ended.stderr
-    assert 'Traceback' not in ended.stderr
-    return ended.stdout if code in (0, None) else ended.stderr
+    """Run the command; return its output, or its errors if there are any."""
+    ended = run(*args, stdin=stdin, code=code)
+    return ended.err if code else ended.out
 
 
 def columns(printed):
@@ -172,15 +174,9 @@ def test_debug_log_keeps_the_connection_secret(tmp_path, configured):
         '[DEFAULT]\ndebug = true\n[database]\n'
         f'connection = sqlite:///{tmp_path}/secret\n'
     )
-    ended = subprocess.run(
-        [*COMMAND, 'db', 'sync', *where],
-        text=True,
-        capture_output=True,
-        timeout=60,
-        check=True,
-    )
-    assert 'database.connection ' in ended.stderr
-    assert 'secret' not in ended.stderr
+    ended = run('db', 'sync', *where)
+    assert 'database.connection ' in ended.err
+    assert 'secret' not in ended.err
 
 
 def test_location_options_are_allowed_before_and_after_the_command(state):
@@ -407,15 +403,7 @@ def verdicts(printed):
 
 
 def upgrade_checked(*where, code):
-    ended = subprocess.run(
-        [*COMMAND, 'status', 'upgrade-check', *where],
-        text=True,
-        capture_output=True,
-        timeout=60,
-    )
-    assert ended.returncode == code, ended.stderr
-    assert 'Traceback' not in ended.stderr
-    return ended.stdout
+    return run('status', 'upgrade-check', *where, code=code).out
 
 
 def test_upgrade_check_finds_nothing_wrong(state):

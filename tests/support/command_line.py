@@ -1,0 +1,71 @@
+"""Commands run inside this process: no start of an interpreter each time."""
+
+from collections.abc import Callable, Iterator, Sequence
+import contextlib
+import io
+import logging
+import os
+import sys
+import typing
+import unittest.mock
+
+
+class Ended(typing.NamedTuple):
+    """What a command left: its exit code and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+
+def run(
+    main: Callable[[Sequence[str]], typing.Any],
+    argv: Sequence[str],
+    stdin: str = '',
+) -> Ended:
+    """Call the entry point of a command, without variables named OS_*."""
+    out, err = io.StringIO(), io.StringIO()
+    env = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith('OS_')
+    }
+    with (
+        _preserved_logging(),
+        unittest.mock.patch.dict(os.environ, env, clear=True),
+        unittest.mock.patch.object(sys, 'stdin', io.StringIO(stdin)),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        try:
+            code = main(argv)
+        except SystemExit as ended:
+            code = ended.code
+            if isinstance(code, str):
+                print(code, file=err)
+                code = 1
+    return Ended(code or 0, out.getvalue(), err.getvalue())
+
+
+@contextlib.contextmanager
+def _preserved_logging() -> Iterator[None]:
+    """Undo what a command does to the loggers of this process."""
+    root, hook = logging.getLogger(), sys.excepthook
+    handlers = root.handlers[:]
+    levels = {logger: logger.level for logger in _loggers()}
+    root.handlers.clear()
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        sys.excepthook = hook
+        for logger in _loggers():
+            logger.setLevel(levels.get(logger, logging.NOTSET))
+
+
+def _loggers() -> list[logging.Logger]:
+    named = logging.Logger.manager.loggerDict.values()
+    return [
+        logging.getLogger(),
+        *(one for one in named if isinstance(one, logging.Logger)),
+    ]
