@@ -204,6 +204,14 @@ class ReplicaIdRow(Protocol):
     share_id: str
 
 
+class ReplicaStateRow(Protocol):
+    """An instance of a share, a replica if it has a replica state."""
+
+    id: str
+    share_id: str
+    replica_state: str | None
+
+
 class ReplicaViewRow(OwnedRow, Protocol):
     """A replica as users see it."""
 
@@ -436,7 +444,6 @@ class ResourceLockRow(Protocol):
 class HidingLockRow(Protocol):
     """The owner of a lock that hides an access rule."""
 
-    access_id: str
     user_id: str
     project_id: str
 

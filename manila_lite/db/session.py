@@ -90,10 +90,11 @@ class Session:
 
     def rows(
         self, statement: sa.Executable, **params: object
-    ) -> typing.Sequence[sa.Row]:
+    ) -> typing.Sequence[typing.Any]:
+        """Return all rows; `db.rows` has their types."""
         return self.execute(statement, params).all()
 
-    def one(self, statement: sa.Executable, **params: object) -> sa.Row | None:
+    def one(self, statement: sa.Executable, **params: object) -> typing.Any:
         """Return the first row, or None."""
         return self.execute(statement, params).first()
 

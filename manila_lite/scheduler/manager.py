@@ -7,7 +7,6 @@ import random
 import typing
 
 import orjson
-import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.queries.admin import pools as pool_rows
@@ -16,6 +15,8 @@ from manila_lite.db.queries.networks import subnets as subnet_rows
 from manila_lite.db.queries.replicas import replicas as replica_rows
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.types import types as share_types
+from manila_lite.db.rows import InstanceRow
+from manila_lite.db.rows import PoolRow
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.messages import Detail
@@ -132,7 +133,11 @@ class PlacementEndpoint:
         )
 
     def _hand_over_create(
-        self, session: Session, job: typing.Any, instance: sa.Row, pool: Pool
+        self,
+        session: Session,
+        job: typing.Any,
+        instance: InstanceRow,
+        pool: Pool,
     ) -> None:
         share_instances.assign_host(session, instance.id, pool.host, pool.zone)
         args = {'instance_id': instance.id}
@@ -185,7 +190,11 @@ class PlacementEndpoint:
         )
 
     def _hand_over_replica(
-        self, session: Session, job: typing.Any, instance: sa.Row, pool: Pool
+        self,
+        session: Session,
+        job: typing.Any,
+        instance: InstanceRow,
+        pool: Pool,
     ) -> None:
         if pool.host in replica_rows.get_hosts(session, instance.share_id)[1]:
             raise CapacityTaken(host=pool.host)  # by another replica
@@ -244,7 +253,11 @@ class PlacementEndpoint:
         )
 
     def _hand_over_extend(
-        self, session: Session, job: typing.Any, instance: sa.Row, pool: Pool
+        self,
+        session: Session,
+        job: typing.Any,
+        instance: InstanceRow,
+        pool: Pool,
     ) -> None:
         self._hand_over(
             session,
@@ -480,7 +493,7 @@ def _replication_domain(pools: list[Pool], host: str | None) -> str | None:
     )
 
 
-def _expression_values(instance: sa.Row) -> dict[str, typing.Any]:
+def _expression_values(instance: InstanceRow) -> dict[str, typing.Any]:
     """Return the values that expressions see as `share.x`."""
     return {
         'id': instance.share_id,
@@ -492,7 +505,7 @@ def _expression_values(instance: sa.Row) -> dict[str, typing.Any]:
     }
 
 
-def _pool(row: sa.Row, down_time: float) -> Pool:
+def _pool(row: PoolRow, down_time: float) -> Pool:
     return Pool(
         host=row.host,
         capabilities=orjson.loads(row.capabilities),

@@ -12,8 +12,6 @@ import logging
 import time
 import typing
 
-import sqlalchemy as sa
-
 from manila_lite import exception
 from manila_lite import messages
 from manila_lite.db.queries.admin import recovery
@@ -21,6 +19,9 @@ from manila_lite.db.queries.networks import share_networks
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.shares import shares
+from manila_lite.db.rows import IdStatusRow
+from manila_lite.db.rows import InstanceRow
+from manila_lite.db.rows import StuckRow
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
@@ -77,7 +78,7 @@ class OrphanSweep:
                 break
         return count
 
-    def _stuck_instances(self, session: Session) -> typing.Sequence[sa.Row]:
+    def _stuck_instances(self, session: Session) -> typing.Sequence[StuckRow]:
         return recovery.list_stuck(
             session, SHARE_INSTANCE.resource, None, most=BATCH
         )
@@ -103,7 +104,9 @@ class OrphanSweep:
                 self._ignore_stale(self._discard, session, row.instance_id)
         return len(expired)
 
-    def _stuck_networks(self, session: Session) -> typing.Sequence[sa.Row]:
+    def _stuck_networks(
+        self, session: Session
+    ) -> typing.Sequence[IdStatusRow]:
         return share_networks.list_stuck(session, BATCH)
 
     def _end_network_changes(self, session: Session) -> int:
@@ -114,7 +117,7 @@ class OrphanSweep:
         return len(stuck)
 
     def _end_network_change(
-        self, session: Session, row: sa.Row, began: float
+        self, session: Session, row: IdStatusRow, began: float
     ) -> None:
         (event,) = SHARE_NETWORK.in_flight[row.status].events
         fire(session, SHARE_NETWORK, row.id, event, updated_at=session.now)
@@ -139,7 +142,7 @@ class OrphanSweep:
             function(*args)
 
     def _end_instance(
-        self, session: Session, row: sa.Row, began: float
+        self, session: Session, row: StuckRow, began: float
     ) -> None:
         rescue = SHARE_INSTANCE.in_flight[row.status]
         instance = share_instances.get(session, row.id)
@@ -166,7 +169,7 @@ class OrphanSweep:
             session, row, 'given up', SHARE_INSTANCE[event].target, began
         )
 
-    def _remove_rows(self, session: Session, instance: sa.Row) -> None:
+    def _remove_rows(self, session: Session, instance: InstanceRow) -> None:
         if instance.replica_state in PASSIVE:
             remove_replica_and_credit(session, instance)
         else:
@@ -175,7 +178,7 @@ class OrphanSweep:
     def _record(
         self,
         session: Session,
-        row: sa.Row,
+        row: StuckRow,
         action: str,
         status_after: str | None,
         began: float,

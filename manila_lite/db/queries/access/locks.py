@@ -3,7 +3,6 @@
 from collections.abc import Collection, Sequence
 import dataclasses
 import datetime
-import typing
 
 import sqlalchemy as sa
 
@@ -11,6 +10,10 @@ from manila_lite import exception
 from manila_lite.db.models import access
 from manila_lite.db.models import locks
 from manila_lite.db.models import shares
+from manila_lite.db.rows import HidingLockRow
+from manila_lite.db.rows import LockableRow
+from manila_lite.db.rows import Page
+from manila_lite.db.rows import ResourceLockRow
 from manila_lite.db.session import Session
 from manila_lite.states.locks import ResourceAction
 
@@ -97,11 +100,11 @@ class ResourceLockFilter:
     created_before: datetime.datetime | None = None
 
 
-def find(session: Session, lock_id: str) -> sa.Row | None:
+def find(session: Session, lock_id: str) -> ResourceLockRow | None:
     return session.one(_GET, lock_id=lock_id)
 
 
-def get(session: Session, lock_id: str) -> sa.Row:
+def get(session: Session, lock_id: str) -> ResourceLockRow:
     """Return a lock of any project; raises ResourceLockNotFound."""
     row = find(session, lock_id)
     if row is None:
@@ -112,9 +115,9 @@ def get(session: Session, lock_id: str) -> sa.Row:
 def list_locks(
     session: Session,
     criteria: ResourceLockFilter,
-    page: typing.Any,
+    page: Page,
     count: bool = False,
-) -> tuple[Sequence[sa.Row], int | None]:
+) -> tuple[Sequence[ResourceLockRow], int | None]:
     """Return a page of locks, and the total if `count` is set."""
     conditions = _conditions(criteria)
     direction = sa.desc if page.sort_dir == 'desc' else sa.asc
@@ -150,16 +153,16 @@ def _conditions(criteria: ResourceLockFilter) -> list[sa.ColumnElement]:
 
 def list_for_resource(
     session: Session, resource_id: str, action: str = ResourceAction.DELETE
-) -> Sequence[sa.Row]:
+) -> Sequence[ResourceLockRow]:
     """Return the locks that forbid an action on a resource."""
     return session.rows(_OF_RESOURCE, locked_id=resource_id, action=action)
 
 
 def list_hiding_locks(
     session: Session, share_id: str
-) -> dict[str, list[sa.Row]]:
+) -> dict[str, list[HidingLockRow]]:
     """Return the locks that hide access rules of a share, by rule id."""
-    found: dict[str, list[sa.Row]] = {}
+    found: dict[str, list[HidingLockRow]] = {}
     for row in session.rows(_HIDING, of_share=share_id):
         found.setdefault(row.access_id, []).append(row)
     return found
@@ -175,7 +178,7 @@ def check_share_not_locked(session: Session, share_id: str) -> None:
         raise exception.ShareLocked(share_id=share_id)
 
 
-def lock_share_rows(session: Session, share_id: str) -> Sequence[sa.Row]:
+def lock_share_rows(session: Session, share_id: str) -> Sequence[LockableRow]:
     """Lock a share and its instances; return a row for each instance.
 
     Returns no rows if the share does not exist.
@@ -183,7 +186,7 @@ def lock_share_rows(session: Session, share_id: str) -> Sequence[sa.Row]:
     return session.rows(_LOCK_SHARE, share_id=share_id)
 
 
-def lock_rule_rows(session: Session, access_id: str) -> Sequence[sa.Row]:
+def lock_rule_rows(session: Session, access_id: str) -> Sequence[LockableRow]:
     """Lock the mappings of an access rule; `status` is the state of each."""
     return session.rows(_LOCK_RULE, access_id=access_id)
 

@@ -11,6 +11,11 @@ from manila_lite.db.models import access
 from manila_lite.db.models import engine
 from manila_lite.db.models import networks
 from manila_lite.db.models import shares
+from manila_lite.db.rows import AccessRuleRow
+from manila_lite.db.rows import InstanceHostRow
+from manila_lite.db.rows import OwnedInstanceRow
+from manila_lite.db.rows import RuleInstanceRow
+from manila_lite.db.rows import RuleMappingRow
 from manila_lite.db.session import Session
 from manila_lite.states.access_rule import ACCESS_RULE
 from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
@@ -153,14 +158,16 @@ _WITHOUT_WORK = (
 )
 
 
-def lock_instances(session: Session, share_id: str) -> typing.Sequence[sa.Row]:
+def lock_instances(
+    session: Session, share_id: str
+) -> typing.Sequence[RuleInstanceRow]:
     """Lock the instances of a share and return them."""
     return session.rows(_LOCK_INSTANCES, of_share=share_id)
 
 
 def list_instance_hosts(
     session: Session, share_id: str
-) -> typing.Sequence[sa.Row]:
+) -> typing.Sequence[InstanceHostRow]:
     """Return the current ids and hosts of the instances, in id order."""
     return session.rows(_HOSTS, of_share=share_id)
 
@@ -186,7 +193,7 @@ def insert(
 
 def list_mappings(
     session: Session, share_id: str, access_id: str
-) -> typing.Sequence[sa.Row]:
+) -> typing.Sequence[RuleMappingRow]:
     """Return the level of a rule and its state on each instance.
 
     Raises ShareAccessNotFound if the share has no such rule.
@@ -205,7 +212,7 @@ def set_level(session: Session, access_id: str, level: str) -> None:
 
 def list_for_instance(
     session: Session, instance_id: str
-) -> typing.Sequence[sa.Row]:
+) -> typing.Sequence[AccessRuleRow]:
     """Return the rules of an instance with their states, oldest first."""
     return session.rows(_OF_INSTANCE, of_instance=instance_id)
 
@@ -267,7 +274,7 @@ def remove_unmapped(session: Session, access_ids: Collection[str]) -> None:
 
 def list_instances_without_work(
     session: Session, service_host: str
-) -> typing.Sequence[sa.Row]:
+) -> typing.Sequence[OwnedInstanceRow]:
     """Return the instances of a back end whose rule work was lost.
 
     No work is queued for them although their rules are in flight or stale.

@@ -11,6 +11,10 @@ from manila_lite.db import transitions
 from manila_lite.db.models import engine
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
+from manila_lite.db.rows import AccessRuleRow
+from manila_lite.db.rows import MountableInstanceRow
+from manila_lite.db.rows import OwnedIdRow
+from manila_lite.db.rows import SnapshotRuleRow
 from manila_lite.db.session import Session
 from manila_lite.states.access_rule import SNAPSHOT_ACCESS_RULE
 from manila_lite.states.access_rule import RuleState
@@ -194,7 +198,7 @@ class SnapshotAccessRuleView(typing.NamedTuple):
 
 def lock_instances_shared(
     session: Session, snapshot_id: str
-) -> typing.Sequence[sa.Row]:
+) -> typing.Sequence[MountableInstanceRow]:
     """Lock the instances of a snapshot (shared) and return them.
 
     The rows have the capabilities of the share. The lock makes a
@@ -256,7 +260,7 @@ def _rank(row: sa.Row) -> tuple[bool, int]:
 
 def list_for_instance(
     session: Session, snapshot_instance_id: str
-) -> typing.Sequence[sa.Row]:
+) -> typing.Sequence[AccessRuleRow]:
     """Return the rules of an instance with their states, oldest first.
 
     The rows have the same columns as those of access rules of shares.
@@ -266,7 +270,7 @@ def list_for_instance(
 
 def list_on_share_instance(
     session: Session, share_instance_id: str
-) -> typing.Sequence[sa.Row]:
+) -> typing.Sequence[SnapshotRuleRow]:
     """Return the rules of all snapshots of a share instance, with states."""
     return session.rows(
         _ON_SHARE_INSTANCE, of_share_instance=share_instance_id
@@ -326,7 +330,7 @@ def mark_stale_on_share_instances(
 
 def list_instances_without_work(
     session: Session, service_host: str
-) -> typing.Sequence[sa.Row]:
+) -> typing.Sequence[OwnedIdRow]:
     """Return the instances of a back end whose rule work was lost.
 
     No work is queued for them although their rules are in flight or stale.

@@ -17,6 +17,8 @@ from manila_lite.db.models import access
 from manila_lite.db.models import shares
 from manila_lite.db.queries.access import locks
 from manila_lite.db.queries.metadata import MetadataTable
+from manila_lite.db.rows import AccessRuleTarget
+from manila_lite.db.rows import HidingLockRow
 from manila_lite.db.session import Session
 from manila_lite.states.access_rule import STATES_BY_RANK
 from manila_lite.states.access_rule import aggregate_status
@@ -103,10 +105,10 @@ class AccessRuleListing(typing.NamedTuple):
     rules: list[AccessRuleView]
     rules_status: str
     metadata: dict[str, dict[str, str]]
-    locks: dict[str, list[sa.Row]]
+    locks: dict[str, list[HidingLockRow]]
 
 
-def get_target(session: Session, access_id: str) -> sa.Row:
+def get_target(session: Session, access_id: str) -> AccessRuleTarget:
     """Return what authorization needs; raises ShareAccessNotFound."""
     row = session.one(_ONE, access_id=access_id)
     if row is None:

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import services
+from manila_lite.db.rows import MessageRow
 from manila_lite.db.session import Session
 
 MESSAGE = services.Message.__table__
@@ -42,7 +43,7 @@ def insert_message(session: Session, values: Mapping[str, object]) -> None:
     session.run(_INSERT, **values)
 
 
-def get_message(session: Session, message_id: str) -> sa.Row:
+def get_message(session: Session, message_id: str) -> MessageRow:
     """Return a message of any project; raises MessageNotFound."""
     row = session.one(_GET, message_id=message_id)
     if row is None:
@@ -61,7 +62,7 @@ def list_messages(
     offset: int = 0,
     sort_key: str = 'created_at',
     sort_dir: str = 'desc',
-) -> typing.Sequence[sa.Row]:
+) -> typing.Sequence[MessageRow]:
     """Return a page of the messages of a project, or of all projects.
 
     `filters` are values of columns in FILTERS; `sort_key` is one of

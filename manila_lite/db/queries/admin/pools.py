@@ -14,6 +14,7 @@ from manila_lite.db.clock import db_now
 from manila_lite.db.models import engine
 from manila_lite.db.models import services
 from manila_lite.db.models import shares
+from manila_lite.db.rows import PoolRow
 from manila_lite.db.session import Session
 from manila_lite.states.share_instance import InstanceStatus
 
@@ -125,7 +126,7 @@ class KnownAllocation(typing.NamedTuple):
     reported_at: float
 
 
-def list_all(session: Session) -> typing.Sequence[sa.Row]:
+def list_all(session: Session) -> typing.Sequence[PoolRow]:
     """Return all pools with the liveness of their services and zones."""
     return session.rows(_LIST)
 

@@ -21,6 +21,11 @@ from manila_lite.db.models import services
 from manila_lite.db.models import share_servers
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
+from manila_lite.db.rows import HoldingWorkRow
+from manila_lite.db.rows import InFlightRow
+from manila_lite.db.rows import RecoveryLogRow
+from manila_lite.db.rows import StuckRow
+from manila_lite.db.rows import SubjectRow
 from manila_lite.db.session import Session
 from manila_lite.states import access_rule
 from manila_lite.states import share_instance
@@ -383,7 +388,7 @@ def list_stuck(
     *,
     most: int,
     before: datetime.datetime | None = None,
-) -> typing.Sequence[sa.Row]:
+) -> typing.Sequence[StuckRow]:
     """Return up to `most` rows in flight for which no work is queued.
 
     They are those of one back end (`host@backend`, including its pools),
@@ -399,7 +404,7 @@ def list_stuck(
     return session.rows(statement, **values)
 
 
-def get_resource(session: Session, resource: str, id: str) -> sa.Row:
+def get_resource(session: Session, resource: str, id: str) -> SubjectRow:
     """Return host, owner and `subject_id` of a resource in any status.
 
     Raises ResourceNotFound.
@@ -429,7 +434,7 @@ def list_in_flight(
     host: str | None = None,
     most: int,
     after: str = '',
-) -> typing.Sequence[sa.Row]:
+) -> typing.Sequence[InFlightRow]:
     """Return up to `most` rows in flight, ordered by id, after an id."""
     statement = (
         _in_flight(resource)
@@ -445,7 +450,7 @@ def list_in_flight(
 
 def list_holding_work(
     session: Session, resource: str, ids: typing.Collection[str]
-) -> dict[str, sa.Row]:
+) -> dict[str, HoldingWorkRow]:
     """Return the work that owes the next move of resources, by their ids.
 
     `heartbeat_age` and `health` are those of the service that has it.
@@ -504,7 +509,7 @@ def list_log(
     offset: int = 0,
     host: str | None = None,
     **wanted: str | None,
-) -> typing.Sequence[sa.Row]:
+) -> typing.Sequence[RecoveryLogRow]:
     """Return decisions, newest first; `wanted` are values of columns.
 
     If the host is a back end, its pools are included.

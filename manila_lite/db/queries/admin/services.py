@@ -8,6 +8,9 @@ from manila_lite import exception
 from manila_lite.db.clock import db_now
 from manila_lite.db.models import engine
 from manila_lite.db.models import services
+from manila_lite.db.rows import LivenessRow
+from manila_lite.db.rows import ServiceRow
+from manila_lite.db.rows import ZoneRow
 from manila_lite.db.session import Session
 
 SERVICE = services.Service.__table__
@@ -129,14 +132,14 @@ def heartbeat(
     )
 
 
-def list_all(session: Session) -> typing.Sequence[sa.Row]:
+def list_all(session: Session) -> typing.Sequence[ServiceRow]:
     """Return all services with their zones and the database time."""
     return session.rows(_LIST)
 
 
 def get(
     session: Session, host: str, binary: str, *, lock: bool = False
-) -> sa.Row:
+) -> ServiceRow:
     """Return one service; raises ServiceNotFound.
 
     With `lock` the service is locked.
@@ -149,7 +152,7 @@ def get(
     return row
 
 
-def is_up(row: sa.Row, down_time: float) -> bool:
+def is_up(row: LivenessRow, down_time: float) -> bool:
     """Whether the process is alive and its driver, if any, is ready."""
     return row.health is None and row.now - row.heartbeat_at <= down_time
 
@@ -196,5 +199,5 @@ def finish_ensuring(session: Session, service_id: int, work_id: str) -> None:
     session.run(_FINISH_ENSURING, service_id=service_id, work_id=work_id)
 
 
-def list_zones(session: Session) -> typing.Sequence[sa.Row]:
+def list_zones(session: Session) -> typing.Sequence[ZoneRow]:
     return session.rows(sa.select(ZONE).order_by(ZONE.c.name))

@@ -1,12 +1,12 @@
 """Addresses of share servers: their allocation and release."""
 
 from collections.abc import Collection, Mapping, Sequence
-import typing
 
 import sqlalchemy as sa
 
 from manila_lite.db.models import networks
 from manila_lite.db.models import share_servers
+from manila_lite.db.rows import AllocationRow
 from manila_lite.db.session import Session
 
 ALLOCATION = share_servers.NetworkAllocation.__table__
@@ -72,7 +72,7 @@ def list_for_server(
     share_server_id: str,
     label: str,
     subnet_id: str | None = None,
-) -> Sequence[sa.Row]:
+) -> Sequence[AllocationRow]:
     """Return the addresses of a server, in one subnet or in all."""
     return session.rows(
         sa.select(ALLOCATION)
@@ -102,7 +102,7 @@ def insert(
     segment: str,
     subnet_id: str | None,
     addresses: Collection[str],
-    values: Mapping[str, typing.Any],
+    values: Mapping[str, object],
 ) -> None:
     """Allocate addresses to a server, always in the given order."""
     session.run_many(
@@ -137,7 +137,7 @@ def remove(
 
 
 def update_subnet(
-    session: Session, subnet_id: str, values: Mapping[str, typing.Any]
+    session: Session, subnet_id: str, values: Mapping[str, object]
 ) -> None:
     """Store in a subnet which network its addresses belong to."""
     session.run(

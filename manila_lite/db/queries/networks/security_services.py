@@ -12,6 +12,8 @@ from manila_lite import exception
 from manila_lite.db.models import engine
 from manila_lite.db.models import networks
 from manila_lite.db.models import share_servers
+from manila_lite.db.rows import Page
+from manila_lite.db.rows import SecurityServiceRow
 from manila_lite.db.session import ConcurrentChange
 from manila_lite.db.session import Session
 
@@ -91,34 +93,38 @@ class SecurityServiceListing(typing.NamedTuple):
 # Reading
 
 
-def get(session: Session, service_id: str) -> sa.Row:
+def get(session: Session, service_id: str) -> SecurityServiceRow:
     """Return a service with all columns, including the password."""
     return _found(session.one(_ONE, service_id=service_id), service_id)
 
 
-def find(session: Session, service_id: str) -> sa.Row | None:
+def find(session: Session, service_id: str) -> SecurityServiceRow | None:
     """Like `get`, but return None if the service is gone."""
     return session.one(_ONE, service_id=service_id)
 
 
-def lock_shared(session: Session, service_id: str) -> sa.Row:
+def lock_shared(session: Session, service_id: str) -> SecurityServiceRow:
     """Like `get`, but also lock the service (shared)."""
     return _found(session.one(_LOCK_SHARED, service_id=service_id), service_id)
 
 
-def _found(row: sa.Row | None, service_id: str) -> sa.Row:
+def _found(
+    row: SecurityServiceRow | None, service_id: str
+) -> SecurityServiceRow:
     if row is None:
         raise exception.SecurityServiceNotFound(security_service_id=service_id)
     return row
 
 
-def list_for_network(session: Session, network_id: str) -> Sequence[sa.Row]:
+def list_for_network(
+    session: Session, network_id: str
+) -> Sequence[SecurityServiceRow]:
     """Return the services attached to a network, by type."""
     return session.rows(_OF_NETWORK, network_id=network_id)
 
 
 def list_summaries(
-    session: Session, criteria: SecurityServiceFilter, page: typing.Any
+    session: Session, criteria: SecurityServiceFilter, page: Page
 ) -> SecurityServiceListing:
     """Return id, name and type of the services of a page."""
     return SecurityServiceListing(
@@ -130,7 +136,7 @@ def list_summaries(
 
 
 def list_details(
-    session: Session, criteria: SecurityServiceFilter, page: typing.Any
+    session: Session, criteria: SecurityServiceFilter, page: Page
 ) -> SecurityServiceListing:
     """Return the services of a page, and which networks use them."""
     rows = session.rows(_page(criteria, page, *SERVICE.c))
@@ -146,9 +152,7 @@ def list_details(
 
 
 def _page(
-    criteria: SecurityServiceFilter,
-    page: typing.Any,
-    *columns: sa.ColumnElement,
+    criteria: SecurityServiceFilter, page: Page, *columns: sa.ColumnElement
 ) -> sa.Select:
     statement = (
         sa.select(*columns)
@@ -180,7 +184,7 @@ def _conditions(criteria: SecurityServiceFilter) -> list[sa.ColumnElement]:
 
 def create(
     session: Session, project_id: str, values: Mapping[str, object]
-) -> sa.Row:
+) -> SecurityServiceRow:
     """Insert a service; return its row."""
     id = session.new_id()
     session.run(
@@ -195,7 +199,7 @@ def create(
 
 def update(
     session: Session, service_id: str, values: Mapping[str, typing.Any]
-) -> sa.Row:
+) -> SecurityServiceRow:
     """Change a service and return its row.
 
     Only name and description can be changed while it is in use.
@@ -263,7 +267,9 @@ def delete(session: Session, service_id: str) -> None:
 # On networks; the caller has locked the network
 
 
-def attach(session: Session, network_id: str, service: sa.Row) -> None:
+def attach(
+    session: Session, network_id: str, service: SecurityServiceRow
+) -> None:
     """Attach a service to a network; only one of each type is allowed."""
     try:
         session.run(

@@ -10,6 +10,10 @@ from manila_lite.db import transitions
 from manila_lite.db.models import networks
 from manila_lite.db.models import share_servers
 from manila_lite.db.models import shares
+from manila_lite.db.rows import IdStatusRow
+from manila_lite.db.rows import NetworkInstanceRow
+from manila_lite.db.rows import NetworkServerRow
+from manila_lite.db.rows import ShareNetworkRow
 from manila_lite.db.session import Session
 from manila_lite.states.share_network import SHARE_NETWORK
 from manila_lite.states.share_network import NetworkStatus
@@ -91,12 +95,12 @@ _STUCK = (
 )
 
 
-def get_target(session: Session, network_id: str) -> sa.Row:
+def get_target(session: Session, network_id: str) -> ShareNetworkRow:
     """Return what a request needs to authorize and check a network."""
     return _found(session.one(_TARGET, network_id=network_id), network_id)
 
 
-def lock(session: Session, network_id: str) -> sa.Row:
+def lock(session: Session, network_id: str) -> ShareNetworkRow:
     """Lock a network and return the same row.
 
     The lock also keeps share servers from being created on the network.
@@ -111,7 +115,7 @@ def lock_if_exists(session: Session, network_id: str) -> None:
     session.one(_LOCK, network_id=network_id)
 
 
-def lock_shared(session: Session, network_id: str) -> sa.Row:
+def lock_shared(session: Session, network_id: str) -> ShareNetworkRow:
     """Lock a network (shared) and return the same row.
 
     This is for code that puts something on the network; it waits only for
@@ -120,13 +124,15 @@ def lock_shared(session: Session, network_id: str) -> sa.Row:
     return _found(session.one(_LOCK_SHARED, network_id=network_id), network_id)
 
 
-def _found(row: sa.Row | None, network_id: str) -> sa.Row:
+def _found(row: ShareNetworkRow | None, network_id: str) -> ShareNetworkRow:
     if row is None:
         raise exception.ShareNetworkNotFound(share_network_id=network_id)
     return row
 
 
-def list_servers(session: Session, network_id: str) -> typing.Sequence[sa.Row]:
+def list_servers(
+    session: Session, network_id: str
+) -> typing.Sequence[NetworkServerRow]:
     """Return the share servers on a network, ordered by id."""
     return session.rows(_SERVERS, network_id=network_id)
 
@@ -148,7 +154,7 @@ def list_server_ids_in_subnets(
 
 def list_share_instances(
     session: Session, server_ids: Collection[str]
-) -> typing.Sequence[sa.Row]:
+) -> typing.Sequence[NetworkInstanceRow]:
     """Return the share instances on some servers, ordered by id."""
     return session.rows(_SHARE_INSTANCES, ids=sorted(server_ids))
 
@@ -186,7 +192,7 @@ def finish_change(session: Session, network_id: str, *, failed: bool) -> None:
         )
 
 
-def list_stuck(session: Session, most: int) -> typing.Sequence[sa.Row]:
+def list_stuck(session: Session, most: int) -> typing.Sequence[IdStatusRow]:
     """Return networks in flight without a server that is changing."""
     return session.rows(_STUCK, most=most)
 
@@ -195,7 +201,7 @@ def has_shares(session: Session, network_id: str) -> bool:
     return bool(session.value(_HAS_SHARES, network_id=network_id))
 
 
-def insert(session: Session, values: dict[str, typing.Any]) -> None:
+def insert(session: Session, values: dict[str, object]) -> None:
     transitions.insert_row(session, SHARE_NETWORK, 'create', **values)
 
 

@@ -2,6 +2,7 @@
 
 import collections
 from collections.abc import Iterable, Mapping
+import datetime
 import itertools
 import typing
 
@@ -13,6 +14,7 @@ from manila_lite.db.models import networks
 from manila_lite.db.models import services
 from manila_lite.db.models import share_servers
 from manila_lite.db.queries.metadata import MetadataTable
+from manila_lite.db.rows import SubnetServerRow
 from manila_lite.db.session import Session
 
 SUBNET = networks.ShareNetworkSubnet.__table__
@@ -38,8 +40,8 @@ class Subnet(typing.NamedTuple):
     gateway: str | None
     mtu: int | None
     ip_version: int | None
-    created_at: typing.Any
-    updated_at: typing.Any
+    created_at: datetime.datetime
+    updated_at: datetime.datetime | None
     availability_zone: str | None
     metadata: dict[str, str]
 
@@ -208,6 +210,8 @@ def remove_all(session: Session, network_id: str) -> None:
     session.run(_DELETE_OF, network_id=network_id)
 
 
-def list_servers(session: Session, subnet_id: str) -> typing.Sequence[sa.Row]:
+def list_servers(
+    session: Session, subnet_id: str
+) -> typing.Sequence[SubnetServerRow]:
     """Return the share servers with addresses in a subnet, by id."""
     return session.rows(_SERVERS, subnet_id=subnet_id)

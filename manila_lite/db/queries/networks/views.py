@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from manila_lite.db.models import networks
 from manila_lite.db.models import share_servers
 from manila_lite.db.queries.networks import subnets
+from manila_lite.db.rows import Page
 from manila_lite.db.session import Session
 
 NETWORK = networks.ShareNetwork.__table__
@@ -81,7 +82,7 @@ def get(session: Session, network_id: str) -> ShareNetworkListing:
 
 
 def list_summaries(
-    session: Session, criteria: ShareNetworkFilter, page: typing.Any
+    session: Session, criteria: ShareNetworkFilter, page: Page
 ) -> ShareNetworkListing:
     """Return ids and names of the networks of a page."""
     return ShareNetworkListing(
@@ -93,7 +94,7 @@ def list_summaries(
 
 
 def list_details(
-    session: Session, criteria: ShareNetworkFilter, page: typing.Any
+    session: Session, criteria: ShareNetworkFilter, page: Page
 ) -> ShareNetworkListing:
     """Return the networks of a page with all that the detailed view shows."""
     rows = session.rows(_page(session, criteria, page, *_SHOWN))
@@ -104,7 +105,7 @@ def list_details(
 def _page(
     session: Session,
     criteria: ShareNetworkFilter,
-    page: typing.Any,
+    page: Page,
     *columns: sa.ColumnElement,
 ) -> sa.Select:
     statement = (

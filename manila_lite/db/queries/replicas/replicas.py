@@ -11,6 +11,14 @@ from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.queries.metadata import MetadataTable
 from manila_lite.db.queries.shares import instances as share_instances
+from manila_lite.db.rows import ExportLocationRow
+from manila_lite.db.rows import IdRow
+from manila_lite.db.rows import InstanceRow
+from manila_lite.db.rows import ReplicaIdRow
+from manila_lite.db.rows import ReplicaRow
+from manila_lite.db.rows import ReplicaRuleRow
+from manila_lite.db.rows import ReplicaTarget
+from manila_lite.db.rows import ReplicatedSnapshotRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import fire_matching
@@ -140,7 +148,7 @@ _SNAPSHOT_METADATA_OF = (
 )
 
 
-def get_target(session: Session, replica_id: str) -> sa.Row:
+def get_target(session: Session, replica_id: str) -> ReplicaTarget:
     """Return what an action needs to authorize and check a replica.
 
     Raises ShareReplicaNotFound, also for instances that are not replicas.
@@ -151,7 +159,9 @@ def get_target(session: Session, replica_id: str) -> sa.Row:
     return row
 
 
-def lock_instances(session: Session, share_id: str) -> typing.Sequence[sa.Row]:
+def lock_instances(
+    session: Session, share_id: str
+) -> typing.Sequence[ReplicaRow]:
     """Lock all instances of a share and return them.
 
     Code that decides about one replica by the state of the others locks
@@ -228,7 +238,7 @@ def initial_columns(
 
 def activate(
     session: Session,
-    replica: typing.Any,
+    replica: ReplicaIdRow,
     replication_type: str,
     event: str = 'activated',
 ) -> None:
@@ -250,7 +260,7 @@ def activate(
 
 def retire(
     session: Session,
-    replica: typing.Any,
+    replica: IdRow,
     replication_type: str,
     event: str = 'retired',
 ) -> None:
@@ -316,7 +326,7 @@ def _sole(share_id: str, replication_type: str) -> str | None:
 
 def list_instances(
     session: Session, share_ids: Collection[str]
-) -> list[tuple[sa.Row, dict[str, str], list[sa.Row]]]:
+) -> list[tuple[InstanceRow, dict[str, str], list[ExportLocationRow]]]:
     """Return all replicas of the shares, as `list_with_details` does."""
     ids = [
         row.id
@@ -327,9 +337,9 @@ def list_instances(
 
 def list_rules(
     session: Session, share_ids: Collection[str]
-) -> dict[str, list[sa.Row]]:
+) -> dict[str, list[ReplicaRuleRow]]:
     """Return the access rules of the shares, by instance id."""
-    found: dict[str, list[sa.Row]] = {}
+    found: dict[str, list[ReplicaRuleRow]] = {}
     for row in session.rows(_RULES_OF, share_ids=sorted(share_ids)):
         found.setdefault(row.share_instance_id, []).append(row)
     return found
@@ -337,7 +347,7 @@ def list_rules(
 
 def list_snapshots(
     session: Session, share_ids: Collection[str]
-) -> tuple[typing.Sequence[sa.Row], dict[str, dict]]:
+) -> tuple[typing.Sequence[ReplicatedSnapshotRow], dict[str, dict]]:
     """Return all snapshot instances of the shares, and their metadata.
 
     The oldest snapshots come first; each row has the `replica_state` of

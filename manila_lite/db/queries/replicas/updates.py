@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from manila_lite.db.models import engine
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
+from manila_lite.db.rows import ReplicaIdRow
 from manila_lite.db.session import Session
 from manila_lite.states import share_instance
 from manila_lite.states import snapshot_instance
@@ -83,7 +84,7 @@ _LAST_MOVE = (
 
 def list_page(
     session: Session, service_host: str, after: str, size: int
-) -> typing.Sequence[sa.Row]:
+) -> typing.Sequence[ReplicaIdRow]:
     """Return id and share of up to `size` replicas, ordered by id.
 
     They are passive replicas, and active ones in error. The page starts

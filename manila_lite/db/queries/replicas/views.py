@@ -12,6 +12,8 @@ import sqlalchemy as sa
 
 from manila_lite.db.models import services
 from manila_lite.db.models import shares
+from manila_lite.db.rows import Page
+from manila_lite.db.rows import ReplicaViewRow
 from manila_lite.db.session import Session
 from manila_lite.states.share_instance import HIDDEN_FROM_TENANTS
 
@@ -73,7 +75,7 @@ class ShareReplicaFilter:
 class ShareReplicaListing(typing.NamedTuple):
     """Rows to show, and their metadata by replica id."""
 
-    rows: Sequence[sa.Row]
+    rows: Sequence[ReplicaViewRow]
     metadata: dict[str, dict[str, str]]
 
 
@@ -86,7 +88,7 @@ def get(session: Session, replica_id: str) -> ShareReplicaListing:
 
 
 def list_summaries(
-    session: Session, criteria: ShareReplicaFilter, page: typing.Any
+    session: Session, criteria: ShareReplicaFilter, page: Page
 ) -> ShareReplicaListing:
     """Return ids and states of the replicas of a page."""
     return ShareReplicaListing(
@@ -95,7 +97,7 @@ def list_summaries(
 
 
 def list_details(
-    session: Session, criteria: ShareReplicaFilter, page: typing.Any
+    session: Session, criteria: ShareReplicaFilter, page: Page
 ) -> ShareReplicaListing:
     """Return the replicas of a page with all that the detailed view shows."""
     rows = session.rows(_page(criteria, page, *_SHOWN))
@@ -111,7 +113,7 @@ def list_details(
 
 
 def _page(
-    criteria: ShareReplicaFilter, page: typing.Any, *columns: sa.ColumnElement
+    criteria: ShareReplicaFilter, page: Page, *columns: sa.ColumnElement
 ) -> sa.Select:
     statement = (
         sa.select(*columns)

@@ -1,6 +1,7 @@
 """Migrations of share servers, and the rows that move with a server."""
 
 from collections.abc import Collection, Mapping
+import datetime
 import typing
 
 import sqlalchemy as sa
@@ -11,6 +12,11 @@ from manila_lite.db.models import services
 from manila_lite.db.models import share_servers
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
+from manila_lite.db.rows import LatestMigrationRow
+from manila_lite.db.rows import MigratingSnapshotRow
+from manila_lite.db.rows import MigrationRow
+from manila_lite.db.rows import NetworkSubnetRow
+from manila_lite.db.rows import ServerShareRow
 from manila_lite.db.session import Session
 from manila_lite.states.share_server import TaskState
 
@@ -176,7 +182,7 @@ _MAX_ERROR_LENGTH = 1000
 
 def list_server_with_shares(
     session: Session, server_id: str
-) -> typing.Sequence[sa.Row]:
+) -> typing.Sequence[ServerShareRow]:
     """Return a server as one row for each share instance on it.
 
     A server without shares has one row; a server that is gone has none.
@@ -186,7 +192,7 @@ def list_server_with_shares(
 
 def list_snapshot_instances(
     session: Session, server_id: str
-) -> typing.Sequence[sa.Row]:
+) -> typing.Sequence[MigratingSnapshotRow]:
     """Return the snapshot instances of the shares on a server."""
     return session.rows(_SNAPSHOTS, server_id=server_id)
 
@@ -203,7 +209,7 @@ def get_snapshot_metadata(
 
 def list_networks_with_subnets(
     session: Session, ids: Collection[str | None], server_id: str
-) -> typing.Sequence[sa.Row]:
+) -> typing.Sequence[NetworkSubnetRow]:
     """Return networks as one row for each subnet, with its zone name.
 
     `is_used` says whether the server has addresses in the subnet.
@@ -240,12 +246,12 @@ def insert(session: Session, **values: object) -> str:
     return id
 
 
-def find_open(session: Session, source_id: str) -> sa.Row | None:
+def find_open(session: Session, source_id: str) -> MigrationRow | None:
     """Return the open migration of a source server, or None."""
     return session.one(_OPEN, of_source=source_id)
 
 
-def find_latest(session: Session, source_id: str) -> sa.Row | None:
+def find_latest(session: Session, source_id: str) -> LatestMigrationRow | None:
     """Return the newest migration of a source server, or None.
 
     `task_state` is that of the server, null if the server is gone.
@@ -292,13 +298,13 @@ def set_rules_readonly(session: Session, server_id: str, cast: bool) -> None:
     session.run(_SET_READONLY, of_server=server_id, cast=cast)
 
 
-def prune(session: Session, before: typing.Any) -> int:
+def prune(session: Session, before: datetime.datetime) -> int:
     """Delete migrations that ended before a time; return their number."""
     return session.run(_PRUNE, before=before)
 
 
 def sum_by_type_and_protocol(
-    rows: typing.Iterable[typing.Any],
+    rows: typing.Iterable[ServerShareRow],
 ) -> list[Mapping[str, object]]:
     """Sum up the shares of `list_server_with_shares`.
 

@@ -18,6 +18,10 @@ from manila_lite.db.models import networks
 from manila_lite.db.models import services
 from manila_lite.db.models import share_servers
 from manila_lite.db.models import shares
+from manila_lite.db.rows import AllocationRow
+from manila_lite.db.rows import SecurityServiceRow
+from manila_lite.db.rows import ShareServerRow
+from manila_lite.db.rows import SubnetRow
 from manila_lite.db.session import ConcurrentChange
 from manila_lite.db.session import Session
 from manila_lite.states.share_server import ServerStatus
@@ -125,7 +129,7 @@ _IDLE = (
 
 def get(
     session: Session, server_id: str, *, lock_shared: bool = False
-) -> sa.Row:
+) -> ShareServerRow:
     """Return a server with project_id and user_id of its network.
 
     With `lock_shared` the server is locked (shared).
@@ -138,7 +142,7 @@ def get(
     return row
 
 
-def find(session: Session, server_id: str) -> sa.Row | None:
+def find(session: Session, server_id: str) -> ShareServerRow | None:
     """Like `get`, but return None if the server is gone."""
     return session.one(_GET, server_id=server_id)
 
@@ -163,7 +167,9 @@ def lock(session: Session, server_id: str) -> str | None:
     return session.value(_LOCK, server_id=server_id)
 
 
-def list_by_ids(session: Session, ids: Collection[str]) -> Sequence[sa.Row]:
+def list_by_ids(
+    session: Session, ids: Collection[str]
+) -> Sequence[ShareServerRow]:
     """Return servers ordered by id; those that are gone are left out."""
     return session.rows(_BY_IDS, ids=sorted(ids))
 
@@ -193,16 +199,16 @@ def list_subnet_ids(
 
 def list_allocations(
     session: Session, ids: Collection[str]
-) -> dict[str, list[sa.Row]]:
+) -> dict[str, list[AllocationRow]]:
     """Return the addresses of servers, by server id, user ones first."""
-    found: dict[str, list[sa.Row]] = {id: [] for id in ids}
+    found: dict[str, list[AllocationRow]] = {id: [] for id in ids}
     for row in session.rows(_ALLOCATIONS, ids=sorted(ids)):
         found[row.share_server_id].append(row)
     return found
 
 
 def merge_details(
-    session: Session, server_id: str, values: Mapping[str, typing.Any]
+    session: Session, server_id: str, values: Mapping[str, object]
 ) -> None:
     """Store details; other keys are kept, a value of None deletes one."""
     details = {str(key): value for key, value in values.items()}
@@ -239,7 +245,7 @@ def add_subnets(session: Session, server_id: str, ids: Iterable[str]) -> None:
 
 def list_zone_subnets(
     session: Session, share_network_id: str, zone: str | None
-) -> Sequence[sa.Row]:
+) -> Sequence[SubnetRow]:
     """Return the subnets of a zone, or else those without a zone."""
     rows = session.rows(
         sa.select(SUBNET, ZONE.c.name.label('availability_zone'))
@@ -252,7 +258,9 @@ def list_zone_subnets(
     ]
 
 
-def list_subnets(session: Session, ids: Collection[str]) -> Sequence[sa.Row]:
+def list_subnets(
+    session: Session, ids: Collection[str]
+) -> Sequence[SubnetRow]:
     """Return subnets, ordered by id."""
     return session.rows(
         sa.select(SUBNET)
@@ -276,7 +284,7 @@ def get_subnet_metadata(
 
 def list_security_services(
     session: Session, share_network_id: str | None
-) -> Sequence[sa.Row]:
+) -> Sequence[SecurityServiceRow]:
     """Return the security services of a network, by type."""
     return session.rows(
         sa.select(SECURITY)
@@ -288,7 +296,7 @@ def list_security_services(
 
 def list_security_services_by_id(
     session: Session, ids: Collection[str]
-) -> Sequence[sa.Row]:
+) -> Sequence[SecurityServiceRow]:
     """Return those security services that still exist."""
     return session.rows(
         sa.select(SECURITY)
@@ -470,7 +478,7 @@ def mark_all_idle(session: Session, service_host: str) -> int:
 
 def list_idle(
     session: Session, service_host: str, before: datetime.datetime
-) -> Sequence[sa.Row]:
+) -> Sequence[ShareServerRow]:
     """Return auto-deletable servers that have been idle since `before`."""
     return session.rows(
         _FULL.where(

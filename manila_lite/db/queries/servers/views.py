@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from manila_lite import exception
 from manila_lite.db.models import networks
 from manila_lite.db.models import share_servers
+from manila_lite.db.rows import ServerTarget
 from manila_lite.db.session import Session
 
 SERVER = share_servers.ShareServer.__table__
@@ -63,7 +64,7 @@ class ShareServerListing(typing.NamedTuple):
     `details` (a dict of strings).
     """
 
-    rows: Sequence[sa.Row]
+    rows: Sequence[ServerTarget]
     children: dict[str, dict[str, typing.Any]]
 
 
@@ -80,7 +81,7 @@ def get(session: Session, server_id: str) -> ShareServerListing:
     )
 
 
-def get_target(session: Session, server_id: str) -> sa.Row:
+def get_target(session: Session, server_id: str) -> ServerTarget:
     """Return a server, its project and the name of its network."""
     row = session.one(_ONE, of_server=server_id)
     if row is None:

@@ -7,6 +7,7 @@ from manila_lite.db.models import services
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.queries.snapshots.snapshots import displayed_status
+from manila_lite.db.rows import CloneSourceRow
 from manila_lite.db.session import Session
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_replica import ReplicaState
@@ -70,7 +71,7 @@ _LOCATED = (
 )
 
 
-def lock_source_shared(session: Session, snapshot_id: str) -> sa.Row:
+def lock_source_shared(session: Session, snapshot_id: str) -> CloneSourceRow:
     """Lock the instances of a snapshot (shared); return the one to clone.
 
     The lock makes a request that removes the snapshot, and moves it first,

@@ -4,11 +4,10 @@ A share is shown with the status of this instance, and sorted and filtered
 by its columns. `states.share_instance` defines the order of statuses.
 """
 
-import typing
-
 import sqlalchemy as sa
 
 from manila_lite.db.models import shares
+from manila_lite.db.rows import RankedRow
 from manila_lite.states.share_instance import OVERRIDING_STATUSES
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_instance import display_rank
@@ -20,7 +19,7 @@ INSTANCE = shares.ShareInstance.__table__
 _OTHER = len(OVERRIDING_STATUSES)
 
 
-def instance_rank(instance: typing.Any) -> tuple[int, bool, int]:
+def instance_rank(instance: RankedRow) -> tuple[int, bool, int]:
     """Return the rank of an instance; the lowest one is displayed.
 
     Of several with the same rank the oldest is. An instance has `status`

@@ -8,6 +8,7 @@ from manila_lite import exception
 from manila_lite.db.models import services
 from manila_lite.db.models import shares
 from manila_lite.db.queries.metadata import MetadataTable
+from manila_lite.db.rows import ExportLocationViewRow
 from manila_lite.db.session import Session
 from manila_lite.states.share_replica import ReplicaState
 
@@ -50,10 +51,10 @@ _METADATA_OF_INSTANCE = _METADATA.where(INSTANCE.c.id == sa.bindparam('of_id'))
 class ExportLocationListing(typing.NamedTuple):
     """Export locations, and their metadata by export location id."""
 
-    rows: list[typing.Any]
+    rows: list[ExportLocationViewRow]
     metadata: dict[str, dict[str, str]]
 
-    def one(self, export_location_id: str) -> typing.Any:
+    def one(self, export_location_id: str) -> ExportLocationViewRow:
         for row in self.rows:
             if row.id == export_location_id:
                 return row

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from manila_lite.db.models import services
 from manila_lite.db.models import shares
+from manila_lite.db.rows import InstanceViewRow
 from manila_lite.db.session import Session
 
 SHARE = shares.Share.__table__
@@ -35,7 +36,7 @@ class ShareInstanceFilter:
 
 
 class ShareInstanceListing(typing.NamedTuple):
-    rows: Sequence[sa.Row]
+    rows: Sequence[InstanceViewRow]
     children: dict[str, dict[str, list[str]]]
 
 

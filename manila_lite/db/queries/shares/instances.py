@@ -9,6 +9,10 @@ from manila_lite import exception
 from manila_lite.db.models import engine
 from manila_lite.db.models import services
 from manila_lite.db.models import shares
+from manila_lite.db.rows import ExportLocationRow
+from manila_lite.db.rows import IdStatusRow
+from manila_lite.db.rows import InstanceRow
+from manila_lite.db.rows import LostInstanceRow
 from manila_lite.db.session import Session
 from manila_lite.states.share_instance import InstanceStatus
 
@@ -138,7 +142,7 @@ _IN_FLIGHT = (
 )
 
 
-def get(session: Session, instance_id: str) -> sa.Row:
+def get(session: Session, instance_id: str) -> InstanceRow:
     """Return an instance joined with columns of its share and zone."""
     row = find(session, instance_id)
     if row is None:
@@ -146,14 +150,14 @@ def get(session: Session, instance_id: str) -> sa.Row:
     return row
 
 
-def find(session: Session, instance_id: str) -> sa.Row | None:
+def find(session: Session, instance_id: str) -> InstanceRow | None:
     """Like `get`, but return None if the instance is gone."""
     return session.one(_FULL, instance_id=instance_id)
 
 
 def get_with_metadata(
     session: Session, instance_id: str, *, lock_shared: bool = False
-) -> tuple[sa.Row, dict[str, str]]:
+) -> tuple[InstanceRow, dict[str, str]]:
     """Return an instance and the metadata of its share, in one statement.
 
     With `lock_shared` the instance is locked (shared).
@@ -173,13 +177,13 @@ def get_with_metadata(
 
 def list_with_details(
     session: Session, ids: Collection[str]
-) -> list[tuple[sa.Row, dict[str, str], list[sa.Row]]]:
+) -> list[tuple[InstanceRow, dict[str, str], list[ExportLocationRow]]]:
     """Return instances, each with metadata and export locations."""
     rows = session.rows(_BY_IDS, ids=sorted(ids))
     metadata: dict[str, dict[str, str]] = {row.share_id: {} for row in rows}
     for one in session.rows(_METADATA_BY_IDS, ids=sorted(metadata)):
         metadata[one.share_id][one.key] = one.value
-    exports: dict[str, list[sa.Row]] = {row.id: [] for row in rows}
+    exports: dict[str, list[ExportLocationRow]] = {row.id: [] for row in rows}
     for one in session.rows(_EXPORTS_BY_IDS, ids=sorted(exports)):
         exports[one.share_instance_id].append(one)
     return [(row, metadata[row.share_id], exports[row.id]) for row in rows]
@@ -191,7 +195,7 @@ def list_service_page(
     statuses: Collection[str],
     after: str,
     size: int,
-) -> typing.Sequence[sa.Row]:
+) -> typing.Sequence[IdStatusRow]:
     """Return id and status of up to `size` instances, ordered by id.
 
     The page starts after the id `after`; the empty one precedes all.
@@ -209,7 +213,7 @@ def list_service_page(
 
 def list_export_locations(
     session: Session, instance_id: str
-) -> typing.Sequence[sa.Row]:
+) -> typing.Sequence[ExportLocationRow]:
     return session.rows(_EXPORTS, of_instance=instance_id)
 
 
@@ -350,7 +354,7 @@ def insert_export_locations(
 
 def list_without_work(
     session: Session, statuses: Collection[str], service_host: str | None
-) -> list[sa.Row]:
+) -> list[LostInstanceRow]:
     """Return the instances in these statuses for which no work is queued.
 
     They are those of one back end (`host@backend`, including its pools),

@@ -13,6 +13,8 @@ from manila_lite.db.models import snapshots
 from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.metadata import MetadataTable
 from manila_lite.db.queries.shares import displayed_instance
+from manila_lite.db.rows import ReplicaStateRow
+from manila_lite.db.rows import ShareTarget
 from manila_lite.db.session import Session
 from manila_lite.states import access_rule
 from manila_lite.states import share_instance as instance_states
@@ -132,7 +134,7 @@ _EXPIRED_ON_HOST = _EXPIRED.where(
 )
 
 
-def get_target(session: Session, share_id: str) -> sa.Row:
+def get_target(session: Session, share_id: str) -> ShareTarget:
     """Return what an action needs to authorize and check a share.
 
     The row has the instance that actions work on: the active replica, the
@@ -145,7 +147,9 @@ def get_target(session: Session, share_id: str) -> sa.Row:
     return row
 
 
-def list_instances(session: Session, share_id: str) -> typing.Sequence[sa.Row]:
+def list_instances(
+    session: Session, share_id: str
+) -> typing.Sequence[ShareTarget]:
     """Return such a row for every instance, each with its own status."""
     return [
         row
@@ -222,7 +226,7 @@ def list_expired(session: Session, service_host: str | None) -> list[str]:
 
 
 def remove_instance(
-    session: Session, instance: sa.Row, event: str = 'deleted'
+    session: Session, instance: ReplicaStateRow, event: str = 'deleted'
 ) -> bool:
     """Remove an instance by its last move; True if the share went too.
 

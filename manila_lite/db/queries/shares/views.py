@@ -18,6 +18,7 @@ from manila_lite.db.models import shares
 from manila_lite.db.models import types
 from manila_lite.db.queries.shares import displayed_instance
 from manila_lite.db.queries.shares.displayed_instance import instance_rank
+from manila_lite.db.rows import Page
 from manila_lite.db.session import Session
 from manila_lite.states import share_instance as states
 from manila_lite.states.access_rule import aggregate_status
@@ -178,10 +179,7 @@ def get(session: Session, share_id: str, *, exports: Exports) -> ShareListing:
 
 
 def list_summaries(
-    session: Session,
-    criteria: ShareFilter,
-    page: typing.Any,
-    count: bool = False,
+    session: Session, criteria: ShareFilter, page: Page, count: bool = False
 ) -> ShareListing:
     """Return ids and names of the shares of a page."""
     statement = _page(
@@ -197,7 +195,7 @@ def list_summaries(
 def list_details(
     session: Session,
     criteria: ShareFilter,
-    page: typing.Any,
+    page: Page,
     *,
     exports: Exports,
     count: bool = False,
@@ -256,7 +254,7 @@ def select_displayed(
 
 
 def _page(
-    criteria: ShareFilter, page: typing.Any, *columns: sa.ColumnElement
+    criteria: ShareFilter, page: Page, *columns: sa.ColumnElement
 ) -> sa.Select:
     statement = (
         sa.select(*columns)
@@ -272,7 +270,7 @@ def _page(
     return statement
 
 
-def _order(page: typing.Any) -> list[sa.ColumnElement]:
+def _order(page: Page) -> list[sa.ColumnElement]:
     # A subquery gives one value for each share: with a join, a share with
     # several instances would appear several times in the page.
     key = (

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from manila_lite import exception
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
+from manila_lite.db.rows import SnapshotExportLocationRow
 from manila_lite.db.session import Session
 from manila_lite.states.snapshot_instance import SnapshotStatus
 
@@ -34,13 +35,13 @@ _REMOVE = sa.delete(EXPORT).where(
 
 def list_for_instance(
     session: Session, snapshot_instance_id: str
-) -> typing.Sequence[sa.Row]:
+) -> typing.Sequence[SnapshotExportLocationRow]:
     return session.rows(_OF_INSTANCE, of_instance=snapshot_instance_id)
 
 
 def list_for_snapshot(
     session: Session, snapshot_id: str, *, every_instance: bool
-) -> list[sa.Row]:
+) -> list[SnapshotExportLocationRow]:
     """Return the export locations of a snapshot.
 
     Without `every_instance` they are those that users can mount: of

@@ -6,6 +6,7 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import snapshots
+from manila_lite.db.rows import SnapshotInstanceViewRow
 from manila_lite.db.session import Session
 
 SNAPSHOT = snapshots.Snapshot.__table__
@@ -21,7 +22,7 @@ _OF_SNAPSHOT = _ALL.where(
 )
 
 
-def get(session: Session, instance_id: str) -> sa.Row:
+def get(session: Session, instance_id: str) -> SnapshotInstanceViewRow:
     row = session.one(_ONE, instance_id=instance_id)
     if row is None:
         raise exception.SnapshotInstanceNotFound(
@@ -32,7 +33,7 @@ def get(session: Session, instance_id: str) -> sa.Row:
 
 def list_instances(
     session: Session, snapshot_id: str | None
-) -> Sequence[sa.Row]:
+) -> Sequence[SnapshotInstanceViewRow]:
     """Return all instances, or those of a snapshot, newest first."""
     if snapshot_id is None:
         return session.rows(_ALL)

@@ -13,6 +13,10 @@ from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.queries.metadata import MetadataTable
+from manila_lite.db.rows import RankedRow
+from manila_lite.db.rows import SnapshotInstanceRow
+from manila_lite.db.rows import SnapshotParentRow
+from manila_lite.db.rows import SnapshotTarget
 from manila_lite.db.session import Session
 from manila_lite.states import snapshot_instance as states
 from manila_lite.states.share_replica import UP_TO_DATE
@@ -173,7 +177,7 @@ _LOCK = (
 )
 
 
-def get_target(session: Session, snapshot_id: str) -> typing.Any:
+def get_target(session: Session, snapshot_id: str) -> SnapshotTarget:
     """Return what an action needs to authorize and check a snapshot.
 
     The status is the one that the snapshot is shown with. Of several
@@ -193,7 +197,7 @@ def get_target(session: Session, snapshot_id: str) -> typing.Any:
     return types.SimpleNamespace(**{**row._mapping, 'status': status})
 
 
-def displayed_status(rows: Iterable[typing.Any]) -> typing.Any:
+def displayed_status(rows: Iterable[RankedRow]) -> str | None:
     """Return the status that a snapshot with such instances is shown with.
 
     Instances on replicas that are not up to date are ignored unless there
@@ -204,7 +208,7 @@ def displayed_status(rows: Iterable[typing.Any]) -> typing.Any:
     return states.aggregate_status(row.status for row in counting or found)
 
 
-def instance_rank(instance: typing.Any) -> tuple[bool, int]:
+def instance_rank(instance: RankedRow) -> tuple[bool, int]:
     """Return the rank of an instance; the lowest one is displayed."""
     return (
         instance.replica_state not in UP_TO_DATE,
@@ -214,7 +218,7 @@ def instance_rank(instance: typing.Any) -> tuple[bool, int]:
 
 def list_instances(
     session: Session, snapshot_id: str
-) -> typing.Sequence[sa.Row]:
+) -> typing.Sequence[SnapshotTarget]:
     """Return a target row for every instance, each with its own status."""
     return [
         row
@@ -223,7 +227,7 @@ def list_instances(
     ]
 
 
-def get_parent(session: Session, share_instance_id: str) -> sa.Row:
+def get_parent(session: Session, share_instance_id: str) -> SnapshotParentRow:
     """Return a share instance as the parent of its next snapshot.
 
     The row also has `newest_at` and `newest_id` of its newest snapshot.
@@ -238,7 +242,9 @@ def get_parent(session: Session, share_instance_id: str) -> sa.Row:
     return row
 
 
-def next_created_at(session: Session, parent: sa.Row) -> datetime.datetime:
+def next_created_at(
+    session: Session, parent: SnapshotParentRow
+) -> datetime.datetime:
     """Return `created_at` of the next snapshot, later than all others.
 
     The clocks of services may disagree, but the order of snapshots must
@@ -272,7 +278,7 @@ def update(
 
 
 def remove_instance(
-    session: Session, instance: sa.Row, event: str = 'deleted'
+    session: Session, instance: SnapshotInstanceRow, event: str = 'deleted'
 ) -> bool:
     """Remove an instance by its last move; True if the snapshot went too.
 
@@ -302,14 +308,16 @@ def lock(session: Session, snapshot_id: str) -> None:
 # Rows that work acts on
 
 
-def find(session: Session, snapshot_instance_id: str) -> sa.Row | None:
+def find(
+    session: Session, snapshot_instance_id: str
+) -> SnapshotInstanceRow | None:
     """Return an instance joined with its snapshot and share, or None."""
     return session.one(_ONE, instance_id=snapshot_instance_id)
 
 
 def get_with_metadata(
     session: Session, snapshot_instance_id: str, *, lock_shared: bool = False
-) -> tuple[sa.Row, dict[str, str]]:
+) -> tuple[SnapshotInstanceRow, dict[str, str]]:
     """Return an instance and the metadata of its snapshot, at once.
 
     With `lock_shared` the instance is locked (shared). Raises
@@ -332,14 +340,14 @@ def get_with_metadata(
 
 def list_for_snapshot(
     session: Session, snapshot_id: str
-) -> typing.Sequence[sa.Row]:
+) -> typing.Sequence[SnapshotInstanceRow]:
     """Return all instances of a snapshot as rows of `find`, by id."""
     return session.rows(_OF_SNAPSHOT, of_snapshot=snapshot_id)
 
 
 def find_on_share_instance(
     session: Session, snapshot_id: str, share_instance_id: str
-) -> sa.Row | None:
+) -> SnapshotInstanceRow | None:
     """Return the instance of a snapshot on a share instance, or None."""
     return session.one(
         _ONE_ON_SHARE_INSTANCE,
@@ -350,7 +358,7 @@ def find_on_share_instance(
 
 def list_on_share_instance(
     session: Session, share_instance_id: str
-) -> typing.Sequence[sa.Row]:
+) -> typing.Sequence[SnapshotInstanceRow]:
     """Return all snapshot instances of a share instance, by id."""
     return session.rows(
         _ON_SHARE_INSTANCE, of_share_instance=share_instance_id

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
+from manila_lite.db.rows import Page
 from manila_lite.db.session import Session
 from manila_lite.states import snapshot_instance as states
 from manila_lite.states.share_replica import UP_TO_DATE
@@ -116,10 +117,7 @@ def get(session: Session, snapshot_id: str) -> SnapshotListing:
 
 
 def list_summaries(
-    session: Session,
-    criteria: SnapshotFilter,
-    page: typing.Any,
-    count: bool = False,
+    session: Session, criteria: SnapshotFilter, page: Page, count: bool = False
 ) -> SnapshotListing:
     """Return ids and names of the snapshots of a page."""
     statement = _page(
@@ -133,10 +131,7 @@ def list_summaries(
 
 
 def list_details(
-    session: Session,
-    criteria: SnapshotFilter,
-    page: typing.Any,
-    count: bool = False,
+    session: Session, criteria: SnapshotFilter, page: Page, count: bool = False
 ) -> SnapshotListing:
     """Return the snapshots of a page with all that the detailed view shows."""
     ids = _page(criteria, page, SNAPSHOT.c.id).subquery()
@@ -200,7 +195,7 @@ def _displayed_column(column: str) -> sa.ScalarSelect:
 
 
 def _page(
-    criteria: SnapshotFilter, page: typing.Any, *columns: sa.ColumnElement
+    criteria: SnapshotFilter, page: Page, *columns: sa.ColumnElement
 ) -> sa.Select:
     statement = (
         sa.select(*columns)
@@ -211,7 +206,7 @@ def _page(
     return statement.offset(page.offset) if page.offset else statement
 
 
-def _order(page: typing.Any) -> list[sa.ColumnElement]:
+def _order(page: Page) -> list[sa.ColumnElement]:
     key: sa.ColumnElement
     if page.sort_key in INSTANCE_SORT_KEYS:
         # A subquery gives one value for each snapshot: with a join, one

@@ -20,6 +20,7 @@ from manila_lite.db.queries.types.types import PROJECT
 from manila_lite.db.queries.types.types import SPEC
 from manila_lite.db.queries.types.types import TYPE
 from manila_lite.db.queries.types.types import TypeWithSpecs
+from manila_lite.db.rows import TypeAccessRow
 from manila_lite.db.session import Session
 
 USAGE = quotas.QuotaUsage.__table__
@@ -234,7 +235,7 @@ def delete_extra_spec(session: Session, id: str, key: str) -> None:
 # Access of projects to private types
 
 
-def list_accesses(session: Session, id: str) -> Sequence[sa.Row]:
+def list_accesses(session: Session, id: str) -> Sequence[TypeAccessRow]:
     """Return the projects that may use a private type."""
     return session.rows(_ACCESSES, of_type=id)
 

@@ -84,7 +84,7 @@ def find_usable(
 
 def get_extra_specs(
     session: Session, share_type_id: str | None
-) -> dict[str, typing.Any]:
+) -> dict[str, str]:
     """Return the extra specs of a type; empty without a type."""
     if share_type_id is None:
         return {}
@@ -96,9 +96,9 @@ def get_extra_specs(
 
 def list_extra_specs(
     session: Session, ids: typing.Collection[str | None]
-) -> dict[str, dict[str, typing.Any]]:
+) -> dict[str, dict[str, str]]:
     """Return the extra specs of several types, by type id."""
-    found: dict[str, dict[str, typing.Any]] = {id: {} for id in ids if id}
+    found: dict[str, dict[str, str]] = {id: {} for id in ids if id}
     for row in session.rows(
         sa.select(SPEC).where(SPEC.c.share_type_id.in_(sorted(found)))
     ):
