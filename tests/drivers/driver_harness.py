@@ -99,10 +99,7 @@ class DriverHarness:
 
         def with_servers() -> Configuration:
             found = configure()
-            found._overrides = {
-                **found._overrides,
-                'driver_handles_share_servers': True,
-            }
+            found.override({'driver_handles_share_servers': True})
             return found
 
         return dataclasses.replace(self, configure=with_servers).start()

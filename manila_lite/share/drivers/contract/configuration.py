@@ -27,8 +27,15 @@ class Configuration:
     ) -> 'Configuration':
         """Return a configuration of plain values; the rest are defaults."""
         configuration = cls(manila_lite.conf.new(), group)
-        configuration._overrides = dict(values)
+        configuration.override(values)
         return configuration
+
+    def override(self, values: Mapping[str, Any]) -> None:
+        """Let plain values take the place of options; for tests.
+
+        Earlier values of other options stay.
+        """
+        self._overrides = {**self._overrides, **values}
 
     def for_backend(self, group: str) -> 'Configuration | None':
         """Return the section of another back end, enabled here or not.

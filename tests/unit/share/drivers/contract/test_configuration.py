@@ -50,3 +50,10 @@ def test_plain_values_override_defaults():
 def test_configurations_do_not_share_plain_values():
     Configuration.from_values({'share_backend_name': 'named'})
     assert Configuration.from_values({}).share_backend_name is None
+
+
+def test_overridden_options_leave_the_others_unchanged(from_file):
+    from_file.override({'share_backend_name': 'first'})
+    from_file.override({'driver_handles_share_servers': True})
+    assert from_file.share_backend_name == 'first'
+    assert from_file.driver_handles_share_servers is True

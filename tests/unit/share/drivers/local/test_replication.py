@@ -64,7 +64,7 @@ def marker(site):
 def at(site, now, **options):
     """Start the site's driver at a given time with these options."""
     configuration = site.harness.configure()
-    configuration._overrides = options
+    configuration.override(options)
     site.driver = LocalDriver(configuration=configuration, clock=lambda: now)
     site.driver.check_for_setup_error()
 
