@@ -1,5 +1,6 @@
 """The official `openstack` command line, run in this process."""
 
+from collections.abc import Sequence
 import functools
 from importlib import metadata
 import json
@@ -32,9 +33,8 @@ class Cli:
         has_output = issubclass(
             _commands()[command].load(), display.DisplayCommandBase
         )
-        _forget_clients()
         ended = command_line.run(
-            shell.OpenStackShell().run,
+            _shell,
             [
                 *self._options,
                 *command.split(),
@@ -54,6 +54,11 @@ def _commands() -> dict[str, metadata.EntryPoint]:
         point.name.replace('_', ' '): point
         for point in metadata.entry_points(group='openstack.share.v2')
     }
+
+
+def _shell(argv: Sequence[str]) -> int:
+    _forget_clients()
+    return shell.OpenStackShell().run(argv)
 
 
 def _forget_clients() -> None:
