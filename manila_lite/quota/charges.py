@@ -20,6 +20,7 @@ from manila_lite.db.queries.admin.quotas import USAGE
 from manila_lite.db.queries.admin.quotas import USER
 from manila_lite.db.queries.admin.quotas import Key
 from manila_lite.db.queries.admin.quotas import Owner
+from manila_lite.db.rows import UsageRow
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.quota import recount
@@ -161,7 +162,7 @@ class ChangeRefused(exception.QuotaError):
                 wrong,
             )
 
-    def _is_too_low(self, row: sa.Row) -> bool:
+    def _is_too_low(self, row: UsageRow) -> bool:
         delta = 0 if row.resource == PER_SHARE else self.deltas[row.resource]
         return (
             row.in_use + self.change.in_use * delta < 0
@@ -288,14 +289,14 @@ _WHAT = {PROJECT: '', SHARE_TYPE: 'share type ', USER: 'user '}
 
 def _read(
     session: Session, owner: Owner, deltas: Deltas
-) -> typing.Sequence[sa.Row]:
+) -> typing.Sequence[UsageRow]:
     rows = session.rows(
         sa.select(USAGE).where(_rows(*_shape(owner, deltas))), **_params(owner)
     )
     return sorted(rows, key=lambda row: (row.scope, NAMES.index(row.resource)))
 
 
-def _check(row: sa.Row, requested: int) -> None:
+def _check(row: UsageRow, requested: int) -> None:
     """Raise the error of the resource if the row is at its limit."""
     used = row.in_use + row.reserved
     if (

@@ -75,7 +75,9 @@ def differences(
 ) -> list[Difference]:
     """Return the differences of usage rows and a recount; none if correct."""
     stored = {
-        Key(*row[:-2]): Usage(row.in_use, row.reserved)
+        Key(row.project_id, row.scope, row.scope_id, row.resource): Usage(
+            row.in_use, row.reserved
+        )
         for row in quotas.list_all_usages(session, project_id)
     }
     counted = recount(session, project_id)

@@ -13,6 +13,10 @@ from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.shares import shares
+from manila_lite.db.rows import ChargedRow
+from manila_lite.db.rows import ChargedShareRow
+from manila_lite.db.rows import InstanceRow
+from manila_lite.db.rows import ReplicaRow
 from manila_lite.db.session import Session
 from manila_lite.quota import charges
 from manila_lite.quota.charges import Owner
@@ -22,12 +26,12 @@ Reservations = Collection[list[typing.Any]]
 """The `charges` of a job."""
 
 
-def owner_of(instance: typing.Any) -> Owner:
+def owner_of(instance: ChargedRow) -> Owner:
     """Return the owner that an instance is charged to."""
     return Owner(instance.project_id, instance.user_id, instance.share_type_id)
 
 
-def deltas_of(instance: typing.Any) -> dict[str, int]:
+def deltas_of(instance: ChargedShareRow) -> dict[str, int]:
     """Return the usage of a share with one instance, by resource.
 
     A share that is still to be managed, or could not be, has no size and
@@ -43,7 +47,7 @@ def deltas_of(instance: typing.Any) -> dict[str, int]:
 
 
 def size_deltas(
-    instance: typing.Any, size: int, replicas: int = 1
+    instance: ChargedShareRow, size: int, replicas: int = 1
 ) -> dict[str, int]:
     """Return the usage of `size` GiB of a share, by resource.
 
@@ -55,14 +59,14 @@ def size_deltas(
     return deltas
 
 
-def replica_deltas(instance: typing.Any) -> dict[str, int]:
+def replica_deltas(instance: ChargedShareRow) -> dict[str, int]:
     """Return the additional usage of one replica, by resource."""
     return {'share_replicas': 1, 'replica_gigabytes': instance.size}
 
 
 def lock_instances(
-    session: Session, instance: typing.Any
-) -> Sequence[typing.Any]:
+    session: Session, instance: InstanceRow
+) -> Sequence[InstanceRow | ReplicaRow]:
     """Lock all instances of the share and return them.
 
     Call it before any of them is moved, so that everyone locks them in the
@@ -75,9 +79,9 @@ def lock_instances(
 
 def resize(
     session: Session,
-    instance: typing.Any,
+    instance: InstanceRow,
     size: int,
-    copies: Sequence[typing.Any],
+    copies: Sequence[InstanceRow | ReplicaRow],
     *,
     reservations: Reservations = (),
     placed: tuple[str | None, int] = (None, 0),
@@ -112,7 +116,7 @@ def resize(
 
 
 def remove_and_credit(
-    session: Session, instance: typing.Any, event: str = 'deleted'
+    session: Session, instance: InstanceRow, event: str = 'deleted'
 ) -> None:
     """Remove an instance by its last move and give back its quota."""
     size = instance.size
@@ -129,7 +133,7 @@ def remove_and_credit(
     pools.adjust_allocated(session, instance.host, -size)
 
 
-def remove_uncharged(session: Session, instance: typing.Any) -> None:
+def remove_uncharged(session: Session, instance: InstanceRow) -> None:
     """Remove an instance whose quota was given back before."""
     shares.remove_instance(session, instance)
     pools.adjust_allocated(session, instance.host, -instance.size)

@@ -1,14 +1,14 @@
 """The quota of snapshots: what they are charged for, and removal."""
 
-import typing
-
 from manila_lite.db.queries.snapshots import snapshots
+from manila_lite.db.rows import ChargedRow
+from manila_lite.db.rows import SnapshotInstanceRow
 from manila_lite.db.session import Session
 from manila_lite.quota import charges
 from manila_lite.quota.charges import Owner
 
 
-def owner_of(snapshot: typing.Any) -> Owner:
+def owner_of(snapshot: ChargedRow) -> Owner:
     """Return the owner that a snapshot is charged to.
 
     `snapshot` is an instance row with the share type of its share.
@@ -26,7 +26,7 @@ def deltas_of(size: int) -> dict[str, int]:
 
 
 def remove_and_credit(
-    session: Session, instance: typing.Any, event: str = 'deleted'
+    session: Session, instance: SnapshotInstanceRow, event: str = 'deleted'
 ) -> None:
     """Remove an instance by its last move and give back its quota."""
     if snapshots.remove_instance(session, instance, event):

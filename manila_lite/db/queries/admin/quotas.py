@@ -15,6 +15,8 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects import sqlite
 
 from manila_lite.db.models import quotas
+from manila_lite.db.rows import ProjectUsageRow
+from manila_lite.db.rows import ScopeUsageRow
 from manila_lite.db.session import Session
 
 PROJECT = 'project'
@@ -305,14 +307,14 @@ def _of(key: tuple[str, ...]) -> dict[str, str]:
 
 def list_usages(
     session: Session, scope: Scope, *, lock: bool = False
-) -> typing.Sequence[sa.Row]:
+) -> typing.Sequence[ScopeUsageRow]:
     """Return the usage rows of a scope; unused resources have none."""
     return session.rows(_USAGES_LOCKED if lock else _USAGES, **_of(scope))
 
 
 def list_all_usages(
     session: Session, project_id: str | None = None, *, lock: bool = False
-) -> typing.Sequence[sa.Row]:
+) -> typing.Sequence[ProjectUsageRow]:
     """Return the usage rows of a project or of all, in key order."""
     statement = _ALL_USAGES
     if project_id is not None:
