@@ -4,6 +4,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import mapped_column
 
 from manila_lite.db.models import base
+from manila_lite.states.access_rule import RulesStatus
 
 
 class Share(base.Base):
@@ -83,7 +84,7 @@ class ShareInstance(base.Base):
     progress = mapped_column(sa.String(32))
     mount_point_name = mapped_column(base.Name)
     access_rules_status = mapped_column(
-        base.Name, nullable=False, default='active'
+        base.Name, nullable=False, default=RulesStatus.ACTIVE
     )
     encryption_key_ref = mapped_column(base.Id)
     replica_state = mapped_column(base.Name)

@@ -14,6 +14,7 @@ from manila_lite.db.models import share_servers
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.session import Session
+from manila_lite.states.access_rule import RulesStatus
 
 INSTANCE = shares.ShareInstance.__table__
 EXPORT = shares.ExportLocation.__table__
@@ -230,7 +231,9 @@ def get_rules_statuses(session: Session, server_id: str) -> set[str]:
     An instance whose rules are stale counts as out_of_sync.
     """
     return {
-        'out_of_sync' if row.access_stale else row.access_rules_status
+        RulesStatus.OUT_OF_SYNC
+        if row.access_stale
+        else row.access_rules_status
         for row in session.rows(
             sa.select(INSTANCE.c.access_rules_status, INSTANCE.c.access_stale)
             .where(INSTANCE.c.share_server_id == server_id)

@@ -65,7 +65,7 @@ _ASSIGN_HOST = (
     sa.update(INSTANCE)
     .where(
         INSTANCE.c.id == sa.bindparam('instance_id'),
-        INSTANCE.c.status == 'creating',
+        INSTANCE.c.status == InstanceStatus.CREATING,
         INSTANCE.c.host.is_(None),
     )
     .values(
@@ -288,7 +288,7 @@ def assign_host(
             id=instance_id,
             status=status,
             event='place',
-            allowed='creating, without a host',
+            allowed=f'{InstanceStatus.CREATING}, without a host',
         )
 
 

@@ -23,6 +23,7 @@ from manila_lite.db.session import Session
 from manila_lite.states import share_instance as states
 from manila_lite.states.access_rule import aggregate_status
 from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.share_replica import ReplicaState
 
 SHARE = shares.Share.__table__
 INSTANCE = shares.ShareInstance.__table__
@@ -141,7 +142,7 @@ _EXPORTS = (
         INSTANCE.c.status == InstanceStatus.AVAILABLE,
         sa.or_(
             INSTANCE.c.replica_state.is_(None),
-            INSTANCE.c.replica_state == 'active',
+            INSTANCE.c.replica_state == ReplicaState.ACTIVE,
         ),
     )
     .order_by(EXPORT.c.created_at, EXPORT.c.path)

@@ -10,6 +10,7 @@ from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.rows import SnapshotExportLocationRow
 from manila_lite.db.session import Session
+from manila_lite.states.share_replica import ReplicaState
 from manila_lite.states.snapshot_instance import SnapshotStatus
 
 EXPORT = snapshots.SnapshotExportLocation.__table__
@@ -53,7 +54,7 @@ def list_for_snapshot(
         if every_instance
         or (
             row.status == SnapshotStatus.AVAILABLE
-            and row.replica_state in (None, 'active')
+            and row.replica_state in (None, ReplicaState.ACTIVE)
         )
     ]
 
