@@ -8,7 +8,7 @@ from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.rpc.contract import Client
-from manila_lite.share.manager.recovery.base import owner_context
+from manila_lite.share.manager.endpoint import owner_context
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_instance import InstanceStatus
 

@@ -7,6 +7,7 @@ unmanaged.
 
 from collections.abc import Mapping
 import datetime
+import functools
 import typing
 
 from manila_lite import exception
@@ -35,6 +36,8 @@ from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
 from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
+from manila_lite.share.manager.endpoint import require_status
+from manila_lite.share.manager.endpoint import undo_if_gone
 from manila_lite.share.manager.servers.lifecycle import ShareServersEndpoint
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_instance import InstanceStatus
@@ -105,13 +108,9 @@ class ManagingEndpoint:
             self._call('manage_existing', job.prepared, share, driver_options),
             job.prepared,
         )
-        try:
+        undo = functools.partial(self._call, 'unmanage', job.prepared, share)
+        with undo_if_gone(job, share_instances.find, instance_id, undo):
             job.finish(self._managed, job.prepared.row, managed)
-        except (exception.ClaimLost, exception.ResourceNotFound):
-            if job.read(share_instances.find, instance_id) is None:
-                # Given up and removed during the driver call.
-                self._call('unmanage', job.prepared, share)
-            raise
 
     def _managed(self, session, row, managed: ManagedShare):
         fire(
@@ -187,13 +186,11 @@ class ManagingEndpoint:
             )
             or {}
         )
-        try:
+        undo = functools.partial(
+            self._call, 'unmanage_snapshot', job.prepared, snapshot
+        )
+        with undo_if_gone(job, snapshots.find, snapshot_instance_id, undo):
             job.finish(self._managed_snapshot, job.prepared.row, reply)
-        except (exception.ClaimLost, exception.ResourceNotFound):
-            if job.read(snapshots.find, snapshot_instance_id) is None:
-                # Given up and removed during the driver call.
-                self._call('unmanage_snapshot', job.prepared, snapshot)
-            raise
 
     def _managed_snapshot(self, session, row, reply):
         """Record the reported size, or the size of the share without one."""
@@ -264,14 +261,13 @@ class ManagingEndpoint:
         snapshot = share_view.load_snapshot(
             session, job.resource_id, lock_shared=True
         )
-        if snapshot.row.status != status:
-            raise exception.InvalidStatus(
-                resource='snapshot instance',
-                id=snapshot.row.id,
-                status=snapshot.row.status,
-                event=job.kind,
-                allowed=status,
-            )
+        require_status(
+            job,
+            SNAPSHOT_INSTANCE,
+            snapshot.row.id,
+            snapshot.row.status,
+            status,
+        )
         return snapshot
 
     def _expect(self, session: Session, job, *statuses: str) -> LoadedInstance:
@@ -279,14 +275,13 @@ class ManagingEndpoint:
         instance = share_view.load_instance(
             session, job.resource_id, lock_shared=True
         )
-        if instance.row.status not in statuses:
-            raise exception.InvalidStatus(
-                resource='share instance',
-                id=instance.row.id,
-                status=instance.row.status,
-                event=job.kind,
-                allowed=', '.join(statuses),
-            )
+        require_status(
+            job,
+            SHARE_INSTANCE,
+            instance.row.id,
+            instance.row.status,
+            *statuses,
+        )
         return instance
 
     def _view(self, instance: LoadedInstance):

@@ -33,6 +33,8 @@ from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
 from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
+from manila_lite.share.manager.endpoint import require_status
+from manila_lite.share.manager.endpoint import undo_if_gone
 from manila_lite.share.manager.servers.lifecycle import ShareServersEndpoint
 from manila_lite.share.manager.servers.setup import ServerSetup
 from manila_lite.states.share_instance import SHARE_INSTANCE
@@ -112,15 +114,14 @@ class ProvisioningEndpoint:
 
     def _finish_or_undo(self, job, share, server, end, *args):
         """Finish the work; delete the share if its rows are gone."""
-        try:
+        undo = functools.partial(
+            self.driver.delete_share,
+            RequestContext(),
+            share,
+            share_server=server,
+        )
+        with undo_if_gone(job, share_instances.find, share.id, undo):
             end(*args)
-        except (exception.ClaimLost, exception.ResourceNotFound):
-            if job.read(share_instances.find, share.id) is None:
-                # Given up and deleted during the driver call.
-                self.driver.delete_share(
-                    RequestContext(), share, share_server=server
-                )
-            raise
 
     def _created(self, session, instance_id, locations):
         fire(
@@ -404,14 +405,9 @@ class ProvisioningEndpoint:
         work must see that this work is running.
         """
         instance = find(session, job.resource_id, lock_shared=True)
-        if instance.row.status != status:
-            raise exception.InvalidStatus(
-                resource='share instance',
-                id=instance.row.id,
-                status=instance.row.status,
-                event=job.kind,
-                allowed=status,
-            )
+        require_status(
+            job, SHARE_INSTANCE, instance.row.id, instance.row.status, status
+        )
         return instance
 
     def _view(self, instance: LoadedInstance):

@@ -8,6 +8,7 @@ whatever ends the creation releases the share in the same transaction
 
 from collections.abc import Iterable, Mapping
 import contextlib
+import functools
 import typing
 
 from manila_lite import exception
@@ -36,6 +37,8 @@ from manila_lite.share.manager.access.snapshot_rules import queue_denials
 from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
+from manila_lite.share.manager.endpoint import require_status
+from manila_lite.share.manager.endpoint import undo_if_gone
 from manila_lite.states.access_rule import RuleState
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_instance import InstanceStatus
@@ -98,15 +101,14 @@ class SnapshotsEndpoint:
             != SnapshotStatus.AVAILABLE
         ):
             raise UnusableSnapshot(reply)
-        try:
+        undo = functools.partial(
+            self.driver.delete_snapshot,
+            RequestContext(),
+            snapshot,
+            share_server=server,
+        )
+        with undo_if_gone(job, snapshots.find, snapshot_instance_id, undo):
             job.finish(self.created, job.prepared.row, reply)
-        except (exception.ClaimLost, exception.ResourceNotFound):
-            if job.read(snapshots.find, snapshot_instance_id) is None:
-                # Given up and deleted during the driver call.
-                self.driver.delete_snapshot(
-                    RequestContext(), snapshot, share_server=server
-                )
-            raise
 
     def created(
         self, session: Session, row, reply: Mapping[str, typing.Any]
@@ -277,14 +279,9 @@ def expect(session: Session, job, status: str) -> LoadedSnapshot:
     snapshot = share_view.load_snapshot(
         session, job.resource_id, lock_shared=True
     )
-    if snapshot.row.status != status:
-        raise exception.InvalidStatus(
-            resource='snapshot instance',
-            id=snapshot.row.id,
-            status=snapshot.row.status,
-            event=job.kind,
-            allowed=status,
-        )
+    require_status(
+        job, SNAPSHOT_INSTANCE, snapshot.row.id, snapshot.row.status, status
+    )
     return snapshot
 
 
@@ -293,14 +290,13 @@ def get_revert_target(session: Session, job) -> RevertTarget:
     share = share_view.load_instance(
         session, job.resource_id, lock_shared=True
     )
-    if share.row.status != InstanceStatus.REVERTING:
-        raise exception.InvalidStatus(
-            resource='share instance',
-            id=share.row.id,
-            status=share.row.status,
-            event=job.kind,
-            allowed=InstanceStatus.REVERTING,
-        )
+    require_status(
+        job,
+        SHARE_INSTANCE,
+        share.row.id,
+        share.row.status,
+        InstanceStatus.REVERTING,
+    )
     row = snapshots.find_on_share_instance(
         session, job.args['snapshot_id'], share.row.id
     )

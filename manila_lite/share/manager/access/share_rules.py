@@ -31,12 +31,14 @@ from manila_lite.share.manager.driver_view import access_view
 from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.access_view import RuleView
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
+from manila_lite.share.manager.endpoint import outdated
 from manila_lite.states.access_rule import ACCESS_RULE
 from manila_lite.states.access_rule import IN_TRANSIT
 from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
 from manila_lite.states.access_rule import SYNC_EXCLUDED
 from manila_lite.states.access_rule import RulesStatus
 from manila_lite.states.access_rule import RuleState
+from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.work.notify import notify_user
 
 LOG = logging.getLogger(__name__)
@@ -150,12 +152,12 @@ class AccessEndpoint:
             session, job.resource_id, lock_shared=True
         )
         if instance.row.status in SYNC_EXCLUDED:
-            raise exception.InvalidStatus(
-                resource='share instance',
-                id=instance.row.id,
-                status=instance.row.status,
-                event=job.kind,
-                allowed='a status in which its rules can be synced',
+            raise outdated(
+                job,
+                SHARE_INSTANCE,
+                instance.row.id,
+                instance.row.status,
+                'a status in which its rules can be synced',
             )
         stale = instance.row.access_stale
         if stale:

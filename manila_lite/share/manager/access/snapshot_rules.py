@@ -11,7 +11,6 @@ import contextlib
 import logging
 import typing
 
-from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.session import Database
@@ -33,9 +32,11 @@ from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.access_view import RuleView
 from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
+from manila_lite.share.manager.endpoint import outdated
 from manila_lite.states.access_rule import SNAPSHOT_ACCESS_RULE
 from manila_lite.states.access_rule import RuleState
 from manila_lite.states.machine import GONE
+from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.states.snapshot_instance import SYNC_EXCLUDED
 from manila_lite.work.notify import notify_user
 
@@ -120,12 +121,12 @@ class SnapshotAccessEndpoint:
             session, job.resource_id, lock_shared=True
         )
         if snapshot.row.status in SYNC_EXCLUDED:
-            raise exception.InvalidStatus(
-                resource='snapshot instance',
-                id=snapshot.row.id,
-                status=snapshot.row.status,
-                event=job.kind,
-                allowed='a status in which its rules can be synced',
+            raise outdated(
+                job,
+                SNAPSHOT_INSTANCE,
+                snapshot.row.id,
+                snapshot.row.status,
+                'a status in which its rules can be synced',
             )
         lost = [
             _fire(session, snapshot.row.id, event)

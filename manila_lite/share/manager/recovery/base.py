@@ -5,11 +5,11 @@ from collections.abc import Callable
 import enum
 import typing
 
-from manila_lite.context import RequestContext
 from manila_lite.db.session import Session
 from manila_lite.quota import charges
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import RESCUES
+from manila_lite.share.manager.endpoint import owner_context
 from manila_lite.states.machine import Machine
 from manila_lite.states.machine import Rescue
 
@@ -146,8 +146,3 @@ class ProbedRecovery(ResourceRecovery):
     ) -> bool:
         """Store what differs on the back end; return whether it did."""
         return False
-
-
-def owner_context(row: typing.Any) -> RequestContext:
-    """Return a context with the owner of a resource."""
-    return RequestContext(project_id=row.project_id, user_id=row.user_id)

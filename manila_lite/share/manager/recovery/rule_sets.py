@@ -11,9 +11,9 @@ from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.session import Session
 from manila_lite.rpc.contract import Client
 from manila_lite.share.manager.access.share_rules import AccessEndpoint
+from manila_lite.share.manager.endpoint import owner_context
 from manila_lite.share.manager.recovery.base import RescueCase
 from manila_lite.share.manager.recovery.base import ResourceRecovery
-from manila_lite.share.manager.recovery.base import owner_context
 from manila_lite.states.access_rule import ACCESS_RULE
 from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
 from manila_lite.states.access_rule import SNAPSHOT_ACCESS_RULE

@@ -155,15 +155,15 @@ def snapshot_outcome(
         return SnapshotOutcome(
             {
                 'deleted': 'deleted',
-                'error': 'delete_failed',
-                'error_deleting': 'delete_failed',
+                SnapshotStatus.ERROR: 'delete_failed',
+                SnapshotStatus.ERROR_DELETING: 'delete_failed',
             }.get(reported)
         )
     reported, values = _parse(reply)
     return SnapshotOutcome(
         {
-            'available': 'created',
-            'error': 'create_failed',
+            SnapshotStatus.AVAILABLE: 'created',
+            SnapshotStatus.ERROR: 'create_failed',
             'deleted': 'create_failed',
         }.get(reported),
         values,
@@ -173,11 +173,11 @@ def snapshot_outcome(
 def _parse(reply: DriverReply) -> tuple[str | None, Mapping[str, typing.Any]]:
     """Return the reported status and all reported values."""
     if reply.error is not None:
-        return 'error', {}
+        return SnapshotStatus.ERROR, {}
     if reply.value is None:
         return None, {}
     if not isinstance(reply.value, Mapping):
-        return 'error', {}
+        return SnapshotStatus.ERROR, {}
     status = reply.value.get('status')
     return status if isinstance(status, str) else None, reply.value
 

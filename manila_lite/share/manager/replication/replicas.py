@@ -8,6 +8,7 @@ replicas locked, and for the generation of the driver call.
 
 from collections.abc import Mapping
 import contextlib
+import functools
 import logging
 import typing
 
@@ -35,6 +36,9 @@ from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.replica_view import ReplicatedShare
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
+from manila_lite.share.manager.endpoint import owner_context
+from manila_lite.share.manager.endpoint import require_status
+from manila_lite.share.manager.endpoint import undo_if_gone
 from manila_lite.share.manager.provisioning import PROGRESS_DONE
 from manila_lite.share.manager.replication.lock import replica_lock
 from manila_lite.share.manager.replication.promotion import PromotionWriter
@@ -127,13 +131,9 @@ class ReplicasEndpoint:
             share_server=own.share_server,
         )
         copied = [pair['share_replica_snapshot'].id for pair in pairs]
-        try:
+        undo = functools.partial(self._remove, share, own)
+        with undo_if_gone(job, share_instances.find, instance_id, undo):
             job.finish(self._created, job, own.row, parse_reply(reply), copied)
-        except (exception.ClaimLost, exception.ResourceNotFound):
-            if job.read(share_instances.find, instance_id) is None:
-                # Given up and deleted during the driver call.
-                self._remove(share, own)
-            raise
 
     def _created(
         self,
@@ -151,7 +151,7 @@ class ReplicasEndpoint:
             share_rules.list_instances_with_rules(session, [row.id])
         )
         if has_rules and not reported.rules_in_force:
-            self.rules.submit(session, _owner_context(job), [row])
+            self.rules.submit(session, owner_context(job), [row])
         replicas.lock_instances(session, row.share_id)
         fire(
             session,
@@ -385,14 +385,9 @@ class ReplicasEndpoint:
     ) -> LoadedInstance:
         """Return the locked replica if it still waits for this work."""
         replica = find(session, job.resource_id, lock_shared=True)
-        if replica.row.status != status:
-            raise exception.InvalidStatus(
-                resource='share replica',
-                id=replica.row.id,
-                status=replica.row.status,
-                event=job.kind,
-                allowed=status,
-            )
+        require_status(
+            job, SHARE_INSTANCE, replica.row.id, replica.row.status, status
+        )
         return replica
 
     def _get_replica(
@@ -429,7 +424,3 @@ def parse_reply(reply: ReplicaReply | None) -> ReportedReplica:
 def _same_generation(row) -> dict[str, object]:
     """Return conditions that match the replica in the same generation."""
     return {'id': row.id, 'replica_generation': row.replica_generation}
-
-
-def _owner_context(job) -> RequestContext:
-    return RequestContext(project_id=job.project_id, user_id=job.user_id)

@@ -10,9 +10,10 @@ from manila_lite.db.transitions import fire_matching
 from manila_lite.rpc.contract import Client
 from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
 from manila_lite.states.access_rule import RulesStatus
+from manila_lite.states.share_replica import ReplicaState
 
 # The published example of a driver uses the second value.
-_IN_FORCE = (RulesStatus.ACTIVE, 'in_sync')
+_IN_FORCE = (RulesStatus.ACTIVE, ReplicaState.IN_SYNC)
 
 
 class RuleResync:

@@ -8,6 +8,7 @@ active replicas they count as done.
 
 from collections.abc import Iterable, Iterator, Mapping
 import contextlib
+import functools
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
@@ -34,6 +35,7 @@ from manila_lite.share.manager.driver_view import replica_view
 from manila_lite.share.manager.driver_view.replica_view import ReplicatedShare
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
 from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
+from manila_lite.share.manager.endpoint import undo_if_gone
 from manila_lite.share.manager.replication.lock import replica_lock
 from manila_lite.share.manager.snapshots import PROGRESS_DONE
 from manila_lite.share.manager.snapshots import REVERT_PAUSE
@@ -111,18 +113,15 @@ class ReplicatedSnapshotsEndpoint:
             != SnapshotStatus.AVAILABLE
         ):
             raise UnusableSnapshot(own)
-        try:
+        undo = functools.partial(
+            self.driver.delete_replicated_snapshot,
+            RequestContext(),
+            replica_list,
+            instances,
+            share_server=server,
+        )
+        with undo_if_gone(job, rows.find, row.id, undo):
             job.finish(self._created, row, replies)
-        except (exception.ClaimLost, exception.ResourceNotFound):
-            if job.read(rows.find, row.id) is None:
-                # Given up and deleted during the driver call.
-                self.driver.delete_replicated_snapshot(
-                    RequestContext(),
-                    replica_list,
-                    instances,
-                    share_server=server,
-                )
-            raise
 
     def _created(
         self, session: Session, row, replies: SnapshotReplies

@@ -7,6 +7,7 @@ share on a server and removing the server both lock its row first.
 from collections.abc import Mapping
 import contextlib
 import datetime
+import functools
 import logging
 import typing
 
@@ -23,7 +24,9 @@ from manila_lite.share.drivers.base import SecurityServiceForDriver
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.manager.driver_view import server_view
 from manila_lite.share.manager.driver_view.server_view import LoadedServer
-from manila_lite.share.manager.recovery.base import owner_context
+from manila_lite.share.manager.endpoint import owner_context
+from manila_lite.share.manager.endpoint import require_status
+from manila_lite.share.manager.endpoint import undo_if_gone
 from manila_lite.share.manager.servers.setup import ServerSetup
 from manila_lite.states.share_server import SHARE_SERVER
 from manila_lite.states.share_server import ServerStatus
@@ -194,21 +197,18 @@ class ShareServersEndpoint:
             identifier,
             driver_options,
         )
-        try:
+        undo = functools.partial(
+            self.driver.unmanage_server,
+            {'server_id': share_server_id, **(details or {})},
+            security_services=job.prepared.security_services,
+        )
+        with undo_if_gone(job, share_servers.find, share_server_id, undo):
             job.finish(
                 self._managed,
                 share_server_id,
                 new_identifier or identifier,
                 details or {},
             )
-        except (exception.ClaimLost, exception.ResourceNotFound):
-            if job.read(share_servers.find, share_server_id) is None:
-                # Given up and removed during the driver call.
-                self.driver.unmanage_server(
-                    {'server_id': share_server_id, **(details or {})},
-                    security_services=job.prepared.security_services,
-                )
-            raise
 
     def _store_addresses(
         self, server: LoadedServer, addresses: typing.Sequence[str]
@@ -281,14 +281,9 @@ class ShareServersEndpoint:
         server = server_view.load_server(
             session, job.resource_id, lock_shared=True
         )
-        if server.row.status != status:
-            raise exception.InvalidStatus(
-                resource='share server',
-                id=server.row.id,
-                status=server.row.status,
-                event=job.kind,
-                allowed=status,
-            )
+        require_status(
+            job, SHARE_SERVER, server.row.id, server.row.status, status
+        )
         return LockedServer(
             server,
             [

@@ -32,6 +32,8 @@ from manila_lite.share.manager.driver_view.migration_view import (
     LoadedMigration,
 )
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
+from manila_lite.share.manager.endpoint import outdated
+from manila_lite.share.manager.endpoint import require_status
 from manila_lite.share.manager.servers.migration_phases import (
     ServerMigrationPhases,
 )
@@ -39,6 +41,7 @@ from manila_lite.share.manager.servers.migration_phases import is_abandoned
 from manila_lite.share.manager.servers.migration_phases import store_details
 from manila_lite.share.manager.servers.setup import ServerSetup
 from manila_lite.states.access_rule import RulesStatus
+from manila_lite.states.share_server import SHARE_SERVER
 from manila_lite.states.share_server import SHARE_SERVER_TASK
 from manila_lite.states.share_server import TaskState
 from manila_lite.work import table
@@ -387,12 +390,12 @@ class ServerMigrationsEndpoint:
         server = share_servers.get(session, job.resource_id, lock_shared=True)
         migration = server_migrations.find_open(session, job.resource_id)
         if not is_abandoned(server, migration):
-            raise exception.InvalidStatus(
-                resource='share server',
-                id=server.id,
-                status=server.status,
-                event=job.kind,
-                allowed='migrating without a task',
+            raise outdated(
+                job,
+                SHARE_SERVER,
+                server.id,
+                server.status,
+                'migrating without a task',
             )
         return None
 
@@ -414,14 +417,9 @@ class ServerMigrationsEndpoint:
     ) -> LoadedMigration:
         """Return the migration if it still waits for this work."""
         server = share_servers.get(session, job.resource_id, lock_shared=True)
-        if server.task_state != task_state:
-            raise exception.InvalidStatus(
-                resource='share server',
-                id=server.id,
-                status=server.task_state,
-                event=job.kind,
-                allowed=task_state,
-            )
+        require_status(
+            job, SHARE_SERVER_TASK, server.id, server.task_state, task_state
+        )
         return migration_view.load_migration(session, job.resource_id)
 
     # Calls

@@ -37,6 +37,7 @@ from manila_lite.share.manager.driver_view.server_with_shares import (
 from manila_lite.share.manager.driver_view.server_with_shares import (
     load_server_with_shares,
 )
+from manila_lite.share.manager.endpoint import require_status
 from manila_lite.share.manager.servers.network_checks import NetworkChecks
 from manila_lite.share.manager.servers.setup import ServerSetup
 from manila_lite.states.access_rule import ACCESS_RULE
@@ -299,14 +300,13 @@ class NetworkUpdatesEndpoint(NetworkChecks):
         server = load_server_with_shares(
             session, job.resource_id, self.setup, lock_shared=True
         )
-        if server.server.row.status != ServerStatus.NETWORK_CHANGE:
-            raise exception.InvalidStatus(
-                resource='share server',
-                id=job.resource_id,
-                status=server.server.row.status,
-                event=job.kind,
-                allowed=ServerStatus.NETWORK_CHANGE,
-            )
+        require_status(
+            job,
+            SHARE_SERVER,
+            job.resource_id,
+            server.server.row.status,
+            ServerStatus.NETWORK_CHANGE,
+        )
         return server
 
     def _changed(self, session: Session, job) -> None:

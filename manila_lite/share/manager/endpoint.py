@@ -1,0 +1,80 @@
+"""What the endpoints of a share manager have in common."""
+
+from collections.abc import Callable, Iterator
+import contextlib
+import typing
+
+from manila_lite import exception
+from manila_lite.context import RequestContext
+from manila_lite.db.session import Session
+from manila_lite.states.machine import Machine
+from manila_lite.work.runner import JobContext
+from manila_lite.work.table import Claim
+
+
+class Owned(typing.Protocol):
+    """A row that belongs to a project."""
+
+    @property
+    def project_id(self) -> str: ...
+
+    @property
+    def user_id(self) -> str | None: ...
+
+
+def owner_context(row: Owned) -> RequestContext:
+    """Return a context with the owner of a resource."""
+    return RequestContext(project_id=row.project_id, user_id=row.user_id)
+
+
+def require_status(
+    job: Claim | JobContext,
+    machine: Machine,
+    id: str,
+    status: str | None,
+    *allowed: str,
+) -> None:
+    """Raise InvalidStatus unless the resource still waits for this work.
+
+    The caller has locked the row: a request that moves it on and submits
+    other work must see that this work is running.
+    """
+    if status not in allowed:
+        raise outdated(job, machine, id, status, ', '.join(allowed))
+
+
+def outdated(
+    job: Claim | JobContext,
+    machine: Machine,
+    id: str,
+    status: str | None,
+    allowed: str,
+) -> exception.InvalidStatus:
+    """Return the error of work that its resource no longer waits for."""
+    return exception.InvalidStatus(
+        resource=machine.resource.removesuffix('_task').replace('_', ' '),
+        id=id,
+        status=status,
+        event=job.kind,
+        allowed=allowed,
+    )
+
+
+@contextlib.contextmanager
+def undo_if_gone(
+    job: JobContext,
+    find: Callable[[Session, str], object],
+    id: str,
+    undo: Callable[[], object],
+) -> Iterator[None]:
+    """Undo a driver call when the rows were removed while it ran.
+
+    Around the end of the work. The resource was given up and its rows
+    removed, so nothing else will ever remove what the driver has made.
+    """
+    try:
+        yield
+    except (exception.ClaimLost, exception.ResourceNotFound):
+        if job.read(find, id) is None:
+            undo()
+        raise
