@@ -14,10 +14,10 @@ from manila_lite.db.queries.networks import share_networks
 from manila_lite.db.queries.networks import subnets
 from manila_lite.db.session import Session
 from manila_lite.share.manager.driver_view import server_view
-from manila_lite.share.manager.driver_view.server_with_shares import (
+from manila_lite.share.manager.servers.server_with_shares import (
     ServerWithShares,
 )
-from manila_lite.share.manager.driver_view.server_with_shares import (
+from manila_lite.share.manager.servers.server_with_shares import (
     load_server_with_shares,
 )
 from manila_lite.share.manager.servers.setup import ServerSetup

@@ -31,14 +31,14 @@ from manila_lite.share.drivers.base import SnapshotForDriver
 from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.manager.driver_view import server_view
 from manila_lite.share.manager.driver_view import share_view
-from manila_lite.share.manager.driver_view.server_with_shares import (
-    ServerWithShares,
-)
-from manila_lite.share.manager.driver_view.server_with_shares import (
-    load_server_with_shares,
-)
 from manila_lite.share.manager.endpoint import require_status
 from manila_lite.share.manager.servers.network_checks import NetworkChecks
+from manila_lite.share.manager.servers.server_with_shares import (
+    ServerWithShares,
+)
+from manila_lite.share.manager.servers.server_with_shares import (
+    load_server_with_shares,
+)
 from manila_lite.share.manager.servers.setup import ServerSetup
 from manila_lite.states.access_rule import ACCESS_RULE
 from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
