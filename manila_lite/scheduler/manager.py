@@ -31,6 +31,7 @@ from manila_lite.scheduler.filters.capacity import allocation_limit
 from manila_lite.scheduler.filters.service_up import ServiceUp
 from manila_lite.scheduler.pools import Pool
 from manila_lite.scheduler.request import PlacementRequest
+from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.work import table
 
 LOG = logging.getLogger(__name__)
@@ -78,13 +79,16 @@ class PlacementEndpoint:
         self, session: Session, job: typing.Any
     ) -> typing.Any:
         instance = share_instances.get(session, job.resource_id)
-        if instance.status != 'creating' or instance.host is not None:
+        if (
+            instance.status != InstanceStatus.CREATING
+            or instance.host is not None
+        ):
             raise exception.InvalidStatus(
                 resource='share instance',
                 id=instance.id,
                 status=instance.status,
                 event='place',
-                allowed='creating, without a host',
+                allowed=f'{InstanceStatus.CREATING}, without a host',
             )
         return (
             instance,
@@ -217,13 +221,13 @@ class PlacementEndpoint:
         self, session: Session, job: typing.Any
     ) -> typing.Any:
         instance = share_instances.get(session, job.resource_id)
-        if instance.status != 'extending':
+        if instance.status != InstanceStatus.EXTENDING:
             raise exception.InvalidStatus(
                 resource='share instance',
                 id=instance.id,
                 status=instance.status,
                 event='place',
-                allowed='extending',
+                allowed=InstanceStatus.EXTENDING,
             )
         return (
             instance,
@@ -271,13 +275,13 @@ class PlacementEndpoint:
         self, session: Session, job: typing.Any
     ) -> typing.Any:
         instance = share_instances.get(session, job.resource_id)
-        if instance.status != 'manage_starting':
+        if instance.status != InstanceStatus.MANAGE_STARTING:
             raise exception.InvalidStatus(
                 resource='share instance',
                 id=instance.id,
                 status=instance.status,
                 event='place',
-                allowed='manage_starting',
+                allowed=InstanceStatus.MANAGE_STARTING,
             )
         return (
             instance,
