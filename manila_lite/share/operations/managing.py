@@ -32,6 +32,7 @@ from manila_lite.share.operations.shares import network_rules
 from manila_lite.share.operations.shares import share_request
 from manila_lite.share.operations.shares.share_request import ShareRequest
 from manila_lite.share.operations.snapshots import owner_user_id
+from manila_lite.states.access_rule import RulesStatus
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_server import ServerStatus
@@ -147,7 +148,7 @@ class Managing:
                 share_type_id=share_type.id,
                 host=request.service_host,
                 availability_zone_id=service.availability_zone_id,
-                access_rules_status='active',
+                access_rules_status=RulesStatus.ACTIVE,
                 cast_rules_to_readonly=False,
                 created_at=session.now,
                 **replica_rows.initial_columns(

@@ -33,6 +33,7 @@ from manila_lite.share.operations.shares import clone_request
 from manila_lite.share.operations.shares import network_rules
 from manila_lite.share.operations.shares import share_request
 from manila_lite.share.operations.shares.share_request import ShareRequest
+from manila_lite.states.access_rule import RulesStatus
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.work.admission import AdmissionControl
 from manila_lite.work.admission import admission_controlled
@@ -134,7 +135,7 @@ class Shares:
                 host=self._host_of_clone(source),
                 availability_zone_id=zone and zone.id,
                 share_network_id=request.share_network_id,
-                access_rules_status='active',
+                access_rules_status=RulesStatus.ACTIVE,
                 cast_rules_to_readonly=False,
                 created_at=session.now,
                 **replicas.initial_columns(
