@@ -5,7 +5,7 @@ from tests.functional.engine.service_process import ServiceProcess
 
 @pytest.fixture
 def build_node(database_url, tmp_path):
-    """`build_house(**given)`: one more process on the same database."""
+    """`build_node(**given)` adds a process on the same database."""
     built = []
 
     def build(**given):
@@ -22,15 +22,15 @@ def build_node(database_url, tmp_path):
 
 @pytest.fixture
 def node(build_node):
-    """A process whose services run in threads."""
+    """A process with services that run in threads."""
     return build_node().start()
 
 
 @pytest.fixture
 def two_nodes(build_node):
-    """Two processes of one back end that run nothing by themselves.
+    """Two processes of one back end that the test steps itself.
 
-    Each hears of its own work only.
+    Each gets hints of its own work only.
     """
     nodes = [build_node(backends=['alpha']) for _ in range(2)]
     for node in nodes:

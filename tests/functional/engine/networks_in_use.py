@@ -1,4 +1,4 @@
-"""Share networks with share servers on them, and what is asked of them."""
+"""A cloud with a share network in use by a share server."""
 
 import pathlib
 import typing
@@ -10,9 +10,9 @@ NEUTRON = {'neutron_net_id': 'net', 'neutron_subnet_id': 'subnet'}
 
 
 class NetworkCloud(ShareServersCloud):
-    """A cloud with a network that is in use: `network`, `used_by`, `server`.
+    """A cloud with a network in use: `network`, `used_by`, `server`.
 
-    A directory service of type ldap is attached: `service`.
+    A security service of type ldap is attached: `service`.
     """
 
     def __init__(self, folder: pathlib.Path, **kwargs: typing.Any):
@@ -39,7 +39,7 @@ class NetworkCloud(ShareServersCloud):
         version: str | None = None,
         **args: object,
     ) -> typing.Any:
-        """What an action on the network answers."""
+        """Send an action on the network; return the response body."""
         answer = (api or self.api).request(
             'POST',
             f'/share-networks/{self.network}/action',
@@ -53,7 +53,7 @@ class NetworkCloud(ShareServersCloud):
         return answer.json if answer.body else None
 
     def check(self, action: str, **args: object) -> typing.Any:
-        """What back ends say in the end of a change."""
+        """Run a check of a change to its end; return the result."""
         assert self.act(action, **args)['compatible'] is None
         while self.step():
             pass
@@ -69,14 +69,14 @@ class NetworkCloud(ShareServersCloud):
         return row.status
 
     def attached(self) -> set[str]:
-        """The ids of those attached to the network."""
+        """Return the ids of security services attached to the network."""
         found = self.api.get(
             f'/security-services?share_network_id={self.network}'
         )
         return {one['id'] for one in found['security_services']}
 
     def remembered(self) -> dict:
-        """What the back end remembers of the server."""
+        """Return the state that the back end has of the server."""
         for name in self.backend_names:
             found = self.driver(name)._state.servers.find(self.server)
             if found is not None:

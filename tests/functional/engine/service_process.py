@@ -1,8 +1,8 @@
 """Operations, schedulers and share managers in threads, on one database.
 
-Everything is real but the messages, which are handed over as calls, and
-the API. Nobody sleeps: `quiet` and `until` look whenever a transaction of
-this process has been committed.
+Everything is real except the messages, which are delivered as calls, and
+the API. Nothing sleeps: `quiet` and `until` check after every commit of
+this process.
 """
 
 import pathlib
@@ -43,7 +43,7 @@ CTX = RequestContext(
     project_id='project', user_id='user', request_id='req-of-the-test'
 )
 TIMEOUT = 60.0
-"""Seconds that are waited in vain on a machine with much else to do."""
+"""Seconds until a wait fails, enough for a busy machine."""
 
 _CONF = """
 [DEFAULT]
@@ -76,7 +76,7 @@ dummy_driver_capacity_gb = {capacity}
 
 
 def add_type(session: Session) -> None:
-    """The default share type."""
+    """Insert the default share type."""
     session.run(
         sa.insert(types.ShareType.__table__),
         id=TYPE_ID,
@@ -93,7 +93,7 @@ def add_type(session: Session) -> None:
 
 
 class ServiceProcess:
-    """One process; a second one on the same folder is a second House."""
+    """One process; a second one on the same folder is another instance."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class ServiceProcess:
     ):
         self.folder = folder
         self.names = tuple(backends)
-        file = folder / 'house.conf'
+        file = folder / 'node.conf'
         file.write_text(
             _CONF.format(
                 folder=folder,
@@ -170,17 +170,17 @@ class ServiceProcess:
             *(backend.runner for backend in self.share.backends),
         ]
 
-    # Life
+    # Lifecycle
 
     def register(self) -> None:
-        """Services with rows, drivers that are up, and no threads."""
+        """Register the services and start the drivers, without threads."""
         self.scheduler.register()
         for backend in self.share.backends:
             backend.register()
             backend.set_up()
 
     def start(self) -> 'ServiceProcess':
-        """Register, and run the work in threads."""
+        """Register the services and run the work in threads."""
         self.register()
         for runner in self.runners:
             runner.start()
@@ -188,7 +188,7 @@ class ServiceProcess:
         return self
 
     def run(self) -> None:
-        """Run all there is to do in this thread, instead."""
+        """Run all pending work in the calling thread."""
         while sum(runner.step() for runner in self.runners):
             pass
 
@@ -199,19 +199,19 @@ class ServiceProcess:
         self.process.locks.stop()
         self.db.dispose()
 
-    # Looking
+    # Queries
 
     def until(self, true: typing.Callable[[], object]) -> None:
-        """Wait for something that a commit of this process brings."""
+        """Wait for a condition that a commit of this process fulfils."""
         deadline = time.monotonic() + TIMEOUT
         with self.committed:
             while not true():
                 left = deadline - time.monotonic()
-                assert left > 0, f'waited in vain: {self.owed()}'
+                assert left > 0, f'timed out: {self.owed()}'
                 self.committed.wait(min(left, 1.0))
 
     def quiet(self) -> None:
-        """Wait until no work is owed."""
+        """Wait until no work is pending."""
         self.until(lambda: not self.owed())
 
     def owed(self) -> list[tuple]:
@@ -243,7 +243,7 @@ class ServiceProcess:
         return self.target(share_id).status
 
     def messages(self) -> list[tuple[str, str]]:
-        """Action and detail of every message, oldest first."""
+        """Return action and detail of every message, oldest first."""
         return [
             tuple(row)
             for row in self.rows(
@@ -272,7 +272,7 @@ class ServiceProcess:
             },
         )
 
-    # Asking
+    # Requests
 
     def create(self, size: int = 1, **facts: typing.Any) -> str:
         return self.operations.create(
@@ -280,7 +280,7 @@ class ServiceProcess:
         )
 
     def created(self, size: int = 1, **facts: typing.Any) -> str:
-        """A share that is available."""
+        """Create a share and wait until it is available."""
         share_id = self.create(size, **facts)
         self.quiet()
         assert self.status(share_id) == 'available'
@@ -289,7 +289,7 @@ class ServiceProcess:
     def ask(
         self, verb: str, share_id: str, *args: typing.Any, **facts: typing.Any
     ) -> typing.Any:
-        """Ask an operation about a share as it is now."""
+        """Call an operation on the current row of a share."""
         return getattr(self.operations, verb)(
             CTX, self.target(share_id), *args, **facts
         )

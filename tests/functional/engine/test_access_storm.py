@@ -1,6 +1,6 @@
-"""Rules that many add and deny at once, on a back end that fails some.
+"""Many clients add and deny rules on a back end that fails at times.
 
-On each database, with the locks that only save work and without them.
+On each database, with and without the locks that only save work.
 The same with ten thousand requests over HTTP is in
 `benchmarks/access_rules.py`.
 """
@@ -22,7 +22,7 @@ FAILING = 0.05
 
 
 class Client:
-    """Adds and denies rules of shares that others know too."""
+    """Adds and denies rules of shares used by other clients, too."""
 
     def __init__(self, shares, seed):
         self.shares = shares
@@ -53,7 +53,9 @@ class Client:
 
 
 @pytest.mark.parametrize('locked', [False, True], ids=['no locks', 'locks'])
-def test_at_rest_only_those_come_in_whose_rules_are_active(build_node, locked):
+def test_only_clients_with_active_rules_have_access_at_rest(
+    build_node, locked
+):
     node = build_node(backends=['alpha'], locked=locked).start()
     shares = [ShareRules(node, node.create()) for _ in range(SHARES)]
     node.quiet()
@@ -75,7 +77,7 @@ def test_at_rest_only_those_come_in_whose_rules_are_active(build_node, locked):
     assert node.problems() == []
     states = {state for rules in shares for state in rules.states.values()}
     assert {'active'} <= states <= {'active', 'error'}
-    assert refused  # of which all may have been denied in the end
+    assert refused  # all of which may be denied in the end
     answers = sum(
         (client.answers for client in clients), collections.Counter()
     )
@@ -85,7 +87,7 @@ def test_at_rest_only_those_come_in_whose_rules_are_active(build_node, locked):
 
 
 def settle(node):
-    """End all work, also what a look at doubted rules brings."""
+    """Run all work, including resyncs of stale rules."""
     node.quiet()
     while sum(
         backend.endpoints.access.run_pass() for backend in node.share.backends

@@ -1,4 +1,4 @@
-"""While too much waits, the API says when to come back."""
+"""Admission control: the API returns 503 while too much work waits."""
 
 import pytest
 
@@ -15,8 +15,8 @@ def cloud(tmp_path):
 
 
 @pytest.fixture
-def look(cloud, monkeypatch):
-    """`look()`: the brake forgets what it saw the second before."""
+def next_second(cloud, monkeypatch):
+    """`next_second()` lets admission control read the queue again."""
     admission = cloud.services.shares.admission
     now = [0.0]
     monkeypatch.setattr(admission, '_clock', lambda: now[0])
@@ -27,12 +27,12 @@ def look(cloud, monkeypatch):
     return later
 
 
-def test_new_work_is_refused_while_the_queue_is_full(cloud, look):
+def test_new_work_is_refused_while_the_queue_is_full(cloud, next_second):
     share = cloud.create_share(size=2)
-    look()
+    next_second()
     for _ in range(2):
         cloud.api.create()
-    look()
+    next_second()
     body = {'share': {'share_proto': 'NFS', 'size': 1}}
     answers = [
         cloud.api.request('POST', '/shares', body, expect=503),
@@ -44,18 +44,18 @@ def test_new_work_is_refused_while_the_queue_is_full(cloud, look):
     }
     assert cloud.api.show(share)['status'] == 'available'
     cloud.settle()
-    look()
+    next_second()
     cloud.api.act(share, 'extend', {'new_size': 3})
     cloud.settle()
     cloud.check_invariants()
 
 
-def test_what_ends_work_is_never_refused(cloud, look):
+def test_requests_that_end_work_are_never_refused(cloud, next_second):
     share = cloud.create_share(size=2)
-    look()
+    next_second()
     for _ in range(2):
         cloud.api.create()
-    look()
+    next_second()
     cloud.api.create(expect=503)
     cloud.api.delete(share)
     cloud.settle()

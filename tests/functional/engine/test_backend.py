@@ -1,4 +1,4 @@
-"""Back ends come up, or say why not; they report and they are heard of."""
+"""Start, heartbeat and reports of back ends."""
 
 import threading
 
@@ -24,22 +24,22 @@ def health(node, name='alpha'):
 
 
 class Pauses:
-    """Pauses that take no time; the last one ends the trying."""
+    """Pauses that take no time; the last one ends the retries."""
 
     def __init__(self, most=None):
         self.taken = []
         self.most = most
-        self.meanwhile = lambda: None
+        self.during_pause = lambda: None
 
     def __call__(self, seconds):
         self.taken.append(seconds)
-        self.meanwhile()
+        self.during_pause()
         return len(self.taken) == self.most
 
 
 @pytest.fixture
 def again(build_node):
-    """`again(pauses)`: alpha of a house, made to pause like this."""
+    """`again(pauses)` returns a node and alpha with these retry pauses."""
     made = []
 
     def make(pauses):
@@ -67,28 +67,28 @@ def again(build_node):
         assert backend.stop(TIMEOUT)
 
 
-# Starting
+# Start
 
 
-def test_a_driver_that_does_not_start_is_tried_again(again):
+def test_driver_that_fails_to_start_is_retried(again):
     pauses = Pauses()
     node, backend = again(pauses)
-    said = []
-    pauses.meanwhile = lambda: said.append(health(node))
+    reports = []
+    pauses.during_pause = lambda: reports.append(health(node))
     node.driver().fail_next('do_setup', 2)
     node.driver().fail_next('check_for_setup_error', 1)
     backend.start()
     assert wait_until_up([backend], TIMEOUT)
     assert pauses.taken == [1.0, 2.0, 4.0]
-    assert said[0].startswith('The driver failed to start: ')
-    assert 'do_setup' in said[1]
-    assert 'check_for_setup_error' in said[2]
+    assert reports[0].startswith('The driver failed to start: ')
+    assert 'do_setup' in reports[1]
+    assert 'check_for_setup_error' in reports[2]
     assert health(node) is None
     assert backend.is_up
 
 
 @on_sqlite
-def test_the_pauses_grow_to_a_minute_and_no_further(again):
+def test_retry_pauses_grow_up_to_one_minute(again):
     pauses = Pauses(most=9)
     node, backend = again(pauses)
     node.driver().fail_next('do_setup', None)
@@ -98,15 +98,15 @@ def test_the_pauses_grow_to_a_minute_and_no_further(again):
     assert not backend.is_up
 
 
-def test_until_it_is_up_it_takes_no_work_and_no_shares(again):
+def test_back_end_takes_no_work_and_no_shares_until_up(again):
     pauses = Pauses()
     node, backend = again(pauses)
     beta = node.backend('beta')
     node.scheduler.runners[0].start()
     shares = []
 
-    def meanwhile():
-        """Beta comes up while alpha does not."""
+    def during_pause():
+        """Beta starts while alpha does not."""
         beta.register()
         beta.set_up()
         beta.runner.start()
@@ -118,7 +118,7 @@ def test_until_it_is_up_it_takes_no_work_and_no_shares(again):
         node.ask('delete', shares[0])
         assert not node.driver().initialized
 
-    pauses.meanwhile = meanwhile
+    pauses.during_pause = during_pause
     node.driver().fail_next('do_setup')
     backend.start()
     assert wait_until_up([backend], TIMEOUT)
@@ -128,7 +128,7 @@ def test_until_it_is_up_it_takes_no_work_and_no_shares(again):
     assert beta.runner.stop(TIMEOUT)
 
 
-def test_its_own_work_waits_until_it_is_up(again):
+def test_work_of_a_back_end_waits_until_it_is_up(again):
     pauses = Pauses()
     node, backend = again(pauses)
     backend.register()
@@ -138,7 +138,7 @@ def test_its_own_work_waits_until_it_is_up(again):
     node.ask('delete', share)
     node.driver().initialized = False
     owed = []
-    pauses.meanwhile = lambda: owed.append(len(node.owed()))
+    pauses.during_pause = lambda: owed.append(len(node.owed()))
     node.driver().fail_next('do_setup')
     backend.start()
     assert wait_until_up([backend], TIMEOUT)
@@ -148,7 +148,7 @@ def test_its_own_work_waits_until_it_is_up(again):
 
 
 @on_sqlite
-def test_a_database_that_is_away_does_not_end_the_trying(again):
+def test_database_outage_does_not_stop_start_retries(again):
     pauses = Pauses()
     node, backend = again(pauses)
     failures = iter(range(6))
@@ -170,7 +170,7 @@ def test_a_database_that_is_away_does_not_end_the_trying(again):
 
 
 @on_sqlite
-def test_stopping_ends_the_trying(build_node):
+def test_stop_ends_start_retries(build_node):
     node = build_node()
     backend = node.backend()
     failed = threading.Event()
@@ -186,7 +186,7 @@ def test_stopping_ends_the_trying(build_node):
     assert not wait_until_up([backend], TIMEOUT)
 
 
-# Being heard of
+# Heartbeats
 
 
 def service(node, name='alpha'):
@@ -195,7 +195,7 @@ def service(node, name='alpha'):
     )
 
 
-def test_a_heartbeat_moves_the_clock_of_the_service(build_node):
+def test_heartbeat_updates_the_service_timestamp(build_node):
     node = build_node()
     node.register()
     (before,) = service(node)
@@ -205,7 +205,7 @@ def test_a_heartbeat_moves_the_clock_of_the_service(build_node):
     assert after.incarnation == node.process.id
 
 
-def test_a_heartbeat_registers_a_service_that_vanished(build_node):
+def test_heartbeat_registers_a_missing_service(build_node):
     node = build_node()
     node.register()
     (before,) = service(node)
@@ -222,7 +222,7 @@ def test_a_heartbeat_registers_a_service_that_vanished(build_node):
     assert not after.disabled
 
 
-def test_a_restart_leaves_a_disabled_service_disabled(build_node):
+def test_restart_leaves_a_disabled_service_disabled(build_node):
     node = build_node()
     node.register()
     node.db.write(
@@ -238,17 +238,17 @@ def test_a_restart_leaves_a_disabled_service_disabled(build_node):
 
 
 @on_sqlite
-def test_new_services_may_begin_disabled(build_node):
+def test_new_services_may_start_disabled(build_node):
     node = build_node(default='enable_new_services = false')
     node.register()
     assert {row.disabled for row in node.rows(sa.select(SERVICE))} == {True}
 
 
-# Reporting
+# Reports
 
 
 @on_sqlite
-def test_a_back_end_that_is_not_up_is_not_asked(build_node):
+def test_back_end_that_is_not_up_is_not_called(build_node):
     node = build_node()
     node.backend().register()
     for task in node.share.tasks:
@@ -259,7 +259,7 @@ def test_a_back_end_that_is_not_up_is_not_asked(build_node):
 
 
 @on_sqlite
-def test_pools_of_the_driver_are_reported_with_their_capabilities(build_node):
+def test_pools_are_reported_with_their_capabilities(build_node):
     node = build_node(
         backends=['alpha'], section='dummy_driver_pools = one,two'
     )
@@ -275,14 +275,14 @@ def test_pools_of_the_driver_are_reported_with_their_capabilities(build_node):
 
 @pytest.fixture
 def bin_node(build_node):
-    """A house whose recycle bin forgets at once."""
+    """A node whose recycle bin expires at once."""
     node = build_node(default='soft_deleted_share_retention_time = 0')
     node.register()
     node.run()
     return node
 
 
-def test_expired_shares_are_deleted_and_others_are_not(bin_node):
+def test_only_expired_shares_are_deleted(bin_node):
     node = bin_node
     kept, restored, gone = (node.create(1) for _ in range(3))
     node.run()
@@ -298,7 +298,7 @@ def test_expired_shares_are_deleted_and_others_are_not(bin_node):
 
 
 @on_sqlite
-def test_before_its_time_nothing_expires(build_node):
+def test_nothing_expires_early(build_node):
     node = build_node()
     node.register()
     share = node.create(1)
@@ -310,7 +310,9 @@ def test_before_its_time_nothing_expires(build_node):
 
 
 @on_sqlite
-def test_back_ends_with_similar_names_empty_their_own_bin(build_node):
+def test_back_ends_with_similar_names_empty_only_their_own_recycle_bin(
+    build_node,
+):
     node = build_node(
         backends=['al_ha', 'alpha'],
         default='soft_deleted_share_retention_time = 0',
@@ -330,8 +332,8 @@ def test_back_ends_with_similar_names_empty_their_own_bin(build_node):
 
 
 @on_sqlite
-def test_a_full_bin_is_emptied_in_one_go(bin_node):
-    """Shares that cannot be deleted as they are keep no others waiting."""
+def test_full_recycle_bin_is_emptied_in_one_pass(bin_node):
+    """Shares that cannot be deleted do not block others."""
     node = bin_node
     for _ in range(205):
         node.create(1)

@@ -1,4 +1,4 @@
-"""The database goes away for a moment, again and again."""
+"""Repeated short outages of the database."""
 
 from oslo_db import exception as db_exc
 import pytest
@@ -8,12 +8,12 @@ from tests.support.databases import kill_connections
 
 
 def asked(call, *args):
-    """Ask until the database answers."""
+    """Repeat a request until the database is available."""
     while True:
         try:
             return call(*args)
         except db_exc.DBConnectionError:
-            continue  # what was asked may have been done, or not
+            continue  # the request may have been carried out, or not
         except (exception.Conflict, exception.NotFound):
             return None
 
@@ -34,7 +34,7 @@ def test_services_survive_the_loss_of_every_connection(
     assert killed > 10
     node.until(lambda: not asked(node.owed))
     assert node.problems() == []
-    # Every thread is still there.
+    # All threads are still alive.
     again = [node.created(1) for _ in range(4)]
     for share in again:
         node.ask('delete', share)

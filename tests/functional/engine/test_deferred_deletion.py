@@ -1,4 +1,4 @@
-"""A share whose deletion is deferred is gone for its project."""
+"""Deferred deletion of shares, as seen by their project."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def tenant(cloud):
     return ApiClient(cloud, roles='member,reader')
 
 
-def test_it_is_hidden_from_tenants_while_it_waits_and_when_it_failed(
+def test_deferred_deletion_hides_the_share_from_users_even_after_failure(
     cloud, tenant
 ):
     share = cloud.create_share(size=3)
@@ -42,7 +42,7 @@ def test_it_is_hidden_from_tenants_while_it_waits_and_when_it_failed(
     cloud.check_invariants()
 
 
-def test_its_room_in_the_quota_is_free_at_once(cloud, tenant):
+def test_deferred_deletion_frees_quota_at_once_for_users(cloud, tenant):
     cloud.api.request(
         'PUT', '/quota-sets/project', {'quota_set': {'shares': 1}}, expect=200
     )

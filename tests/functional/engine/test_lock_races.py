@@ -1,6 +1,6 @@
-"""A lock and what it forbids, asked for at the same moment.
+"""Concurrent requests for a lock and for the action it forbids.
 
-One of the two is accepted and the other is refused, on each database.
+One of the two is accepted and the other refused, on each database.
 """
 
 import concurrent.futures
@@ -34,7 +34,7 @@ def ctx(node):
 
 @pytest.fixture
 def lock(node, ctx):
-    """Have a resource locked."""
+    """Lock a resource."""
     operations = Locks(node.db)
     return lambda id, kind='share', action='delete': operations.create(
         ctx, LockRequest(id, kind, action)
@@ -42,7 +42,7 @@ def lock(node, ctx):
 
 
 def at_once(*calls):
-    """Which of the calls, begun at the same moment, are accepted."""
+    """Run the calls concurrently; return which are accepted."""
     start = threading.Barrier(len(calls))
 
     def accepted(call):
@@ -84,7 +84,7 @@ def locks_of(node, id):
 
 
 @pytest.mark.parametrize('verb', ['delete', 'force_delete', 'soft_delete'])
-def test_share_is_locked_or_goes(node, lock, verb):
+def test_either_lock_or_deletion_of_a_share_is_accepted(node, lock, verb):
     for share in shares(node):
         locked, gone = at_once(
             functools.partial(lock, share),
@@ -95,7 +95,7 @@ def test_share_is_locked_or_goes(node, lock, verb):
         assert not locked or node.status(share) == 'available'
 
 
-def test_share_is_locked_or_its_instance_goes(node, ctx, lock):
+def test_either_lock_or_deletion_of_its_instance_is_accepted(node, ctx, lock):
     for share in shares(node):
         locked, gone = at_once(
             functools.partial(lock, share),
@@ -111,7 +111,7 @@ def test_share_is_locked_or_its_instance_goes(node, ctx, lock):
     assert node.problems() == []
 
 
-def test_rule_is_locked_or_denied(node, ctx, lock):
+def test_either_lock_or_denial_of_a_rule_is_accepted(node, ctx, lock):
     for share in shares(node):
         rule = allow(node, ctx, share)
         locked, denied = at_once(
@@ -123,7 +123,7 @@ def test_rule_is_locked_or_denied(node, ctx, lock):
     assert node.problems() == []
 
 
-def test_rule_with_a_lock_comes_or_its_share_goes(node, ctx):
+def test_either_locked_rule_or_deletion_of_its_share_is_accepted(node, ctx):
     for share in shares(node):
         allowed, gone = at_once(
             functools.partial(
@@ -136,14 +136,14 @@ def test_rule_with_a_lock_comes_or_its_share_goes(node, ctx):
     assert node.problems() == []
 
 
-def test_rule_is_hidden_by_one_lock(node, ctx, lock):
+def test_concurrent_requests_create_one_visibility_lock(node, ctx, lock):
     for share in shares(node):
         rule = allow(node, ctx, share)
         hide = functools.partial(lock, rule, 'access_rule', 'show')
         assert sum(at_once(hide, hide, hide)) == 1
 
 
-def test_locks_of_many_are_all_made(node, lock):
+def test_concurrent_lock_requests_all_succeed(node, lock):
     for share in shares(node)[:2]:
         assert all(at_once(*[functools.partial(lock, share)] * 5))
         assert len(locks_of(node, share)) == 5

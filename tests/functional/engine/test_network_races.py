@@ -1,4 +1,4 @@
-"""Share networks on every database, and with many clients at once."""
+"""Share networks on every database, and with concurrent clients."""
 
 from collections.abc import Callable
 import concurrent.futures
@@ -24,7 +24,7 @@ def cloud(tmp_path, database_url):
 
 
 def at_once(call: Callable[[int], int], times: int = THREADS) -> list[int]:
-    """The codes of calls that are made at the same moment, in order."""
+    """Run calls concurrently; return their status codes, sorted."""
     start = threading.Barrier(times)
 
     def run(number: int) -> int:
@@ -35,8 +35,8 @@ def at_once(call: Callable[[int], int], times: int = THREADS) -> list[int]:
         return sorted(pool.map(run, range(times)))
 
 
-def test_a_life_of_networks_in_use(cloud):
-    """Lists, changes with their checks, and the end, on this database."""
+def test_lifecycle_of_networks_in_use_on_each_database(cloud):
+    """Lists, changes with their checks, and deletion."""
     api = cloud.api
     for query in (
         'name~=x',
@@ -80,7 +80,7 @@ def test_a_life_of_networks_in_use(cloud):
     cloud.check_invariants()
 
 
-def test_of_many_at_once_as_many_win_as_may(cloud):
+def test_concurrent_changes_are_accepted_only_as_often_as_allowed(cloud):
     api, network = cloud.api, cloud.add_network()
     action = f'/share-networks/{network}/action'
     services = [cloud.new_service() for _ in range(THREADS)]
@@ -131,7 +131,7 @@ def test_of_many_at_once_as_many_win_as_may(cloud):
     cloud.check_invariants()
 
 
-def test_share_and_the_end_of_its_network_exclude_each_other(cloud):
+def test_share_and_deletion_of_its_network_exclude_each_other(cloud):
     api, network = cloud.api, cloud.add_network()
 
     def ask(number: int) -> int:

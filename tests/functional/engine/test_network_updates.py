@@ -1,4 +1,4 @@
-"""Changes of share networks that share servers are on."""
+"""Changes of share networks that are in use by share servers."""
 
 import pytest
 import sqlalchemy as sa
@@ -33,7 +33,7 @@ def replacing(cloud):
 # Checks
 
 
-def test_check_is_pending_until_all_back_ends_have_answered(cloud):
+def test_check_is_pending_until_all_back_ends_have_replied(cloud):
     ask = replacing(cloud)
     (host,) = {row.host for row in cloud.servers()}
     assert cloud.act(UPDATE_CHECK, **ask) == {
@@ -53,7 +53,7 @@ def test_check_is_pending_until_all_back_ends_have_answered(cloud):
     cloud.check_invariants()
 
 
-def test_only_administrators_learn_of_hosts(cloud):
+def test_only_administrators_see_hosts(cloud):
     member = ApiClient(cloud, roles='member,reader')
     answer = cloud.act(UPDATE_CHECK, api=member, **replacing(cloud))
     assert 'hosts_check_result' not in answer
@@ -66,7 +66,7 @@ def test_only_administrators_learn_of_hosts(cloud):
         'update_share_server_network_allocations',
     ],
 )
-def test_error_of_a_check_is_a_no_and_reset_asks_again(cloud, check):
+def test_failed_check_is_negative_and_reset_repeats_it(cloud, check):
     action, ask = (
         (SUBNET_CHECK, NEUTRON)
         if 'network' in check
@@ -82,7 +82,7 @@ def test_error_of_a_check_is_a_no_and_reset_asks_again(cloud, check):
     cloud.check_invariants()
 
 
-def test_back_end_that_says_no_keeps_the_network_as_it_is(tmp_path):
+def test_incompatible_back_end_leaves_the_network_unchanged(tmp_path):
     cloud = NetworkCloud(
         tmp_path, backend_conf='dummy_driver_network_updates = false'
     )
@@ -96,7 +96,7 @@ def test_back_end_that_says_no_keeps_the_network_as_it_is(tmp_path):
     cloud.check_invariants()
 
 
-def test_change_needs_its_own_check_to_have_ended(cloud):
+def test_change_requires_its_own_completed_check(cloud):
     ask = replacing(cloud)
     cloud.act(UPDATE, expect=400, **ask)
     cloud.act(UPDATE_CHECK, **ask)
@@ -105,18 +105,18 @@ def test_change_needs_its_own_check_to_have_ended(cloud):
     cloud.act(UPDATE, expect=400, **replacing(cloud))
     cloud.act(UPDATE, expect=202, **ask)
     cloud.settle()
-    # What was said was said of the network as it was.
+    # The result was about the network before the change.
     cloud.act(UPDATE, expect=409, **ask)
     cloud.check_invariants()
 
 
-def test_check_of_a_network_whose_service_is_down_is_a_conflict(cloud):
+def test_check_with_a_service_down_is_a_conflict(cloud):
     cloud.clock.advance(3600)
     cloud.act(UPDATE_CHECK, expect=409, **replacing(cloud))
     cloud.act(SUBNET_CHECK, expect=409, **NEUTRON)
 
 
-def test_busy_share_keeps_its_network_from_being_checked(cloud):
+def test_busy_share_blocks_checks_of_its_network(cloud):
     cloud.api.act(cloud.used_by, 'extend', {'new_size': 2})
     cloud.act(UPDATE_CHECK, expect=400, **replacing(cloud))
     cloud.settle()
@@ -143,7 +143,7 @@ def test_service_is_replaced_on_server_and_network(cloud):
     cloud.check_invariants()
 
 
-def test_service_is_added_to_a_network_in_use_from_2_63_on(cloud):
+def test_service_can_be_added_to_a_network_in_use_since_2_63(cloud):
     ask = {'security_service_id': cloud.new_service('kerberos')}
     cloud.act(ADD, expect=403, version='2.62', **ask)
     cloud.act(ADD, expect=400, **ask)
@@ -156,7 +156,7 @@ def test_service_is_added_to_a_network_in_use_from_2_63_on(cloud):
     cloud.check_invariants()
 
 
-def test_old_service_stays_until_servers_are_off_it(cloud):
+def test_old_service_stays_until_no_server_uses_it(cloud):
     ask = replacing(cloud)
     cloud.check(UPDATE_CHECK, **ask)
     cloud.act(UPDATE, expect=202, **ask)
@@ -185,7 +185,7 @@ def test_failed_change_puts_server_shares_and_network_into_error(cloud):
     cloud.check_invariants()
 
 
-def test_passwords_are_in_no_journal_message_or_work(cloud):
+def test_passwords_are_not_stored_in_journal_message_or_work(cloud):
     secret = 'open sesame'
     ask = {
         'current_service_id': cloud.service,
@@ -248,7 +248,9 @@ def test_subnet_in_another_zone_changes_no_server(cloud):
     'error',
     [None, exception.NoFreeAddress(segment='s', wanted=1, free=0, size=1)],
 )
-def test_failed_addresses_put_all_into_error_and_come_back(cloud, error):
+def test_failed_allocation_puts_all_into_error_and_releases_addresses(
+    cloud, error
+):
     picture = cloud.api.request(
         'POST',
         '/snapshots',
@@ -288,7 +290,7 @@ def test_failed_addresses_put_all_into_error_and_come_back(cloud, error):
     cloud.check_invariants()
 
 
-def test_drivers_are_told_of_some_metadata_of_subnets(tmp_path):
+def test_configured_subnet_metadata_is_passed_to_drivers(tmp_path):
     cloud = NetworkCloud(
         tmp_path, extra_conf='driver_updatable_subnet_metadata = color'
     )
@@ -319,10 +321,10 @@ def test_drivers_are_told_of_some_metadata_of_subnets(tmp_path):
     cloud.check_invariants()
 
 
-# Whoever dies, and whatever an administrator decrees
+# Lost work and `reset_status`
 
 
-def test_changing_network_takes_no_share_and_no_other_change(cloud):
+def test_network_being_changed_refuses_shares_and_other_changes(cloud):
     ask = replacing(cloud)
     cloud.check(UPDATE_CHECK, **ask)
     cloud.act(UPDATE, expect=202, **ask)
@@ -340,7 +342,7 @@ def test_changing_network_takes_no_share_and_no_other_change(cloud):
     cloud.check_invariants()
 
 
-def test_server_reset_while_it_changes_lets_its_network_go_on(cloud):
+def test_server_reset_during_a_change_does_not_block_its_network(cloud):
     ask = replacing(cloud)
     cloud.check(UPDATE_CHECK, **ask)
     cloud.act(UPDATE, expect=202, **ask)
@@ -355,7 +357,7 @@ def test_server_reset_while_it_changes_lets_its_network_go_on(cloud):
     cloud.check_invariants()
 
 
-def test_network_that_changes_by_decree_is_given_up(cloud):
+def test_network_reset_to_changing_is_given_up(cloud):
     cloud.act('reset_status', status='network_change')
     cloud.settle()
     assert cloud.status() == 'error'
@@ -363,7 +365,7 @@ def test_network_that_changes_by_decree_is_given_up(cloud):
     cloud.check_invariants()
 
 
-def test_lost_change_of_a_server_is_given_up_with_its_network(cloud):
+def test_lost_server_change_fails_server_and_network(cloud):
     ask = replacing(cloud)
     cloud.check(UPDATE_CHECK, **ask)
     cloud.act(UPDATE, expect=202, **ask)
@@ -374,10 +376,10 @@ def test_lost_change_of_a_server_is_given_up_with_its_network(cloud):
     cloud.check_invariants()
 
 
-# The end of idle servers
+# Removal of idle servers
 
 
-def test_network_goes_with_its_idle_servers_and_their_addresses(cloud):
+def test_network_deletion_removes_idle_servers_and_addresses(cloud):
     cloud.api.request('DELETE', f'/share-networks/{cloud.network}', expect=409)
     cloud.api.delete(cloud.used_by)
     cloud.settle()
@@ -391,7 +393,7 @@ def test_network_goes_with_its_idle_servers_and_their_addresses(cloud):
     cloud.check_invariants()
 
 
-def test_subnet_goes_with_its_idle_servers(cloud):
+def test_subnet_deletion_removes_its_idle_servers(cloud):
     path = f'/share-networks/{cloud.network}/subnets'
     subnet = cloud.api.get(path)['share_network_subnets'][0]['id']
     cloud.api.request('DELETE', f'{path}/{subnet}', expect=409)

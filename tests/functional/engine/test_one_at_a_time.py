@@ -1,7 +1,7 @@
-"""Two workers never work on one share instance at the same time.
+"""Work on one share instance is serialized.
 
-Otherwise a forced deletion overtakes the creation it is about, and what
-is created then is on the back end for ever and nobody knows it.
+Otherwise a force delete could overtake the creation, which would then
+leave an orphan on the back end.
 """
 
 import concurrent.futures
@@ -14,7 +14,7 @@ from tests.functional.engine.service_process import CTX
 
 @pytest.fixture
 def hanging(two_nodes):
-    """`hanging(method)`: the first process hangs there; gives its end."""
+    """`hanging(method)` blocks the first process; returns its release."""
     first, _ = two_nodes
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         ends = []
@@ -36,7 +36,7 @@ def hanging(two_nodes):
             end()
 
 
-def test_a_forced_deletion_waits_for_the_creation(two_nodes, hanging):
+def test_force_delete_waits_for_the_creation(two_nodes, hanging):
     first, second = two_nodes
     share = first.create(2)
     end = hanging('create_share')
@@ -49,7 +49,7 @@ def test_a_forced_deletion_waits_for_the_creation(two_nodes, hanging):
     assert first.driver().inventory() == {}
 
 
-def test_an_extension_waits_for_a_shrink_that_was_given_up(two_nodes, hanging):
+def test_extend_waits_for_a_shrink_that_was_given_up(two_nodes, hanging):
     first, second = two_nodes
     share = first.create(5)
     first.run()
@@ -67,8 +67,8 @@ def test_an_extension_waits_for_a_shrink_that_was_given_up(two_nodes, hanging):
     assert first.target(share).size == 9
 
 
-def test_nor_in_the_moment_before_the_claim_is_committed(two_nodes):
-    """A deletion accepted while a creation is being claimed waits, too."""
+def test_deletion_waits_for_a_creation_whose_claim_is_not_committed(two_nodes):
+    """A deletion accepted while the creation is being claimed waits, too."""
     first, second = two_nodes
     share = first.create(2)
     while first.scheduler.runners[0].step():

@@ -1,4 +1,4 @@
-"""Schedulers that decide from the database, and get in each other's way."""
+"""Schedulers that decide from the database and compete for capacity."""
 
 import concurrent.futures
 import threading
@@ -23,7 +23,7 @@ on_sqlite = pytest.mark.parametrize('database_url', ['sqlite'], indirect=True)
 
 @pytest.fixture
 def node(build_node):
-    """Two back ends, alpha first in line; nothing runs by itself."""
+    """Two back ends, alpha preferred; the test steps the runners."""
     node = build_node(capacity=CAPACITY)
     node.register()
     node.run()
@@ -50,7 +50,7 @@ def extra_spec(node, key, value):
 
 
 def when_claimed(node, rival):
-    """Have a rival come between the choice of a pool and its taking."""
+    """Run a rival between the choice of a pool and its allocation."""
 
     def on_step(name):
         if name == 'committed':
@@ -60,16 +60,16 @@ def when_claimed(node, rival):
     node.db.on_step = on_step
 
 
-# Room
+# Capacity
 
 
-def test_a_share_goes_where_there_is_most_room(node):
+def test_share_is_placed_on_the_emptiest_pool(node):
     share = node.create(2)
     node.run()
     assert host(node, share) == 'node@alpha#pool'
 
 
-def test_room_that_a_rival_took_is_looked_for_elsewhere(build_node, node):
+def test_capacity_taken_by_a_rival_causes_another_choice(build_node, node):
     rival = build_node()
     when_claimed(
         node,
@@ -90,8 +90,8 @@ def test_room_that_a_rival_took_is_looked_for_elsewhere(build_node, node):
     assert host(node, share) == 'node@beta#pool'
 
 
-def test_room_that_a_report_took_is_looked_for_elsewhere(build_node, node):
-    """Others use the back end too, and it has just said so."""
+def test_capacity_reduced_by_a_report_causes_another_choice(build_node, node):
+    """A report that others use the back end, too, has just arrived."""
     rival = build_node()
     when_claimed(
         node,
@@ -107,7 +107,7 @@ def test_room_that_a_report_took_is_looked_for_elsewhere(build_node, node):
     assert host(node, share) == 'node@beta#pool'
 
 
-def test_when_rivals_take_all_room_the_user_hears_of_it(build_node, node):
+def test_user_is_notified_when_rivals_take_all_capacity(build_node, node):
     rival = build_node()
 
     def take_all():
@@ -129,7 +129,7 @@ def test_when_rivals_take_all_room_the_user_hears_of_it(build_node, node):
 
 @pytest.mark.parametrize('seed', range(2))
 def test_racing_schedulers_never_place_more_than_fits(build_node, seed):
-    """Sizes of 1 to 3 GiB for twice the room there is, reports meanwhile."""
+    """Sizes of 1 to 3 GiB for twice the capacity, with concurrent reports."""
     nodes = [build_node(capacity=CAPACITY) for _ in range(2)]
     for node in nodes:
         node.start()
@@ -168,7 +168,7 @@ def test_racing_schedulers_never_place_more_than_fits(build_node, seed):
 
 
 @on_sqlite
-def test_an_extension_stays_on_its_pool_and_within_it(node):
+def test_extend_stays_within_its_pool(node):
     share = node.create(2)
     node.run()
     node.ask('extend', share, CAPACITY)
@@ -200,7 +200,7 @@ def test_an_extension_stays_on_its_pool_and_within_it(node):
         (None, '009'),
     ],
 )
-def test_the_user_hears_which_filter_left_nothing(node, spec, detail):
+def test_user_is_notified_which_filter_rejected_all_pools(node, spec, detail):
     if spec:
         extra_spec(node, *spec)
     share = node.create(2 if spec else CAPACITY + 1)
@@ -210,7 +210,7 @@ def test_the_user_hears_which_filter_left_nothing(node, spec, detail):
 
 
 @on_sqlite
-def test_a_zone_without_a_pool_is_named_as_the_reason(node):
+def test_zone_without_pools_is_reported_as_the_reason(node):
     node.db.write(services.get_or_create_zone_id, 'elsewhere')
     node.create(2, availability_zone='elsewhere')
     node.run()
@@ -218,7 +218,7 @@ def test_a_zone_without_a_pool_is_named_as_the_reason(node):
 
 
 @on_sqlite
-def test_without_pools_the_storage_is_not_ready_yet(build_node):
+def test_without_pools_the_user_is_told_that_storage_is_not_ready(build_node):
     node = build_node()
     node.scheduler.register()
     share = node.create(2)
@@ -228,7 +228,7 @@ def test_without_pools_the_storage_is_not_ready_yet(build_node):
 
 
 @on_sqlite
-def test_without_a_type_and_a_default_the_user_is_asked_for_one(build_node):
+def test_request_without_type_and_default_type_is_refused(build_node):
     node = build_node(default='default_share_type =')
     node.register()
     share = node.create(2)
@@ -262,7 +262,7 @@ def test_without_a_type_and_a_default_the_user_is_asked_for_one(build_node):
     ],
     ids=['disabled', 'unwell', 'silent'],
 )
-def test_nothing_is_placed_where_no_service_can_take_it(node, change):
+def test_share_is_not_placed_on_an_unavailable_service(node, change):
     change(node)
     share = node.create(2)
     node.run()
@@ -270,7 +270,7 @@ def test_nothing_is_placed_where_no_service_can_take_it(node, change):
 
 
 @on_sqlite
-def test_storage_that_is_about_to_start_is_waited_for(build_node):
+def test_placement_waits_for_storage_about_to_start(build_node):
     node = build_node(work='retry_delay = 1')
     node.register()
     for name in node.names:
@@ -298,10 +298,10 @@ def test_storage_that_is_about_to_start_is_waited_for(build_node):
         assert runner.stop(10)
 
 
-# Once, and at once
+# Exactly once, and without delay
 
 
-def test_a_share_is_placed_once_however_often_it_is_announced(build_node):
+def test_duplicated_hints_place_a_share_once(build_node):
     nodes = [build_node(capacity=100).start() for _ in range(2)]
     first, second = nodes
     shares = [first.create(1) for _ in range(8)]
@@ -315,7 +315,7 @@ def test_a_share_is_placed_once_however_often_it_is_announced(build_node):
     assert first.problems() == []
 
 
-def test_an_instance_that_has_a_host_is_not_placed_again(node):
+def test_instance_with_a_host_is_not_placed_again(node):
     instance = node.target(node.create(2)).instance_id
     node.db.write(
         share_instances.assign_host, instance, 'node@alpha#pool', None
@@ -327,20 +327,20 @@ def test_an_instance_that_has_a_host_is_not_placed_again(node):
     assert node.value(sa.select(INSTANCE.c.host)) == 'node@alpha#pool'
 
 
-def test_a_new_scheduler_decides_at_once(build_node, node):
-    """It has heard no report: the database has."""
+def test_new_scheduler_can_place_at_once(build_node, node):
+    """It has received no report, but the database has."""
     share = node.create(2)
     new = build_node(capacity=CAPACITY)
     assert new.scheduler.runners[0].step()
     assert host(node, share) == 'node@alpha#pool'
 
 
-# What nobody places
+# Orphans
 
 
 @pytest.fixture
 def unregistered(build_node):
-    """A share that was never placed, in error; and the house."""
+    """A share in error that was never placed, and its node."""
     node = build_node()
     node.scheduler.register()
     share = node.create(2)
@@ -352,18 +352,20 @@ def unregistered(build_node):
 @pytest.mark.parametrize(
     'status', ['creating', 'migrating', 'migrating_to', 'server_migrating']
 )
-def test_what_a_decree_left_in_flight_ends_visibly(unregistered, status):
+def test_share_without_host_reset_to_in_flight_is_given_up(
+    unregistered, status
+):
     node, share = unregistered
     node.operations.reset_status(CTX, node.target(share).instance_id, status)
-    told = len(node.messages())
+    messages_before = len(node.messages())
     assert node.scheduler.orphan_sweep.run_pass() == 1
     assert node.status(share) == 'error'
-    assert len(node.messages()) == told + 1
+    assert len(node.messages()) == messages_before + 1
     assert node.scheduler.orphan_sweep.run_pass() == 0
     assert node.problems() == []
 
 
-def test_what_a_decree_left_in_deletion_goes(unregistered):
+def test_share_without_host_reset_to_deleting_is_deleted(unregistered):
     node, share = unregistered
     node.operations.reset_status(
         CTX, node.target(share).instance_id, 'deleting'
@@ -373,10 +375,10 @@ def test_what_a_decree_left_in_deletion_goes(unregistered):
     assert node.problems() == []
 
 
-def test_what_another_scheduler_ends_meanwhile_stops_no_pass(
+def test_orphan_handled_by_another_scheduler_does_not_stop_the_pass(
     build_node, unregistered
 ):
-    """Writers of SQLite take turns: there one of them finds nothing."""
+    """SQLite serializes writers: there one of them finds nothing."""
     node, share = unregistered
     shares = [share, node.create(2), node.create(2)]
     while node.scheduler.runners[0].step():
@@ -385,7 +387,7 @@ def test_what_another_scheduler_ends_meanwhile_stops_no_pass(
         node.operations.reset_status(
             CTX, node.target(one).instance_id, 'migrating'
         )
-    told = len(node.messages())
+    messages_before = len(node.messages())
     at_once = threading.Barrier(3)
 
     def run(rival):
@@ -399,10 +401,10 @@ def test_what_another_scheduler_ends_meanwhile_stops_no_pass(
         ]:
             running.result()
     assert {node.status(one) for one in shares} == {'error'}
-    assert len(node.messages()) == told + 3
+    assert len(node.messages()) == messages_before + 3
 
 
-def test_the_recycle_bin_is_emptied_of_what_has_no_host(build_node):
+def test_recycle_bin_is_emptied_of_shares_without_host(build_node):
     node = build_node(default='soft_deleted_share_retention_time = 0')
     node.scheduler.register()
     shares = [node.create(2) for _ in range(2)]

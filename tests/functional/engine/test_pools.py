@@ -1,4 +1,4 @@
-"""The books about pools: what is placed, what is known of it, what fits."""
+"""Capacity of pools: allocations, reports, and what still fits."""
 
 import pytest
 import sqlalchemy as sa
@@ -26,7 +26,7 @@ def pool(node, host=HOST):
     )
 
 
-def books(node):
+def allocation(node):
     found = pool(node)
     return found.allocated_gb, found.pending_gb, found.free_gb
 
@@ -45,82 +45,82 @@ def report(node, free, known):
     )
 
 
-# Taking room
+# Allocation
 
 
-def test_room_is_taken_up_to_the_brim_and_no_further(node):
+def test_allocation_is_limited_to_the_capacity(node):
     assert allocate(node, 60, 100.0)
     assert not allocate(node, 41, 100.0)
     assert allocate(node, 40, 100.0)
-    assert books(node) == (100, 100, 100.0)
+    assert allocation(node) == (100, 100, 100.0)
 
 
-def test_without_a_limit_there_is_always_room(node):
+def test_allocation_without_a_limit_always_succeeds(node):
     assert allocate(node, 10**6, None)
 
 
-def test_room_of_an_older_report_is_not_taken(node):
-    """Others have filled the pool since, and a report says so."""
+def test_allocation_based_on_an_older_report_is_refused(node):
+    """A later report shows that the pool has been filled by others."""
     seen = pool(node).reported_at
     report(node, 5.0, {})
     assert not allocate(node, 60, 100.0, seen)
     assert allocate(node, 5, 5.0)
 
 
-def test_a_pool_that_vanished_has_no_room(node):
+def test_allocation_in_a_missing_pool_is_refused(node):
     seen = pool(node).reported_at
     node.db.write(pools.save_report, SERVICE, [], {})
     assert not node.db.write(pools.allocate, HOST, 1, None, seen)
 
 
-# What the back end knows
+# What a report includes
 
 
-def test_a_report_knows_of_what_was_there_before_it(node):
+def test_report_includes_what_existed_before_it(node):
     node.create(10)
     node.run()
-    assert books(node) == (10, 10, 100.0)
+    assert allocation(node) == (10, 10, 100.0)
     node.backend().report()
-    assert books(node) == (10, 0, 90.0)
+    assert allocation(node) == (10, 0, 90.0)
 
 
-def test_a_report_does_not_know_of_what_came_during_it(node):
+def test_report_excludes_what_was_created_during_it(node):
     allocate(node, 10, None)
     known = node.db.read(pools.get_known_allocations, SERVICE)
     allocate(node, 7, None)
     report(node, 90.0, known)
-    assert books(node) == (17, 7, 90.0)
+    assert allocation(node) == (17, 7, 90.0)
 
 
-def test_a_report_does_not_know_of_what_is_still_to_be_made(node):
-    """Placed, but the driver has not come to it yet."""
+def test_report_excludes_pending_creations(node):
+    """Placed, but not yet created by the driver."""
     node.create(10)
     node.scheduler.runners[0].step()
     node.backend().report()
-    assert books(node) == (10, 10, 100.0)
+    assert allocation(node) == (10, 10, 100.0)
     node.run()
     node.backend().report()
-    assert books(node) == (10, 0, 90.0)
+    assert allocation(node) == (10, 0, 90.0)
 
 
 @pytest.mark.parametrize('force', [False, True])
-def test_a_report_does_not_know_of_growth_still_to_come(node, force):
+def test_report_excludes_pending_extensions(node, force):
     share = node.create(10)
     node.run()
     node.backend().report()
     node.ask('extend', share, 14, force=force)
     while node.scheduler.runners[0].step():
         pass
-    assert books(node) == (14, 4, 90.0)
+    assert allocation(node) == (14, 4, 90.0)
     node.backend().report()
-    assert books(node) == (14, 4, 90.0)
+    assert allocation(node) == (14, 4, 90.0)
     node.run()
     node.backend().report()
-    assert books(node) == (14, 0, 86.0)
+    assert allocation(node) == (14, 0, 86.0)
 
 
-def test_two_reports_at_once_take_nothing_twice(node):
-    """Two managers of one back end ask their drivers at the same time."""
+def test_concurrent_reports_subtract_nothing_twice(node):
+    """Two managers of one back end report concurrently."""
     allocate(node, 10, None)
     known = [
         node.db.read(pools.get_known_allocations, SERVICE) for _ in range(2)
@@ -128,24 +128,24 @@ def test_two_reports_at_once_take_nothing_twice(node):
     allocate(node, 5, None)
     report(node, 90.0, known[0])
     report(node, 89.0, known[1])
-    assert books(node) == (15, 5, 90.0)
+    assert allocation(node) == (15, 5, 90.0)
 
 
-def test_what_shrinks_or_goes_frees_room_when_the_back_end_says_so(node):
+def test_shrink_and_delete_free_capacity_with_the_next_report(node):
     share = node.create(10)
     node.run()
     node.backend().report()
     node.ask('shrink', share, 4)
     node.run()
-    assert books(node) == (4, 0, 90.0)
+    assert allocation(node) == (4, 0, 90.0)
     node.ask('delete', share)
     node.run()
-    assert books(node) == (0, 0, 90.0)
+    assert allocation(node) == (0, 0, 90.0)
     node.backend().report()
-    assert books(node) == (0, 0, 100.0)
+    assert allocation(node) == (0, 0, 100.0)
 
 
-def test_growth_that_failed_is_not_counted(node):
+def test_failed_extension_is_not_counted(node):
     share = node.create(10)
     node.run()
     for force in (False, True):
@@ -159,10 +159,10 @@ def test_growth_that_failed_is_not_counted(node):
     assert node.problems() == []
 
 
-# Pools that come and go
+# Pools that appear and disappear
 
 
-def test_a_report_replaces_vanished_pools(node):
+def test_report_removes_missing_pools(node):
     assert pool(node)
     node.db.write(
         pools.save_report,
@@ -175,7 +175,7 @@ def test_a_report_replaces_vanished_pools(node):
     assert (new.total_gb, new.free_gb, new.allocated_gb) == (None, None, 0)
 
 
-def test_a_pool_that_comes_back_counts_what_is_on_it(node):
+def test_returning_pool_counts_its_shares(node):
     share = node.create(10)
     node.run()
     node.ask('extend', share, 14, force=True)
@@ -186,7 +186,7 @@ def test_a_pool_that_comes_back_counts_what_is_on_it(node):
     assert node.problems() == []
 
 
-def test_pools_of_other_back_ends_are_left_alone(node):
+def test_pools_of_other_back_ends_are_unchanged(node):
     node.db.write(
         pools.save_report,
         'node@alphabet',
@@ -198,7 +198,7 @@ def test_pools_of_other_back_ends_are_left_alone(node):
     assert pool(node, 'node@alphabet#pool')
 
 
-# What drivers say
+# Reported values
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_pools_of_other_back_ends_are_left_alone(node):
         ({}, None, None),
     ],
 )
-def test_capacities_are_numbers_or_nothing(node, said, total, free):
+def test_capacities_are_numbers_or_none(node, said, total, free):
     (one,) = pool_reports.pool_reports(said, SERVICE, node.db.utcnow())
     assert (one.host, one.total_gb, one.free_gb) == (
         'node@alpha#pool',
@@ -236,7 +236,7 @@ def test_capacities_are_numbers_or_nothing(node, said, total, free):
     assert (pool(node).total_gb, pool(node).free_gb) == (total, free)
 
 
-def test_what_a_back_end_says_holds_for_each_of_its_pools(node):
+def test_values_of_the_back_end_apply_to_each_pool(node):
     said = {
         'vendor_name': 'v',
         'a': 1,

@@ -1,4 +1,4 @@
-"""What becomes of a share when its back end succeeds, fails or refuses."""
+"""Outcomes of provisioning when the back end succeeds, fails or refuses."""
 
 import pytest
 import sqlalchemy as sa
@@ -44,7 +44,7 @@ def exports(node):
 
 
 def failing(node, method, error):
-    """Have the driver raise this, once."""
+    """Let the driver raise this once."""
     node.driver().fail_next(method, error=error)
 
 
@@ -57,7 +57,7 @@ def with_detail(detail_data):
     return error
 
 
-def test_a_created_share_is_where_the_driver_says(node, share):
+def test_created_share_has_the_reported_exports(node, share):
     assert outcome(node, share) == ('available', 3)
     assert len(exports(node)) == 2
     assert node.messages() == []
@@ -84,7 +84,7 @@ def test_a_created_share_is_where_the_driver_says(node, share):
     ],
     ids=str,
 )
-def test_a_failed_creation_shows_what_exists_all_the_same(
+def test_failed_creation_shows_exports_reported_in_the_error(
     node, detail_data, paths
 ):
     failing(node, 'create_share', with_detail(detail_data))
@@ -97,7 +97,7 @@ def test_a_failed_creation_shows_what_exists_all_the_same(
     assert node.problems() == []
 
 
-# Resizing
+# Resize
 
 BROKEN = exception.ShareBackendException(msg='broken')
 FULL = exception.ShareShrinkingPossibleDataLoss(share_id='x')
@@ -119,7 +119,7 @@ FULL = exception.ShareShrinkingPossibleDataLoss(share_id='x')
         ('shrink', 1, NotImplementedError(), 'available', ('009', '019')),
     ],
 )
-def test_a_failed_resize_is_told_and_gives_back(
+def test_failed_resize_notifies_the_user_and_releases_quota(
     node, share, verb, size, error, status, message
 ):
     failing(node, f'{verb}_share', error)
@@ -131,7 +131,7 @@ def test_a_failed_resize_is_told_and_gives_back(
 
 
 @pytest.mark.parametrize('verb, size', [('extend', 5), ('shrink', 1)])
-def test_a_resize_is_counted(node, share, verb, size):
+def test_resize_changes_usage(node, share, verb, size):
     node.ask(verb, share, size)
     node.run()
     assert outcome(node, share) == ('available', size)
@@ -142,7 +142,7 @@ def test_a_resize_is_counted(node, share, verb, size):
 # Deletion
 
 
-def test_a_share_the_back_end_has_lost_is_deleted(node, share):
+def test_share_missing_on_the_back_end_is_deleted(node, share):
     failing(
         node, 'delete_share', exception.ShareResourceNotFound(share_id='x')
     )
@@ -152,7 +152,7 @@ def test_a_share_the_back_end_has_lost_is_deleted(node, share):
     assert node.messages() == []
 
 
-def test_a_failed_deletion_is_told_and_still_counts(node, share):
+def test_failed_deletion_notifies_the_user_and_keeps_usage(node, share):
     failing(node, 'delete_share', BROKEN)
     node.ask('delete', share)
     node.run()
@@ -161,7 +161,7 @@ def test_a_failed_deletion_is_told_and_still_counts(node, share):
     assert node.problems() == []
 
 
-def test_a_forced_deletion_bears_with_the_back_end(node, share):
+def test_force_delete_ignores_driver_errors(node, share):
     failing(node, 'delete_share', BROKEN)
     node.ask('force_delete', share)
     node.run()
@@ -170,8 +170,8 @@ def test_a_forced_deletion_bears_with_the_back_end(node, share):
     assert node.owed() == []
 
 
-def test_a_forced_deletion_that_a_decree_overtook_ends(node, share):
-    """It fails, and what it was about is not being deleted any more."""
+def test_force_delete_overtaken_by_reset_status_ends(node, share):
+    """It fails, and the share is no longer in deleting."""
 
     def delete_share(*args, **kwargs):
         node.operations.reset_status(
@@ -187,7 +187,7 @@ def test_a_forced_deletion_that_a_decree_overtook_ends(node, share):
     assert node.problems() == []
 
 
-# Work that is out of date
+# Stale work
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_a_forced_deletion_that_a_decree_overtook_ends(node, share):
     ],
 )
 @pytest.mark.parametrize('step', [0, 1])
-def test_what_a_decree_overtook_is_not_carried_out(
+def test_work_overtaken_by_reset_status_is_dropped(
     node, share, verb, args, facts, step
 ):
     before = len(node.driver().calls)

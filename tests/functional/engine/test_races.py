@@ -1,4 +1,4 @@
-"""Requests that meet in real threads keep the books, on each database."""
+"""Concurrent requests in threads keep usage consistent, on each database."""
 
 import concurrent.futures
 import random
@@ -14,7 +14,7 @@ RESETS = ('creating', 'deleting', 'error', 'error_deleting', 'migrating')
 
 
 class Client:
-    """Asks for what comes to its mind about shares that others know too."""
+    """Makes random requests about shares used by other clients, too."""
 
     def __init__(self, node, known, seed):
         self.node = node
@@ -83,7 +83,7 @@ class Client:
 
 
 @pytest.mark.parametrize('seed', range(2))
-def test_clients_in_each_others_way_keep_the_books(build_node, seed):
+def test_concurrent_clients_keep_usage_consistent(build_node, seed):
     node = build_node(capacity=60, delay=0.02).start()
     known = [node.create(3) for _ in range(4)]
     node.quiet()
@@ -98,8 +98,8 @@ def test_clients_in_each_others_way_keep_the_books(build_node, seed):
     assert len({answer for client in clients for answer in client.answers}) > 5
 
 
-def test_operations_side_by_side_never_wait_for_each_other(build_node):
-    """Rows are locked in one order: no deadlock, not even one to retry."""
+def test_concurrent_operations_never_deadlock(build_node):
+    """Rows are locked in one order: no deadlock, not even a retried one."""
     node = build_node(
         backends=['alpha'], work='workers_per_backend = 8'
     ).start()
@@ -127,7 +127,7 @@ def test_operations_side_by_side_never_wait_for_each_other(build_node):
 
 
 def settle(node):
-    """Rescue what decrees have left in flight, and end all work."""
+    """Rescue what `reset_status` has left in flight, and run all work."""
     node.quiet()
     while sum(
         backend.endpoints.reconciliation.run_pass()

@@ -1,4 +1,4 @@
-"""What is in flight without work comes to rest: once, and visibly."""
+"""Rows in flight without work come to rest: once, and visibly."""
 
 import concurrent.futures
 import threading
@@ -43,20 +43,20 @@ def instance_id(node, share):
 
 
 def move(node, share, *events):
-    """Moves without work: what a decree, or a bug, leaves behind."""
+    """Fire events without work, as `reset_status` or a bug would."""
     for event in events:
         node.db.write(fire, SHARE_INSTANCE, instance_id(node, share), event)
 
 
 def rescue(node):
-    """One pass, and what it asked for; how many it found."""
+    """Run one pass and its work; return the number of stuck rows."""
     found = node.backend().endpoints.reconciliation.run_pass()
     node.run()
     return found
 
 
 def says(node, answer):
-    """Have the back end answer this when it is asked about a share."""
+    """Set the reply of the back end to `get_share_status`."""
 
     def get_share_status(share, share_server=None):
         if isinstance(answer, (type, Exception)):
@@ -108,7 +108,9 @@ BAD = [
 
 @on_sqlite
 @pytest.mark.parametrize('answer', BAD + [GOOD | {'size': 4}], ids=str)
-def test_what_is_not_as_it_should_be_was_not_created(node, share, answer):
+def test_creation_fails_if_the_back_end_reports_something_else(
+    node, share, answer
+):
     move(node, share, 'reset_creating')
     says(node, answer)
     assert rescue(node) == 1
@@ -127,7 +129,7 @@ def test_what_is_not_as_it_should_be_was_not_created(node, share, answer):
     ],
     ids=str,
 )
-def test_what_the_back_end_has_was_created(node, share, answer):
+def test_creation_converges_if_the_back_end_has_the_share(node, share, answer):
     move(node, share, 'reset_creating')
     says(node, answer)
     assert rescue(node) == 1
@@ -156,7 +158,7 @@ def test_what_the_back_end_has_was_created(node, share, answer):
     BAD + [{'status': 'available'}, {'status': 'available', 'size': None}],
     ids=str,
 )
-def test_what_cannot_be_told_has_failed(
+def test_resize_fails_if_the_back_end_cannot_report(
     node, share, event, action, status, answer
 ):
     move(node, share, event)
@@ -169,7 +171,7 @@ def test_what_cannot_be_told_has_failed(
 
 @pytest.mark.parametrize('event', ['extend', 'shrink'])
 @pytest.mark.parametrize('size', [2, 3, 7])
-def test_the_size_is_what_the_back_end_says(node, share, event, size):
+def test_lost_resize_takes_the_size_of_the_back_end(node, share, event, size):
     move(node, share, event)
     says(node, GOOD | {'size': size})
     assert rescue(node) == 1
@@ -184,7 +186,7 @@ def test_the_size_is_what_the_back_end_says(node, share, event, size):
 
 
 @pytest.mark.parametrize('event', ['reset_deleting', 'force_delete'])
-def test_a_deletion_is_repeated(node, share, event):
+def test_lost_deletion_is_repeated(node, share, event):
     move(node, share, event)
     assert rescue(node) == 1
     assert node.rows(sa.text('SELECT id FROM shares')) == []
@@ -193,7 +195,7 @@ def test_a_deletion_is_repeated(node, share, event):
 
 
 @on_sqlite
-def test_a_repeated_deletion_may_fail_visibly(node, share):
+def test_repeated_deletion_may_fail_visibly(node, share):
     move(node, share, 'reset_deleting')
     node.driver().fail_next('delete_share')
     assert rescue(node) == 1
@@ -205,7 +207,7 @@ def test_a_repeated_deletion_may_fail_visibly(node, share):
 @pytest.mark.parametrize(
     'status', ['migrating', 'migrating_to', 'server_migrating']
 )
-def test_what_nobody_can_finish_is_given_up(node, share, status):
+def test_status_that_cannot_be_finished_is_given_up(node, share, status):
     move(node, share, f'reset_{status}')
     assert rescue(node) == 1
     assert node.status(share) == 'error'
@@ -215,7 +217,7 @@ def test_what_nobody_can_finish_is_given_up(node, share, status):
 
 @on_sqlite
 @pytest.mark.parametrize('event', ['ensure', 'snapshot'])
-def test_what_changes_no_data_is_as_good_as_before(node, share, event):
+def test_operation_without_data_change_is_undone(node, share, event):
     move(node, share, event)
     assert rescue(node) == 1
     assert node.status(share) == 'available'
@@ -227,17 +229,19 @@ def test_what_changes_no_data_is_as_good_as_before(node, share, event):
     'event, status, action',
     [('revert', 'error', REVERT), ('unmanage', 'unmanage_error', UPDATE)],
 )
-def test_what_nobody_knows_of_is_given_up(node, share, event, status, action):
+def test_operation_with_unknown_outcome_is_given_up(
+    node, share, event, status, action
+):
     move(node, share, event)
     assert rescue(node) == 1
     assert node.status(share) == status
     assert node.messages() == [(action, UNKNOWN)]
 
 
-# The record
+# The recovery log
 
 
-def test_every_decision_is_written_down(node, share):
+def test_every_decision_is_logged(node, share):
     move(node, share, 'reset_creating')
     says(node, GOOD | {'size': 4})
     rescue(node)
@@ -262,13 +266,13 @@ def test_every_decision_is_written_down(node, share):
     assert 0 <= written.duration < 60
 
 
-def test_what_is_left_alone_is_not_written_down(node, share):
+def test_rows_left_alone_are_not_logged(node, share):
     node.ask('extend', share, 5)
     rescue(node)
     assert decisions(node) == []
 
 
-def test_a_decision_tells_what_it_rests_on(node, share):
+def test_logged_decision_contains_its_evidence(node, share):
     move(node, share, 'extend')
     rescue(node)
     (written,) = decisions(node)
@@ -276,7 +280,7 @@ def test_a_decision_tells_what_it_rests_on(node, share):
     assert written.evidence.startswith('get_share_status: (3, ')
 
 
-def test_a_repeated_deletion_is_written_down_as_such(node, share):
+def test_repeated_deletion_is_logged_as_such(node, share):
     move(node, share, 'reset_deleting')
     rescue(node)
     (written,) = decisions(node)
@@ -289,7 +293,7 @@ def test_a_repeated_deletion_is_written_down_as_such(node, share):
 # The pass
 
 
-def test_what_was_moved_later_is_not_of_the_start(node, share):
+def test_startup_pass_ignores_later_moves(node, share):
     other = node.create(3)
     node.run()
     move(node, share, 'reset_migrating')
@@ -306,7 +310,9 @@ def test_what_was_moved_later_is_not_of_the_start(node, share):
     assert node.status(other) == 'error'
 
 
-def test_nothing_stuck_costs_no_write_and_no_question(node, share):
+def test_pass_without_stuck_rows_writes_nothing_and_calls_no_driver(
+    node, share
+):
     writes = []
     node.db.on_step = lambda name: writes.append(name)
     assert not node.backend().endpoints.reconciliation.request_pass()
@@ -315,7 +321,7 @@ def test_nothing_stuck_costs_no_write_and_no_question(node, share):
     assert questions(node) == 0
 
 
-def test_a_mass_is_rescued_in_rounds(build_node):
+def test_many_rows_are_rescued_in_rounds(build_node):
     node = build_node(backends=['alpha'], work='\n[recovery]\nbatch = 3')
     node.register()
     shares = [node.create(1) for _ in range(10)]
@@ -330,8 +336,8 @@ def test_a_mass_is_rescued_in_rounds(build_node):
 
 
 @on_sqlite
-def test_a_question_that_hangs_is_given_up(build_node):
-    """The others are answered in time, however busy the machine is."""
+def test_hanging_probe_is_given_up(build_node):
+    """The other calls return in time, however busy the machine is."""
     node = build_node(
         backends=['alpha'], work='\n[recovery]\nquestion_timeout = 1'
     )
@@ -361,8 +367,8 @@ def test_a_question_that_hangs_is_given_up(build_node):
     ]
 
 
-def test_questions_that_hang_keep_nobody_from_other_work(build_node):
-    """They are as many as the workers, and users do not notice."""
+def test_hanging_probes_do_not_block_other_work(build_node):
+    """There are as many as workers, and users do not notice."""
     node = build_node(backends=['alpha']).start()
     stuck = [node.created(1) for _ in range(3)]
     other = node.created(1)
@@ -386,7 +392,7 @@ def test_questions_that_hang_keep_nobody_from_other_work(build_node):
     assert node.problems() == []
 
 
-def test_a_row_that_raises_does_not_hold_up_the_others(build_node):
+def test_row_that_raises_does_not_block_others(build_node):
     node = build_node(backends=['alpha'])
     node.register()
     shares = [node.create(1) for _ in range(5)]
@@ -403,7 +409,7 @@ def test_a_row_that_raises_does_not_hold_up_the_others(build_node):
     assert node.problems() == []
 
 
-def test_a_back_end_that_is_away_is_not_asked_again_and_again(build_node):
+def test_unresponsive_back_end_is_not_called_repeatedly(build_node):
     node = build_node(
         backends=['alpha'],
         work='\n[recovery]\nquestion_timeout = 0.1\nunanswered_questions = 1',
@@ -433,17 +439,17 @@ def test_a_back_end_that_is_away_is_not_asked_again_and_again(build_node):
     assert len(node.owed()) == 2
 
 
-# Once
+# Exactly once
 
 
-def test_what_has_work_is_left_to_it(node, share):
+def test_row_with_work_is_not_rescued(node, share):
     node.ask('extend', share, 5)
     assert node.backend().endpoints.reconciliation.run_pass() == 0
     node.run()
     assert shown(node, share) == ('available', 5)
 
 
-def test_two_passes_before_the_rescue_are_one(node, share):
+def test_two_passes_submit_one_rescue(node, share):
     move(node, share, 'reset_migrating')
     passes = node.backend().endpoints.reconciliation.run_pass
     assert [passes(), passes()] == [1, 0]
@@ -451,7 +457,7 @@ def test_two_passes_before_the_rescue_are_one(node, share):
     assert node.messages() == [(UPDATE, UNKNOWN)]
 
 
-def test_two_managers_of_a_back_end_rescue_once(build_node, node):
+def test_two_managers_of_one_back_end_rescue_once(build_node, node):
     second = build_node(backends=['alpha'])
     second.register()
     shares = [node.create(3) for _ in range(4)]
@@ -464,15 +470,15 @@ def test_two_managers_of_a_back_end_rescue_once(build_node, node):
         move(node, share, event)
     at_once = threading.Barrier(2)
 
-    def request_pass(one):
+    def rescue_at_once(one):
         at_once.wait()
         rescue(one)
 
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        for looking in [
-            pool.submit(request_pass, one) for one in (node, second)
+        for future in [
+            pool.submit(rescue_at_once, one) for one in (node, second)
         ]:
-            looking.result()
+            future.result()
     node.run()
     assert [node.status(share) for share in shares] == [
         'available',
@@ -487,7 +493,7 @@ def test_two_managers_of_a_back_end_rescue_once(build_node, node):
 
 
 @on_sqlite
-def test_what_another_manager_has_locked_is_left_to_it(build_node):
+def test_row_locked_by_another_manager_is_left_to_it(build_node):
     node, second = (
         build_node(backends=['alpha'], locked=True) for _ in range(2)
     )
@@ -511,7 +517,7 @@ def test_what_another_manager_has_locked_is_left_to_it(build_node):
     assert len(decisions(node)) == 1
 
 
-def test_other_back_ends_rescue_their_own(build_node):
+def test_back_ends_rescue_only_their_own_rows(build_node):
     node = build_node()
     node.register()
     node.run()
@@ -531,12 +537,12 @@ def test_other_back_ends_rescue_their_own(build_node):
     )
 
 
-# What abandoned work had taken
+# Reservations of abandoned work
 
 
 @pytest.fixture
 def abandoned(node, share):
-    """An extension by 4 GiB whose worker died before the driver did it."""
+    """An extension by 4 GiB whose worker died before the driver call."""
     node.ask('extend', share, 7)
     node.scheduler.runners[0].step()
     node.db.write(
@@ -553,14 +559,14 @@ def abandoned(node, share):
     return share
 
 
-def test_an_extension_that_did_not_happen_gives_back(node, abandoned):
+def test_extension_that_did_not_happen_releases_quota(node, abandoned):
     node.run()
     assert shown(node, abandoned) == ('available', 3)
     assert node.messages() == [(EXTEND, UNKNOWN)]  # it was accepted
     assert node.problems() == []
 
 
-def test_an_extension_that_happened_is_settled(node, abandoned):
+def test_extension_that_happened_commits_quota(node, abandoned):
     says(node, GOOD | {'size': 7})
     node.run()
     assert shown(node, abandoned) == ('available', 7)
@@ -578,7 +584,7 @@ def test_an_extension_that_happened_is_settled(node, abandoned):
         NotImplementedError,
     ],
 )
-def test_an_extension_nobody_knows_of_gives_back(node, abandoned, error):
+def test_extension_with_unknown_outcome_releases_quota(node, abandoned, error):
     says(node, error)
     node.run()
     assert node.status(abandoned) == 'extending_error'
@@ -597,7 +603,7 @@ def test_an_extension_nobody_knows_of_gives_back(node, abandoned, error):
         'error_deleting',
     ],
 )
-def test_a_decree_about_abandoned_work_loses_nothing_reserved(
+def test_reset_status_of_abandoned_work_releases_its_reservations(
     node, abandoned, status
 ):
     node.operations.reset_status(CTX, instance_id(node, abandoned), status)
@@ -607,7 +613,7 @@ def test_a_decree_about_abandoned_work_loses_nothing_reserved(
 
 
 @pytest.mark.parametrize('verb', ['force_delete', 'reset_and_delete'])
-def test_a_deletion_follows_abandoned_work(node, abandoned, verb):
+def test_deletion_follows_abandoned_work(node, abandoned, verb):
     if verb == 'force_delete':
         node.ask('force_delete', abandoned)
     else:
@@ -623,7 +629,7 @@ def test_a_deletion_follows_abandoned_work(node, abandoned, verb):
     assert node.problems() == []
 
 
-def test_a_forced_deletion_is_still_forced_after_a_rescue(node, abandoned):
+def test_force_delete_stays_forced_after_a_rescue(node, abandoned):
     node.ask('force_delete', abandoned)
     node.driver().fail_next('delete_share', None)
     node.run()
@@ -657,7 +663,7 @@ def used(node):
     )
 
 
-def test_a_deferred_deletion_frees_quota_at_once(deferring):
+def test_deferred_deletion_frees_quota_at_once(deferring):
     share = deferring.create(3)
     deferring.run()
     deferring.ask('delete', share)
@@ -669,7 +675,7 @@ def test_a_deferred_deletion_frees_quota_at_once(deferring):
     assert deferring.problems() == []
 
 
-def test_a_deferred_deletion_is_tried_until_it_succeeds(build_node, deferring):
+def test_deferred_deletion_is_retried_until_it_succeeds(build_node, deferring):
     node = deferring
     second = build_node(backends=['alpha'])
     shares = [node.create(3) for _ in range(2)]
@@ -697,7 +703,7 @@ def test_a_deferred_deletion_is_tried_until_it_succeeds(build_node, deferring):
     assert node.problems() == []
 
 
-def test_a_deferred_deletion_without_work_is_repeated(deferring):
+def test_deferred_deletion_without_work_is_repeated(deferring):
     node = deferring
     share = node.create(3)
     node.run()
@@ -720,7 +726,7 @@ def test_a_deferred_deletion_without_work_is_repeated(deferring):
         ('soft_delete', ()),
     ],
 )
-def test_what_was_given_up_is_not_touched_again(deferring, verb, args):
+def test_deferred_deletion_refuses_further_requests(deferring, verb, args):
     share = deferring.create(3)
     deferring.run()
     deferring.driver().fail_next('delete_share')

@@ -1,4 +1,4 @@
-"""When replicas are looked at: by a timer, and by drivers that are slow."""
+"""Passes over replicas: the timer, and slow drivers."""
 
 import threading
 
@@ -26,11 +26,11 @@ def cloud(begin):
 # The timer
 
 
-def test_a_pass_comes_to_each_replica_once(cloud):
+def test_pass_polls_each_replica_once(cloud):
     wanted = {cloud.replica_id}
     for _ in range(4):
         wanted.add(cloud.replicate(cloud.create_share_on('alpha'), 'beta'))
-    # Groups and turns of one: it is as if the driver were slow.
+    # Groups and pages of one, as with a slow driver.
     cloud.endpoint().yield_after = cloud.endpoint().lock_seconds = 0.0
     for page in (1, 2, 5, 1000):
         cloud.endpoint().page = page
@@ -40,7 +40,7 @@ def test_a_pass_comes_to_each_replica_once(cloud):
         assert asked == sorted(wanted)
 
 
-def test_a_pass_under_way_is_not_begun_anew(cloud):
+def test_pass_under_way_is_not_restarted(cloud):
     driver = cloud.stub_driver(update_replica_state=None)
     assert cloud.endpoint().request_pass()
     assert not cloud.endpoint().request_pass()
@@ -49,14 +49,14 @@ def test_a_pass_under_way_is_not_begun_anew(cloud):
     assert cloud.endpoint().request_pass()
 
 
-def test_there_is_no_pass_where_there_is_nothing_to_ask(cloud):
+def test_no_pass_without_passive_replicas(cloud):
     assert not cloud.endpoint('alpha').request_pass()
     cloud.ask('delete', cloud.replica_id)
     cloud.settle()
     assert not cloud.endpoint().request_pass()
 
 
-def test_there_is_no_pass_where_the_driver_has_no_replicas(cloud):
+def test_no_pass_if_the_driver_does_not_support_replication(cloud):
     cloud.stub_driver(get_share_stats={'pools': [{'pool_name': 'pool'}]})
     assert not cloud.endpoint().request_pass()
     cloud.stub_driver(
@@ -67,7 +67,7 @@ def test_there_is_no_pass_where_the_driver_has_no_replicas(cloud):
     assert cloud.endpoint().request_pass()
 
 
-def test_the_timer_is_that_of_the_option(cloud):
+def test_timer_uses_the_configured_interval(cloud):
     cloud.configure(extra_conf='replica_state_update_interval = 17')
     cloud.restart()
     tasks = cloud.share.periodic._threads
@@ -76,7 +76,7 @@ def test_the_timer_is_that_of_the_option(cloud):
     ] == [17, 17]
 
 
-# Drivers that do not answer
+# Drivers that do not reply
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def is_answered(cloud, replica_id):
         threading.Event().wait(0.001)
 
 
-def test_a_driver_that_hangs_delays_no_other_replica(cloud, hanging):
+def test_hanging_driver_call_delays_no_other_replica(cloud, hanging):
     first, *others = hanging
     cloud.update()
     assert {cloud.show(id) for id in others} == {('available', 'out_of_sync')}
@@ -125,22 +125,20 @@ def test_a_driver_that_hangs_delays_no_other_replica(cloud, hanging):
     assert len(cloud.asked.asked) == 4
 
 
-def test_a_replica_that_a_driver_hangs_on_is_not_taken_as_in_sync(
-    cloud, hanging
-):
+def test_replica_on_which_the_driver_hangs_becomes_out_of_sync(cloud, hanging):
     first = hanging[0]
     for _ in range(3):
         cloud.update()
     assert cloud.show(first) == ('available', 'out_of_sync')
-    # It has been asked about once, and costs one thread.
+    # It was polled once, and costs one thread.
     assert [args[2]['id'] for _, args in cloud.asked.asked].count(first) == 1
     cloud.release.set()
     is_answered(cloud, first)
-    cloud.update()  # the late answer
+    cloud.update()  # collects the late reply
     assert cloud.show(first) == ('available', 'in_sync')
 
 
-def test_a_slow_answer_of_an_earlier_round_is_dropped(cloud, hanging):
+def test_late_reply_of_an_earlier_generation_is_dropped(cloud, hanging):
     first = hanging[0]
     cloud.force_status('available', 'out_of_sync', first)
     cloud.update()
@@ -152,7 +150,7 @@ def test_a_slow_answer_of_an_earlier_round_is_dropped(cloud, hanging):
     assert cloud.show(first) == ('available', 'out_of_sync')
 
 
-def test_a_back_end_that_answers_nothing_is_left_alone(cloud, hanging):
+def test_unresponsive_back_end_is_left_alone(cloud, hanging):
     first, second, *others = hanging
     limit(cloud, 1.0, 1)
     cloud.update()
@@ -169,7 +167,7 @@ def test_a_back_end_that_answers_nothing_is_left_alone(cloud, hanging):
     }
 
 
-def test_a_driver_that_hangs_keeps_the_lock_of_one_share(cloud, hanging):
+def test_hanging_driver_call_keeps_the_lock_of_one_share(cloud, hanging):
     first = hanging[0]
     locks, elsewhere = (
         Coordinator(cloud.conf, name) for name in ('here', 'there')
@@ -184,7 +182,7 @@ def test_a_driver_that_hangs_keeps_the_lock_of_one_share(cloud, hanging):
     thread = threading.Thread(target=cloud.settle, daemon=True)
     thread.start()
     assert cloud.hangs.wait(20)
-    for id in hanging[1:]:  # had until the driver is known to be slow
+    for id in hanging[1:]:  # held until the driver is known to be slow
         with elsewhere.lock(names[id]):
             assert thread.is_alive()
     with elsewhere.try_lock(names[first]) as free:
@@ -198,7 +196,7 @@ def test_a_driver_that_hangs_keeps_the_lock_of_one_share(cloud, hanging):
         one.stop()
 
 
-def test_what_hangs_on_a_snapshot_is_given_up_too(cloud):
+def test_hanging_snapshot_poll_is_given_up_too(cloud):
     cloud.create_pending_snapshot()
     limit(cloud, 1.0, 8)
     release = threading.Event()

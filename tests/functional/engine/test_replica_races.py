@@ -1,7 +1,7 @@
-"""Requests about the replicas of one share, made at one moment.
+"""Concurrent requests about the replicas of one share.
 
-In real threads, on each database. Nothing is carried out meanwhile, so
-that what has been accepted holds what it has claimed.
+In real threads, on each database. No work runs in the meantime, so that
+accepted requests keep what they have reserved.
 """
 
 import collections
@@ -42,7 +42,7 @@ def build_cloud(database_url, tmp_path):
 
 
 def at_once(cloud: Cloud, *calls):
-    """Whether each of the calls, begun at one moment, was accepted."""
+    """Run the calls concurrently; return whether each was accepted."""
     start = threading.Barrier(len(calls))
     order = list(range(len(calls)))
     cloud.rng.shuffle(order)
@@ -63,7 +63,7 @@ def at_once(cloud: Cloud, *calls):
 
 
 def run(cloud):
-    """Carry out what is owed, without looking for what was left behind."""
+    """Run pending work without a pass over stuck rows."""
     while cloud.step():
         pass
 
@@ -76,7 +76,7 @@ def passive(cloud, share_id):
     ]
 
 
-def test_of_ten_promotions_one_is_accepted(build_cloud):
+def test_one_of_ten_concurrent_promotions_is_accepted(build_cloud):
     cloud = build_cloud()
     share_id = cloud.create_share_on('alpha')
     cloud.allow(share_id)
@@ -107,7 +107,7 @@ def test_of_ten_promotions_one_is_accepted(build_cloud):
     print(f'{len(SEEDS)} times one of {CLIENTS}')
 
 
-def test_of_all_writable_replicas_one_stays(build_cloud):
+def test_concurrent_deletions_leave_one_writable_replica(build_cloud):
     cloud = build_cloud('writable')
     share_id = cloud.create_share_on('alpha')
     for seed in SEEDS:
@@ -163,7 +163,7 @@ def replicate(cloud, share_id):
 
 
 def delete(cloud, share_id):
-    """Of the one that is promoted meanwhile."""
+    """Of the replica being promoted."""
     return cloud.ask('delete', passive(cloud, share_id)[0])
 
 
@@ -179,7 +179,7 @@ def allow(cloud, share_id):
     )
 
 
-def test_promotion_and_what_it_cannot_bear_are_never_both_accepted(
+def test_promotion_and_conflicting_requests_are_never_both_accepted(
     build_cloud,
 ):
     cloud = build_cloud()
@@ -204,10 +204,10 @@ def test_promotion_and_what_it_cannot_bear_are_never_both_accepted(
     print(f'of both always one: {seen}')
 
 
-def test_what_a_promotion_can_bear_is_true_of_the_new_active_replica(
+def test_requests_compatible_with_promotion_apply_to_the_new_active_replica(
     build_cloud,
 ):
-    """A fail-over does not wait for a replica that is being made."""
+    """A failover does not wait for a replica being created."""
     cloud = build_cloud()
     share_id = cloud.create_share_on('alpha')
     for seed, other in itertools.product(SEEDS, (replicate, allow)):
@@ -233,7 +233,7 @@ def test_what_a_promotion_can_bear_is_true_of_the_new_active_replica(
     cloud.check_invariants()
 
 
-def test_a_share_is_not_deleted_while_it_gets_a_replica(build_cloud):
+def test_share_is_not_deleted_while_a_replica_is_created(build_cloud):
     cloud = build_cloud()
     for seed in SEEDS:
         cloud.rng.seed(f'race {seed}')
@@ -252,7 +252,7 @@ def test_a_share_is_not_deleted_while_it_gets_a_replica(build_cloud):
     cloud.check_invariants()
 
 
-def test_no_pool_gets_two_replicas_of_a_share(build_cloud):
+def test_concurrent_requests_place_one_replica_per_pool(build_cloud):
     cloud = build_cloud()
     competing_runners = cloud.competing_runners()
     for seed in SEEDS:
@@ -272,8 +272,8 @@ def test_no_pool_gets_two_replicas_of_a_share(build_cloud):
     cloud.check_invariants()
 
 
-def test_two_services_and_whatever_is_asked_keep_the_books(build_cloud):
-    """Work is carried out by two processes while more is asked for."""
+def test_random_requests_with_two_services_keep_usage_consistent(build_cloud):
+    """Two processes run work while more requests arrive."""
     cloud = build_cloud()
     share_id = cloud.create_share_on('alpha')
     cloud.allow(share_id)

@@ -1,4 +1,4 @@
-"""How replicas are kept up to date, on a timer and on request."""
+"""Updates of replicas, on a timer and on request."""
 
 import concurrent.futures
 import threading
@@ -45,7 +45,7 @@ def cloud(begin):
     return begin()
 
 
-# How replicas are
+# States of replicas
 
 
 @pytest.mark.parametrize('way', ['update', 'resync'])
@@ -65,7 +65,9 @@ def cloud(begin):
         (('error', 'error'), 'error', ('error', 'error')),
     ],
 )
-def test_a_replica_is_as_its_driver_says(cloud, way, before, answer, after):
+def test_replica_takes_the_state_reported_by_its_driver(
+    cloud, way, before, answer, after
+):
     cloud.force_status(*before)
     cloud.stub_driver(update_replica_state=answer)
     getattr(cloud, way)()
@@ -76,7 +78,7 @@ def test_a_replica_is_as_its_driver_says(cloud, way, before, answer, after):
 @pytest.mark.parametrize(
     'before', [('available', 'in_sync'), ('error', 'error')]
 )
-def test_no_news_change_nothing(cloud, before, answer):
+def test_reply_without_news_changes_nothing(cloud, before, answer):
     cloud.force_status(*before)
     known = cloud.journal_rows()
     cloud.stub_driver(update_replica_state=answer)
@@ -85,7 +87,7 @@ def test_no_news_change_nothing(cloud, before, answer):
     assert cloud.journal_rows() == known
 
 
-def test_what_is_as_it_was_is_not_written(cloud):
+def test_unchanged_state_is_not_written(cloud):
     driver = cloud.stub_driver(update_replica_state='in_sync')
     before, row = cloud.journal_rows(), cloud.replica(cloud.replica_id)
     cloud.clock.advance(600)
@@ -95,7 +97,7 @@ def test_what_is_as_it_was_is_not_written(cloud):
     assert cloud.replica(cloud.replica_id) == row
 
 
-def test_a_driver_is_shown_all_replicas_rules_and_snapshots(cloud):
+def test_driver_gets_all_replicas_rules_and_snapshots(cloud):
     cloud.allow(cloud.share_id, '10.0.0.7')
     snapshot_id = cloud.create_pending_snapshot()
     cloud.update()
@@ -121,7 +123,7 @@ def test_a_driver_is_shown_all_replicas_rules_and_snapshots(cloud):
     ]
 
 
-def test_an_active_replica_is_never_asked_whether_it_follows(cloud):
+def test_active_replica_is_never_polled_for_its_state(cloud):
     driver = cloud.stub_driver('alpha', update_replica_state=BROKEN)
     cloud.update()
     assert cloud.ask('resync', cloud.active(cloud.share_id).id) is False
@@ -129,22 +131,22 @@ def test_an_active_replica_is_never_asked_whether_it_follows(cloud):
     assert driver.names == []
 
 
-def test_users_are_told_of_a_failure_once(cloud):
+def test_users_are_notified_of_a_failure_once(cloud):
     cloud.stub_driver(update_replica_state=BROKEN)
     for _ in range(3):
         cloud.update()
-    told = [('SHARE_REPLICA', cloud.replica_id, '005')]
-    assert cloud.messages() == told
+    expected = [('SHARE_REPLICA', cloud.replica_id, '005')]
+    assert cloud.messages() == expected
     cloud.stub_driver(update_replica_state='in_sync')
     cloud.update()
     assert cloud.show() == ('available', 'in_sync')
     cloud.stub_driver(update_replica_state=BROKEN)
     for _ in range(2):
         cloud.update()
-    assert cloud.messages() == told * 2
+    assert cloud.messages() == expected * 2
 
 
-def test_a_replica_that_is_healed_is_told_its_rules(cloud):
+def test_healed_replica_gets_its_rules_resynced(cloud):
     cloud.allow(cloud.share_id)
     cloud.force_status('error', 'error')
     driver = cloud.driver('beta')
@@ -155,7 +157,7 @@ def test_a_replica_that_is_healed_is_told_its_rules(cloud):
     cloud.check_invariants()
 
 
-def test_a_replica_whose_making_was_not_answered_is_exported(cloud):
+def test_replica_whose_creation_reply_was_lost_gets_its_exports(cloud):
     share_id = cloud.create_share_on('alpha')
     cloud.driver('beta').faults.lose_reply_next('create_replica')
     replica_id = cloud.request_replica(share_id, 'beta')
@@ -168,13 +170,13 @@ def test_a_replica_whose_making_was_not_answered_is_exported(cloud):
     cloud.check_invariants()
 
 
-def test_writable_replicas_become_active_when_they_are(tmp_path):
+def test_writable_replicas_become_active_when_reported(tmp_path):
     cloud = ReplicaUpdateCloud(tmp_path, style='writable')
     cloud.db.write(
         replicas.retire, cloud.replica(cloud.replica_id), 'writable'
     )
     cloud.stub_driver(update_replica_state=NotImplementedError())
-    cloud.update()  # need not be able to
+    cloud.update()  # need not support it
     assert cloud.show() == ('available', 'out_of_sync')
     cloud.stub_driver(update_replica_state='active')
     cloud.update()
@@ -183,10 +185,10 @@ def test_writable_replicas_become_active_when_they_are(tmp_path):
     cloud.db.dispose()
 
 
-# Active ones after a promotion that has failed
+# Active replicas after a failed promotion
 
 
-def test_an_active_replica_in_error_is_healed_when_it_is_well(cloud):
+def test_active_replica_in_error_is_healed_when_reported_available(cloud):
     active = cloud.active(cloud.share_id).id
     cloud.force_status('error', 'error')
     cloud.db.write(fire, SHARE_INSTANCE, active, 'replica_failed')
@@ -209,7 +211,7 @@ def test_an_active_replica_in_error_is_healed_when_it_is_well(cloud):
         {'status': 'available', 'export_locations': [7]},
     ],
 )
-def test_an_active_replica_that_is_not_well_stays_in_error(cloud, answer):
+def test_active_replica_not_reported_available_stays_in_error(cloud, answer):
     active = cloud.active(cloud.share_id).id
     cloud.db.write(fire, SHARE_INSTANCE, active, 'replica_failed')
     cloud.stub_driver('alpha', get_replica_status=answer)
@@ -218,7 +220,7 @@ def test_an_active_replica_that_is_not_well_stays_in_error(cloud, answer):
     assert cloud.messages() == []
 
 
-def test_a_share_without_other_replicas_is_left_in_error(cloud):
+def test_share_with_a_single_replica_is_left_in_error(cloud):
     share_id = cloud.create_share_on('alpha')
     (row,) = cloud.replicas(share_id)
     cloud.db.write(fire, SHARE_INSTANCE, row.id, 'replica_failed')
@@ -242,7 +244,7 @@ def test_a_share_without_other_replicas_is_left_in_error(cloud):
         ({'status': 'available', 'export_locations': [7]}, 'error'),
     ],
 )
-def test_a_snapshot_on_a_replica_is_what_its_driver_says(cloud, answer, after):
+def test_snapshot_on_a_replica_takes_the_reported_status(cloud, answer, after):
     snapshot_id = cloud.create_pending_snapshot()
     cloud.stub_driver(
         update_replicated_snapshot=answer, update_replica_state='in_sync'
@@ -267,7 +269,7 @@ def test_a_snapshot_on_a_replica_is_what_its_driver_says(cloud, answer, after):
         ({'status': 'error'}, 'error_deleting'),
     ],
 )
-def test_a_snapshot_leaves_a_replica_when_its_driver_says_so(
+def test_snapshot_is_removed_from_a_replica_when_reported_deleted(
     cloud, answer, after
 ):
     snapshot_id = cloud.create_pending_snapshot()
@@ -282,7 +284,7 @@ def test_a_snapshot_leaves_a_replica_when_its_driver_says_so(
     assert cloud.usage('snapshot_gigabytes') == (int(after is not None), 0)
 
 
-def test_what_a_driver_tells_of_a_snapshot_is_noted(cloud):
+def test_reported_values_of_a_snapshot_are_stored(cloud):
     snapshot_id = cloud.create_pending_snapshot()
 
     def row():
@@ -316,7 +318,7 @@ def test_what_a_driver_tells_of_a_snapshot_is_noted(cloud):
     assert cloud.copy_status(snapshot_id) == 'available'
 
 
-def test_nobody_is_asked_of_a_snapshot_before_it_has_been_taken(cloud):
+def test_snapshot_is_not_polled_before_it_is_taken(cloud):
     driver = cloud.stub_driver(update_replicated_snapshot=GONE)
     cloud.driver('alpha').faults.fail_next('create_replicated_snapshot')
     cloud.api.request(
@@ -331,22 +333,22 @@ def test_nobody_is_asked_of_a_snapshot_before_it_has_been_taken(cloud):
     assert set(cloud.snapshots_on(cloud.replica_id).values()) == {'creating'}
 
 
-def test_a_snapshot_is_never_shown_as_complete_and_then_as_not(cloud):
+def test_snapshot_never_goes_from_complete_to_incomplete(cloud):
     cloud.force_status('available', 'out_of_sync')
     seen = []
     snapshot_id = cloud.create_pending_snapshot()
 
-    def request_pass(*args):
+    def record(*args):
         seen.append((cloud.displayed_status(snapshot_id), cloud.show()[1]))
 
     steps = iter([None, {'status': 'creating'}, {'status': 'available'}])
 
     def update_replicated_snapshot(*args):
-        request_pass()
+        record()
         return next(steps)
 
     def update_replica_state(*args):
-        request_pass()
+        record()
         return 'in_sync'
 
     cloud.stub_driver(
@@ -355,13 +357,13 @@ def test_a_snapshot_is_never_shown_as_complete_and_then_as_not(cloud):
     )
     for _ in range(4):
         cloud.update()
-        request_pass()
+        record()
     assert {displayed_status for displayed_status, _ in seen} == {'available'}
     assert [state for _, state in seen][-2:] == ['in_sync', 'in_sync']
     assert seen.count(('available', 'out_of_sync')) >= 6
 
 
-def test_a_snapshot_taken_while_a_driver_answers_keeps_it_out_of_sync(cloud):
+def test_snapshot_taken_during_a_poll_keeps_the_replica_out_of_sync(cloud):
     cloud.force_status('available', 'out_of_sync')
     taken = []
 
@@ -386,7 +388,7 @@ def test_a_snapshot_taken_while_a_driver_answers_keeps_it_out_of_sync(cloud):
     assert cloud.show() == ('available', 'in_sync')
 
 
-def test_nor_when_it_is_taken_just_as_a_replica_catches_up(
+def test_snapshot_taken_as_a_replica_catches_up_stays_consistent(
     database_url, tmp_path
 ):
     cloud = ReplicaUpdateCloud(tmp_path, url=database_url)
@@ -411,12 +413,12 @@ def test_nor_when_it_is_taken_just_as_a_replica_catches_up(
             ('available', 'out_of_sync'),
             ('creating', 'in_sync'),
         }
-        cloud.db.write(forget, snapshot_id)
+        cloud.db.write(delete_rows, snapshot_id)
     cloud.db.dispose()
 
 
 def watched(cloud, snapshot_id, *names):
-    """What is seen of a snapshot while these back ends work in threads."""
+    """Return the displayed statuses of a snapshot while back ends run."""
     statement = (
         sa.select(SNAPSHOTS.c.status)
         .join(INSTANCE, INSTANCE.c.id == SNAPSHOTS.c.share_instance_id)
@@ -426,7 +428,7 @@ def watched(cloud, snapshot_id, *names):
         )
     )
 
-    def request_pass():
+    def displayed():
         return aggregate_status(row.status for row in cloud.rows(statement))
 
     start = threading.Barrier(len(names))
@@ -437,26 +439,26 @@ def watched(cloud, snapshot_id, *names):
 
     with concurrent.futures.ThreadPoolExecutor(len(names)) as pool:
         running = [pool.submit(run, name) for name in names]
-        seen = [request_pass()]
+        seen = [displayed()]
         while not all(one.done() for one in running):
-            seen.append(request_pass())
+            seen.append(displayed())
         for one in running:
             one.result()
-    return [*seen, request_pass()]
+    return [*seen, displayed()]
 
 
-def forget(session, snapshot_id):
-    """Have the snapshot never have been taken."""
+def delete_rows(session, snapshot_id):
+    """Delete the rows of a snapshot."""
     session.run(
         sa.delete(SNAPSHOTS).where(SNAPSHOTS.c.snapshot_id == snapshot_id)
     )
     session.run(sa.delete(SNAPSHOT).where(SNAPSHOT.c.id == snapshot_id))
 
 
-# Who changes what meanwhile
+# Concurrent changes
 
 
-def test_an_answer_of_an_earlier_round_is_dropped(cloud):
+def test_reply_of_an_earlier_generation_is_dropped(cloud):
     snapshot_id = cloud.create_pending_snapshot()
 
     def say(answer):
@@ -480,7 +482,7 @@ def test_an_answer_of_an_earlier_round_is_dropped(cloud):
 
 
 @pytest.mark.parametrize('answer', ['out_of_sync', BROKEN])
-def test_a_promotion_accepted_meanwhile_is_not_disturbed(cloud, answer):
+def test_update_does_not_disturb_a_concurrent_promotion(cloud, answer):
     def update_replica_state(*args):
         if cloud.show()[0] == 'available':
             cloud.ask('promote', cloud.replica_id)
@@ -493,7 +495,7 @@ def test_a_promotion_accepted_meanwhile_is_not_disturbed(cloud, answer):
     assert cloud.messages() == []
 
 
-def test_a_replica_deleted_meanwhile_is_let_go(cloud):
+def test_update_ignores_a_replica_deleted_in_the_meantime(cloud):
     def update_replica_state(*args):
         cloud.ask('delete', cloud.replica_id)
         return BROKEN
@@ -505,7 +507,7 @@ def test_a_replica_deleted_meanwhile_is_let_go(cloud):
     cloud.check_invariants()
 
 
-def test_a_share_in_between_is_left_alone_and_a_resync_waits(cloud):
+def test_share_in_transition_is_skipped_and_a_resync_waits(cloud):
     driver = cloud.stub_driver(update_replica_state='out_of_sync')
     active = cloud.active(cloud.share_id).id
     cloud.db.write(fire, SHARE_INSTANCE, active, 'revert')
@@ -524,14 +526,14 @@ def test_a_share_in_between_is_left_alone_and_a_resync_waits(cloud):
     assert cloud.show() == ('available', 'out_of_sync')
 
 
-def test_a_resync_of_what_is_gone_has_ended(cloud):
+def test_resync_of_a_missing_replica_ends(cloud):
     cloud.ask('resync', cloud.replica_id)
     cloud.ask('delete', cloud.replica_id)
     cloud.settle()
     assert cloud.show() is None
 
 
-def test_the_lock_of_a_share_is_waited_for_by_nobody_else(cloud, tmp_path):
+def test_update_does_not_wait_for_a_held_share_lock(cloud, tmp_path):
     others = [
         cloud.replicate(cloud.create_share_on('alpha'), 'beta')
         for _ in range(2)
@@ -560,7 +562,7 @@ def test_the_lock_of_a_share_is_waited_for_by_nobody_else(cloud, tmp_path):
         one.stop()
 
 
-def test_the_driver_is_asked_behind_the_lock(cloud):
+def test_driver_is_called_under_the_share_lock(cloud):
     locks, elsewhere = (
         Coordinator(cloud.conf, name) for name in ('here', 'there')
     )
@@ -581,7 +583,7 @@ def test_the_driver_is_asked_behind_the_lock(cloud):
         one.stop()
 
 
-# Everywhere
+# Every database
 
 
 def test_replicas_are_updated_on_every_database(database_url, tmp_path):

@@ -1,4 +1,4 @@
-"""The life of replicas: what is asked, what back ends do, what is shown."""
+"""The lifecycle of replicas: requests, work and displayed states."""
 
 import pytest
 import sqlalchemy as sa
@@ -52,7 +52,7 @@ def refused(reason, verb, *args, **kwargs):
 
 
 def rules_on(cloud, replica_id):
-    """The states of the rules of a replica."""
+    """Return the states of the rules of a replica."""
     return [
         row.state
         for row in cloud.rows(
@@ -62,13 +62,13 @@ def rules_on(cloud, replica_id):
 
 
 def let_in(cloud, backend, replica_id):
-    """Who is let in by a back end, and how."""
+    """Return the clients with access on a back end, and their levels."""
     found = dummy.access_inventory(cloud.folder / 'dummy' / backend)
     return {(to, level) for _, to, level in found.get(replica_id, ())}
 
 
 def messages(cloud):
-    """Action and detail of every message, the oldest first."""
+    """Return action and detail of every message, oldest first."""
     return [
         (row.action_id, row.detail_id)
         for row in cloud.rows(
@@ -78,7 +78,7 @@ def messages(cloud):
 
 
 def update_all(cloud, share_id):
-    """Have every replica be brought up to date."""
+    """Resync every replica."""
     for row in cloud.replicas(share_id):
         if row.replica_state != 'active':
             cloud.ask('resync', row.id)
@@ -89,7 +89,7 @@ def update_all(cloud, share_id):
 
 
 @pytest.mark.parametrize('style', PASSIVE_STYLES)
-def test_a_new_replica_follows_the_active_one(build_cloud, style):
+def test_new_replica_becomes_in_sync(build_cloud, style):
     cloud = build_cloud(style)
     share_id = cloud.create_share_on('alpha', size=2)
     replica_id = cloud.replicate(share_id, 'beta')
@@ -116,7 +116,7 @@ def test_every_writable_replica_is_active(build_cloud):
 
 
 @pytest.mark.parametrize('style, level', [('readable', 'ro'), ('dr', 'rw')])
-def test_a_new_replica_has_the_rules_of_the_share(build_cloud, style, level):
+def test_new_replica_gets_the_rules_of_the_share(build_cloud, style, level):
     cloud = build_cloud(style)
     share_id = cloud.create_share_on('alpha')
     cloud.allow(share_id)
@@ -126,7 +126,7 @@ def test_a_new_replica_has_the_rules_of_the_share(build_cloud, style, level):
     cloud.check_invariants()
 
 
-def test_a_rule_that_is_being_denied_is_not_copied(cloud, share_id):
+def test_rule_being_denied_is_not_copied_to_a_new_replica(cloud, share_id):
     cloud.allow(share_id)
     (rule,) = cloud.rows(sa.select(MAPPING))
     cloud.api.act(share_id, 'deny_access', {'access_id': rule.access_id})
@@ -136,9 +136,7 @@ def test_a_rule_that_is_being_denied_is_not_copied(cloud, share_id):
     cloud.check_invariants()
 
 
-def test_a_new_replica_gets_every_snapshot_and_is_in_sync_with_them(
-    cloud, share_id
-):
+def test_new_replica_gets_all_snapshots_before_it_is_in_sync(cloud, share_id):
     taken = {cloud.snapshot(share_id) for _ in range(2)}
     replica_id = cloud.replicate(share_id, 'beta')
     assert cloud.snapshots_on(replica_id).keys() == taken
@@ -148,7 +146,7 @@ def test_a_new_replica_gets_every_snapshot_and_is_in_sync_with_them(
     cloud.check_invariants()
 
 
-def test_a_driver_that_fails_leaves_a_replica_in_error(cloud, share_id):
+def test_driver_failure_leaves_the_replica_in_error(cloud, share_id):
     cloud.allow(share_id)
     cloud.driver('beta').fail_next('create_replica')
     replica_id = cloud.request_replica(share_id, 'beta')
@@ -163,9 +161,7 @@ def test_a_driver_that_fails_leaves_a_replica_in_error(cloud, share_id):
     cloud.check_invariants()
 
 
-def test_a_replica_that_fits_nowhere_is_in_error_and_goes_at_once(
-    cloud, share_id
-):
+def test_unplaced_replica_is_in_error_and_deleted_at_once(cloud, share_id):
     cloud.allow(share_id)
     cloud.replicate(share_id, 'beta')
     replica_id = cloud.request_replica(share_id, 'beta')
@@ -183,10 +179,8 @@ def test_a_replica_that_fits_nowhere_is_in_error_and_goes_at_once(
     cloud.check_invariants()
 
 
-def test_a_snapshot_is_not_owed_to_a_replica_that_fits_nowhere(
-    cloud, share_id
-):
-    replica_id = cloud.request_replica(share_id, 'alpha')  # which is taken
+def test_unplaced_replica_is_not_awaited_by_snapshots(cloud, share_id):
+    replica_id = cloud.request_replica(share_id, 'alpha')  # which is in use
     cloud.settle()
     snapshot_id = cloud.snapshot(share_id)
     assert cloud.snapshots_on(replica_id) == {}
@@ -196,7 +190,7 @@ def test_a_snapshot_is_not_owed_to_a_replica_that_fits_nowhere(
     cloud.check_invariants()
 
 
-def test_a_share_that_cannot_have_replicas_gets_none(cloud, share_id):
+def test_share_without_replication_type_gets_no_replica(cloud, share_id):
     cloud.db.write(
         lambda session: session.run(
             sa.text(
@@ -213,7 +207,7 @@ def test_a_share_that_cannot_have_replicas_gets_none(cloud, share_id):
     refused('no replication_type', cloud.request_replica, share_id)
 
 
-def test_no_replica_is_made_while_the_active_one_is_busy(cloud, share_id):
+def test_no_replica_is_created_while_the_active_one_is_busy(cloud, share_id):
     cloud.api.act(share_id, 'extend', {'new_size': 3})
     refused(
         'must be available, not extending', cloud.request_replica, share_id
@@ -223,7 +217,7 @@ def test_no_replica_is_made_while_the_active_one_is_busy(cloud, share_id):
     cloud.check_invariants()
 
 
-def test_a_project_without_room_gets_no_replica(build_cloud):
+def test_replica_beyond_the_quota_is_refused(build_cloud):
     cloud = build_cloud(extra_conf='[quota]\nshare_replicas = 1')
     share_id = cloud.create_share_on('alpha')
     with pytest.raises(exception.ShareReplicasLimitExceeded):
@@ -232,7 +226,7 @@ def test_a_project_without_room_gets_no_replica(build_cloud):
     cloud.check_invariants()
 
 
-def test_a_zone_that_is_unknown_or_not_of_the_type_is_refused(cloud, share_id):
+def test_replica_in_an_unknown_or_excluded_zone_is_refused(cloud, share_id):
     with pytest.raises(exception.InvalidInput, match='no availability zone'):
         cloud.request_replica(share_id, availability_zone='moon')
 
@@ -249,7 +243,7 @@ def test_a_replica_keeps_its_metadata(cloud, share_id):
 # Delete
 
 
-def test_a_deleted_replica_leaves_nothing_behind(cloud, share_id):
+def test_deleted_replica_leaves_nothing_behind(cloud, share_id):
     cloud.allow(share_id)
     cloud.snapshot(share_id)
     replica_id = cloud.replicate(share_id, 'beta', metadata={'a': 'b'})
@@ -262,7 +256,7 @@ def test_a_deleted_replica_leaves_nothing_behind(cloud, share_id):
     cloud.check_invariants()
 
 
-def test_rules_go_before_the_replica(cloud, share_id):
+def test_rules_are_removed_before_the_replica(cloud, share_id):
     cloud.allow(share_id)
     replica_id = cloud.replicate(share_id, 'beta')
     cloud.ask('delete', replica_id)
@@ -277,7 +271,7 @@ def test_rules_go_before_the_replica(cloud, share_id):
     assert calls[-1] == 'before delete_replica'
 
 
-def test_the_last_active_replica_stays(cloud, share_id):
+def test_last_active_replica_is_not_deleted(cloud, share_id):
     refused('last active', cloud.ask, 'delete', cloud.active(share_id).id)
     cloud.replicate(share_id)
     refused('last active', cloud.ask, 'delete', cloud.active(share_id).id)
@@ -293,7 +287,7 @@ def test_the_last_active_replica_stays(cloud, share_id):
     )
 
 
-def test_a_writable_replica_goes_while_another_stays(build_cloud):
+def test_writable_replica_can_be_deleted_beside_another(build_cloud):
     cloud = build_cloud('writable')
     share_id = cloud.create_share_on('alpha')
     cloud.replicate(share_id, 'beta')
@@ -304,7 +298,7 @@ def test_a_writable_replica_goes_while_another_stays(build_cloud):
     cloud.check_invariants()
 
 
-def test_a_deletion_that_fails_is_seen_and_can_be_forced(cloud, share_id):
+def test_failed_replica_deletion_is_visible_and_can_be_forced(cloud, share_id):
     cloud.allow(share_id)
     replica_id = cloud.replicate(share_id, 'beta')
     cloud.driver('beta').fail_next('delete_replica')
@@ -319,7 +313,7 @@ def test_a_deletion_that_fails_is_seen_and_can_be_forced(cloud, share_id):
     assert cloud.usage('share_replicas') == (1, 0)
 
 
-def test_a_share_that_grows_while_a_replica_goes_keeps_the_books(
+def test_extend_during_replica_deletion_keeps_usage_consistent(
     cloud, share_id
 ):
     replica_id = cloud.replicate(share_id, 'beta')
@@ -340,7 +334,7 @@ def test_a_share_that_grows_while_a_replica_goes_keeps_the_books(
     cloud.check_invariants()
 
 
-def test_an_instance_that_is_a_replica_is_removed_as_one(cloud, share_id):
+def test_instance_of_a_replica_is_deleted_as_a_replica(cloud, share_id):
     cloud.snapshot(share_id)
     replica_id = cloud.replicate(share_id, 'beta')
     with pytest.raises(exception.ShareHasReplicas):
@@ -365,7 +359,7 @@ def test_a_share_with_replicas_is_not_deleted(cloud, share_id):
 
 
 @pytest.mark.parametrize('style', PASSIVE_STYLES)
-def test_a_promoted_replica_takes_over(build_cloud, style):
+def test_promoted_replica_takes_over(build_cloud, style):
     cloud = build_cloud(style)
     share_id = cloud.create_share_on('alpha')
     cloud.allow(share_id)
@@ -389,13 +383,13 @@ def test_a_promoted_replica_takes_over(build_cloud, style):
     cloud.check_invariants()
 
 
-def test_the_active_replica_has_nothing_to_be_promoted_to(cloud, share_id):
+def test_promotion_of_the_active_replica_changes_nothing(cloud, share_id):
     cloud.replicate(share_id)
     assert cloud.ask('promote', cloud.active(share_id).id) is False
     assert not cloud.step()
 
 
-def test_what_may_not_be_promoted_is_refused(cloud, share_id):
+def test_invalid_promotions_are_refused(cloud, share_id):
     first, second = (cloud.replicate(share_id) for _ in range(2))
     cloud.ask('reset_replica_state', first, 'out_of_sync')
     with pytest.raises(exception.PromotionNeedsAdmin):
@@ -412,7 +406,7 @@ def test_what_may_not_be_promoted_is_refused(cloud, share_id):
     cloud.check_invariants()
 
 
-def test_a_replica_takes_over_from_one_that_is_lost(cloud, share_id):
+def test_replica_takes_over_from_a_lost_one(cloud, share_id):
     replica_id = cloud.replicate(share_id, 'beta')
     old_id = cloud.active(share_id).id
     cloud.ask('reset_status', old_id, 'error')
@@ -425,7 +419,7 @@ def test_a_replica_takes_over_from_one_that_is_lost(cloud, share_id):
     cloud.check_invariants()
 
 
-def test_a_promotion_that_fails_leaves_all_replicas_in_error(cloud, share_id):
+def test_failed_promotion_leaves_all_replicas_in_error(cloud, share_id):
     replica_id = cloud.replicate(share_id, 'beta')
     cloud.replicate(share_id, 'gamma')
     cloud.driver('beta').fail_next('promote_replica')
@@ -469,9 +463,7 @@ def test_writable_replicas_are_not_promoted(build_cloud):
     refused('writable', cloud.ask, 'promote', third)
 
 
-def test_a_promotion_whose_replica_was_moved_by_decree_has_failed(
-    cloud, share_id
-):
+def test_promotion_overtaken_by_reset_status_fails(cloud, share_id):
     replica_id = cloud.replicate(share_id, 'beta')
     cloud.ask('promote', replica_id)
     cloud.pause_at(
@@ -489,7 +481,7 @@ def test_a_promotion_whose_replica_was_moved_by_decree_has_failed(
 # Administration
 
 
-def test_the_active_replica_is_not_reset_away(cloud, share_id):
+def test_active_replica_state_cannot_be_reset_away(cloud, share_id):
     cloud.replicate(share_id)
     for state in ('in_sync', 'out_of_sync', 'error', 'active'):
         refused(
@@ -501,7 +493,7 @@ def test_the_active_replica_is_not_reset_away(cloud, share_id):
         )
 
 
-def test_a_second_replica_is_not_made_active_by_decree(cloud, share_id):
+def test_second_replica_cannot_be_reset_to_active(cloud, share_id):
     replica_id = cloud.replicate(share_id)
     refused(
         'another replica is active',
@@ -518,7 +510,7 @@ def test_a_second_replica_is_not_made_active_by_decree(cloud, share_id):
     cloud.check_invariants()
 
 
-def test_a_writable_replica_is_made_active_by_decree(build_cloud):
+def test_writable_replica_can_be_reset_to_active(build_cloud):
     cloud = build_cloud('writable')
     share_id = cloud.create_share_on('alpha')
     cloud.driver('beta').fail_next('create_replica')
@@ -528,9 +520,7 @@ def test_a_writable_replica_is_made_active_by_decree(build_cloud):
     assert cloud.replica(replica_id).replica_state == 'active'
 
 
-def test_the_quota_of_an_extended_share_counts_for_every_replica(
-    cloud, share_id
-):
+def test_extend_is_charged_for_every_replica(cloud, share_id):
     cloud.replicate(share_id, 'beta')
     cloud.api.act(share_id, 'extend', {'new_size': 5})
     cloud.settle()
@@ -539,10 +529,10 @@ def test_the_quota_of_an_extended_share_counts_for_every_replica(
     cloud.check_invariants()
 
 
-# One at a time
+# Serialization
 
 
-def test_work_on_replicas_waits_for_other_work_on_them(cloud, share_id):
+def test_replica_work_of_one_share_is_serialized(cloud, share_id):
     replica_id = cloud.replicate(share_id, 'beta')
     ours, theirs = (
         Coordinator(cloud.conf, member) for member in ('ours', 'theirs')
@@ -565,10 +555,10 @@ def test_work_on_replicas_waits_for_other_work_on_them(cloud, share_id):
 
 
 class WithServers(ReplicatedCloud, ShareServersCloud):
-    """Replicas on the share servers of a network."""
+    """A cloud with replicas on the share servers of a network."""
 
 
-def test_replicas_are_put_on_share_servers_and_take_over(tmp_path):
+def test_replicas_on_share_servers_can_be_promoted(tmp_path):
     cloud = WithServers(tmp_path)
     network_id = cloud.add_network()
     share_id = cloud.create_share_on(share_network_id=network_id)
@@ -594,7 +584,7 @@ def test_replicas_are_put_on_share_servers_and_take_over(tmp_path):
     cloud.db.dispose()
 
 
-def test_a_replica_without_a_network_takes_that_of_the_active_one(tmp_path):
+def test_replica_without_a_network_uses_that_of_the_active_one(tmp_path):
     cloud = WithServers(tmp_path)
     first, second = cloud.add_network(), cloud.add_network()
     share_id = cloud.create_share(share_network_id=first)
@@ -608,15 +598,15 @@ def test_a_replica_without_a_network_takes_that_of_the_active_one(tmp_path):
     cloud.db.dispose()
 
 
-# When nobody works on it
+# Lost work
 
 
 def bring(cloud, replica_id, status):
-    """Have a replica be in a status, and nobody owe it the next move."""
+    """Put a replica into a status in flight, without work."""
     assert rescues.force_status(cloud.db, 'share_instance', replica_id, status)
 
 
-def test_a_replica_that_is_there_is_found_by_asking(cloud, share_id):
+def test_lost_replica_creation_converges_if_it_exists(cloud, share_id):
     cloud.allow(share_id)
     replica_id = cloud.replicate(share_id, 'beta')
     cloud.db.write(
@@ -633,7 +623,9 @@ def test_a_replica_that_is_there_is_found_by_asking(cloud, share_id):
     assert cloud.replica(replica_id).access_rules_status == 'active'
 
 
-def test_a_replica_that_is_not_there_is_given_up(cloud, share_id):
+def test_lost_replica_creation_is_given_up_if_it_does_not_exist(
+    cloud, share_id
+):
     cloud.allow(share_id)
     replica_id = cloud.request_replica(share_id, 'beta')
     while cloud.replica(replica_id).host is None:
@@ -644,9 +636,7 @@ def test_a_replica_that_is_not_there_is_given_up(cloud, share_id):
     assert rules_on(cloud, replica_id) == ['error']
 
 
-def test_a_deletion_that_nobody_carries_out_is_done_as_of_a_replica(
-    cloud, share_id
-):
+def test_lost_replica_deletion_is_repeated_as_replica_work(cloud, share_id):
     replica_id = cloud.replicate(share_id, 'beta')
     bring(cloud, replica_id, 'deleting')
     cloud.crash_at(None)
@@ -656,7 +646,7 @@ def test_a_deletion_that_nobody_carries_out_is_done_as_of_a_replica(
     cloud.check_invariants()
 
 
-def test_the_last_active_replica_outlives_a_decree(cloud, share_id):
+def test_last_active_replica_survives_reset_to_deleting(cloud, share_id):
     cloud.replicate(share_id, 'beta')
     active = cloud.active(share_id)
     bring(cloud, active.id, 'deleting')
@@ -664,7 +654,7 @@ def test_the_last_active_replica_outlives_a_decree(cloud, share_id):
     assert cloud.states(share_id)['alpha'] == ('error_deleting', 'active')
 
 
-def test_a_promotion_that_nobody_carries_out_has_failed(cloud, share_id):
+def test_lost_promotion_fails(cloud, share_id):
     replica_id = cloud.replicate(share_id, 'beta')
     cloud.replicate(share_id, 'gamma')
     bring(cloud, replica_id, 'replication_change')
@@ -679,7 +669,7 @@ def test_a_promotion_that_nobody_carries_out_has_failed(cloud, share_id):
     assert messages(cloud)[-1] == ('004', '001')
 
 
-def test_what_a_replica_follows_with_is_left_to_its_updates(cloud, share_id):
+def test_replica_state_is_left_to_the_updates(cloud, share_id):
     cloud.snapshot(share_id)
     replica_id = cloud.replicate(share_id, 'beta')
     cloud.crash_at(None)

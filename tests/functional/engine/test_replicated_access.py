@@ -1,4 +1,4 @@
-"""Access rules of shares that have replicas: on all of them, or on none."""
+"""Access rules of replicated shares: on all replicas, or on none."""
 
 import pytest
 import sqlalchemy as sa
@@ -34,7 +34,7 @@ def cloud(build_cloud):
 
 @pytest.fixture
 def rules(cloud):
-    """Those of a share that is active on alpha, with a replica on beta."""
+    """The rules of a share active on alpha, with a replica on beta."""
     return mirrored(cloud)
 
 
@@ -69,7 +69,7 @@ def let_in(cloud, backend, share_id):
 
 
 def mapped(cloud, rules, access_id):
-    """The states of a rule by the back end of the replica."""
+    """Return the states of a rule by the back end of the replica."""
     names = {row.id: backend_of(row) for row in cloud.replicas(rules.share_id)}
     return {
         names[row.share_instance_id]: row.state
@@ -87,7 +87,7 @@ def mapped(cloud, rules, access_id):
         ('writable', {('10.0.0.1', 'rw')}),
     ],
 )
-def test_a_rule_is_for_all_replicas(build_cloud, style, elsewhere):
+def test_rule_applies_to_all_replicas(build_cloud, style, elsewhere):
     cloud = build_cloud(style)
     rules = mirrored(cloud)
     access_id = rules.allow()
@@ -107,7 +107,7 @@ def test_a_rule_is_for_all_replicas(build_cloud, style, elsewhere):
     cloud.check_invariants()
 
 
-def test_each_back_end_is_told_of_a_rule_once(cloud, rules):
+def test_each_back_end_gets_a_rule_once(cloud, rules):
     access_id = rules.allow()
     cloud.settle()
     for name in ('alpha', 'beta'):
@@ -123,7 +123,9 @@ def test_each_back_end_is_told_of_a_rule_once(cloud, rules):
         ]
 
 
-def test_no_rule_changes_while_a_replica_is_made_or_promoted(cloud, rules):
+def test_rules_cannot_change_while_a_replica_is_created_or_promoted(
+    cloud, rules
+):
     access_id = rules.allow()
     cloud.settle()
     for ask in (
@@ -148,7 +150,7 @@ def test_no_rule_changes_while_a_replica_is_made_or_promoted(cloud, rules):
     cloud.check_invariants()
 
 
-def test_a_replica_in_error_hinders_old_clients_only(cloud, rules):
+def test_replica_in_error_blocks_old_clients_only(cloud, rules):
     cloud.ask(
         'reset_status', replica_on(cloud, rules.share_id, 'beta'), 'error'
     )
@@ -170,7 +172,7 @@ def test_a_replica_in_error_hinders_old_clients_only(cloud, rules):
     assert rules.known == 0
 
 
-def test_a_replica_without_a_place_has_no_part_in_rules(cloud, rules):
+def test_unplaced_replica_is_ignored_by_rules(cloud, rules):
     before = rules.allow('10.0.0.1')
     cloud.settle()
     nowhere = cloud.request_replica(rules.share_id, 'alpha')  # is taken
@@ -194,7 +196,7 @@ def test_a_replica_without_a_place_has_no_part_in_rules(cloud, rules):
     cloud.check_invariants()
 
 
-def test_a_rule_goes_with_the_last_replica_that_has_it(cloud, rules):
+def test_rule_is_removed_with_its_last_replica(cloud, rules):
     access_id = rules.allow()
     cloud.settle()
     cloud.driver('beta').refuse_rules(lambda verb, rule: verb == 'deny')
@@ -209,7 +211,7 @@ def test_a_rule_goes_with_the_last_replica_that_has_it(cloud, rules):
     cloud.check_invariants()
 
 
-def test_after_a_promotion_the_other_replica_can_only_be_read(cloud, rules):
+def test_passive_replica_is_read_only_after_a_promotion(cloud, rules):
     access_id = rules.allow()
     cloud.settle()
     cloud.ask('promote', replica_on(cloud, rules.share_id, 'beta'))
@@ -222,7 +224,7 @@ def test_after_a_promotion_the_other_replica_can_only_be_read(cloud, rules):
     cloud.check_invariants()
 
 
-def test_a_rule_on_its_way_is_shown_as_such_until_all_have_it(cloud, rules):
+def test_rule_is_shown_as_applying_until_applied_everywhere(cloud, rules):
     made = cloud.api.act(
         rules.share_id,
         'allow_access',

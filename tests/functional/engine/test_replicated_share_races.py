@@ -1,7 +1,7 @@
-"""Rules and sizes against what is done to replicas, at one moment.
+"""Rule and size changes concurrent with changes of replicas.
 
-In real threads, on each database. Rows are locked in one order: whoever
-meets another waits, and none has to begin anew.
+In real threads, on each database. Rows are locked in one order: requests
+wait for each other, and none has to be retried.
 """
 
 import concurrent.futures
@@ -34,7 +34,7 @@ def cloud(database_url, tmp_path):
 
 @pytest.fixture
 def rules(cloud):
-    """Those of a share that is active on alpha, with a replica on beta."""
+    """The rules of a share active on alpha, with a replica on beta."""
     share_id = cloud.create_share_on('alpha', size=2)
     cloud.replicate(share_id, 'beta')
     cloud.db.retries = 0
@@ -42,7 +42,7 @@ def rules(cloud):
 
 
 def at_once(cloud, *calls):
-    """Whether each of the calls, begun at one moment, was accepted."""
+    """Run the calls concurrently; return whether each was accepted."""
     start = threading.Barrier(len(calls))
     order = list(range(len(calls)))
     cloud.rng.shuffle(order)
@@ -90,10 +90,10 @@ def removed(cloud, rules):
 
 
 def settle(cloud, rules):
-    """All at rest, and two replicas again."""
+    """Bring everything to rest, with two replicas again."""
     cloud.settle()
-    # MariaDB locks what lies between the keys of owed work, too: there a
-    # transaction is at times begun anew.
+    # MariaDB locks gaps between the keys of work, too: there transactions
+    # are retried at times.
     assert cloud.db.retries == 0 or cloud.db.dialect == 'mysql'
     cloud.check_invariants()
     for replica_id in passive(cloud, rules)[1:]:
@@ -104,7 +104,7 @@ def settle(cloud, rules):
 
 
 def run(cloud):
-    """Carry out what is owed, without looking for what was left behind."""
+    """Run pending work without a pass over stuck rows."""
     while cloud.step():
         pass
 
@@ -112,7 +112,7 @@ def run(cloud):
 @pytest.mark.parametrize(
     'change', [made, promoted, removed], ids=lambda value: value.__name__
 )
-def test_rules_change_on_all_replicas_or_on_none(cloud, rules, change):
+def test_rules_change_on_all_replicas_or_none(cloud, rules, change):
     kept = rules.allow('10.0.0.99')
     run(cloud)
     for seed in SEEDS:
@@ -139,7 +139,7 @@ def test_rules_change_on_all_replicas_or_on_none(cloud, rules, change):
         cloud.check_invariants()
 
 
-def test_two_clients_change_rules_without_waiting_in_a_circle(cloud, rules):
+def test_concurrent_rule_changes_do_not_deadlock(cloud, rules):
     for seed in SEEDS:
         cloud.rng.seed(f'race {seed}')
         known = [rules.allow(f'10.0.{seed}.{number}') for number in range(4)]
@@ -158,8 +158,10 @@ def test_two_clients_change_rules_without_waiting_in_a_circle(cloud, rules):
     assert len(rules.states) == 2 * len(SEEDS)
 
 
-def test_a_rule_leaves_the_last_replicas_that_have_it_at_once(cloud, rules):
-    """One is denied it, the other is removed with it."""
+def test_rule_removed_concurrently_from_its_last_replicas_is_deleted(
+    cloud, rules
+):
+    """It is denied on one, and the other is removed."""
     for seed in SEEDS:
         cloud.rng.seed(f'race {seed}')
         rules.deny(rules.allow(f'10.0.0.{seed + 1}'))
@@ -171,9 +173,7 @@ def test_a_rule_leaves_the_last_replicas_that_have_it_at_once(cloud, rules):
         assert rules.known == 0
 
 
-def test_the_books_are_right_when_a_replica_goes_as_its_share_grows(
-    cloud, rules
-):
+def test_usage_is_consistent_when_replica_deletion_meets_extend(cloud, rules):
     for seed in SEEDS:
         cloud.rng.seed(f'race {seed}')
         size = cloud.api.show(rules.share_id)['size']

@@ -1,4 +1,4 @@
-"""What was there before replicas, on shares that have several of them."""
+"""Requests that are older than replication, on replicated shares."""
 
 import pytest
 import sqlalchemy as sa
@@ -41,7 +41,7 @@ def cloud(build_cloud):
 
 @pytest.fixture
 def share_id(cloud):
-    """A share of 2 GiB: active on alpha, a replica on beta."""
+    """Create a share of 2 GiB: active on alpha, a replica on beta."""
     return mirrored(cloud)
 
 
@@ -60,7 +60,7 @@ def replica_on(cloud, share_id, backend):
 
 
 def allocated(cloud):
-    """What pools have allocated, by back end; nothing is not listed."""
+    """Return the allocated capacity by back end; zero is left out."""
     return {
         row.host.partition('@')[2].partition('#')[0]: row.allocated_gb
         for row in cloud.rows(sa.select(POOL))
@@ -87,7 +87,7 @@ def promote(cloud, share_id, backend):
 
 @pytest.mark.parametrize('style', STYLES)
 @FORCED
-def test_all_replicas_of_a_share_grow(build_cloud, style, force):
+def test_extend_resizes_all_replicas(build_cloud, style, force):
     cloud = build_cloud(style)
     share_id = mirrored(cloud)
     cloud.replicate(share_id, 'gamma')
@@ -109,7 +109,7 @@ def test_all_replicas_of_a_share_grow(build_cloud, style, force):
 
 
 @pytest.mark.parametrize('style', STYLES)
-def test_all_replicas_of_a_share_shrink(build_cloud, style):
+def test_shrink_resizes_all_replicas(build_cloud, style):
     cloud = build_cloud(style)
     share_id = mirrored(cloud, size=4)
     cloud.api.act(share_id, 'shrink', {'new_size': 1})
@@ -121,9 +121,7 @@ def test_all_replicas_of_a_share_shrink(build_cloud, style):
 
 @pytest.mark.parametrize('method', ['fail_next', 'lose_reply_next'])
 @FORCED
-def test_a_growth_that_fails_leaves_the_books_as_they_should_be(
-    cloud, share_id, method, force
-):
+def test_failed_extend_keeps_usage_consistent(cloud, share_id, method, force):
     getattr(cloud.driver('alpha'), method)('extend_share')
     extend(cloud, share_id, 5, force=force)
     cloud.settle()
@@ -134,7 +132,7 @@ def test_a_growth_that_fails_leaves_the_books_as_they_should_be(
 
 
 @FORCED
-def test_a_replica_that_goes_meanwhile_does_not_grow(cloud, share_id, force):
+def test_replica_deleted_during_extend_is_not_charged(cloud, share_id, force):
     cloud.replicate(share_id, 'gamma')
     extend(cloud, share_id, 5, force=force)
     cloud.ask('delete', replica_on(cloud, share_id, 'gamma'))
@@ -144,8 +142,8 @@ def test_a_replica_that_goes_meanwhile_does_not_grow(cloud, share_id, force):
     cloud.check_invariants()
 
 
-def test_what_a_replica_counts_for_is_what_it_is_when_it_goes(cloud, share_id):
-    """Its removal has begun before the share grows, and ends after."""
+def test_deleted_replica_is_credited_with_its_current_size(cloud, share_id):
+    """Its deletion begins before the extension, and ends after."""
     cloud.ask('delete', replica_on(cloud, share_id, 'beta'))
     beta = next(
         backend.runner
@@ -174,7 +172,7 @@ def test_what_a_replica_counts_for_is_what_it_is_when_it_goes(cloud, share_id):
 
 
 @pytest.mark.parametrize('action, new_size', [('extend', 5), ('shrink', 1)])
-def test_a_share_keeps_its_size_while_its_replicas_change(
+def test_share_cannot_be_resized_while_replicas_change(
     cloud, share_id, action, new_size
 ):
     cloud.ask('promote', replica_on(cloud, share_id, 'beta'))
@@ -188,7 +186,7 @@ def test_a_share_keeps_its_size_while_its_replicas_change(
     cloud.check_invariants()
 
 
-def test_a_share_grows_on_the_replica_that_is_active(cloud, share_id):
+def test_extend_runs_on_the_active_replica(cloud, share_id):
     promote(cloud, share_id, 'beta')
     extend(cloud, share_id, 5, force=True)
     assert cloud.states(share_id)['beta'][0] == 'extending'
@@ -198,7 +196,7 @@ def test_a_share_grows_on_the_replica_that_is_active(cloud, share_id):
     cloud.check_invariants()
 
 
-def test_who_read_the_share_before_a_promotion_acts_on_the_new_one(
+def test_request_that_read_before_a_promotion_acts_on_the_new_active_replica(
     cloud, share_id
 ):
     before = ShareRules(cloud, share_id).target
@@ -209,7 +207,7 @@ def test_who_read_the_share_before_a_promotion_acts_on_the_new_one(
     cloud.check_invariants()
 
 
-def test_all_replicas_must_fit_into_the_quota(cloud, share_id):
+def test_extend_must_fit_into_the_quota_for_all_replicas(cloud, share_id):
     cloud.api.request(
         'PUT',
         '/quota-sets/project',
@@ -225,8 +223,8 @@ def test_all_replicas_must_fit_into_the_quota(cloud, share_id):
     assert cloud.usage('replica_gigabytes') == (8, 0)
 
 
-def test_lost_work_of_a_resize_ends_with_exact_books(build_cloud):
-    """The process dies at every fifth place where it may."""
+def test_lost_resize_ends_with_exact_usage(build_cloud):
+    """The process dies at every fifth crash point."""
     cloud = build_cloud()
     share_id = mirrored(cloud)
     place, died = 0, True
@@ -251,10 +249,10 @@ def test_lost_work_of_a_resize_ends_with_exact_books(build_cloud):
     assert place > 50
 
 
-# What is shown
+# Displayed values
 
 
-def test_a_share_shows_what_its_active_replica_is(cloud, share_id):
+def test_share_shows_its_active_replica(cloud, share_id):
     cloud.ask('reset_status', replica_on(cloud, share_id, 'alpha'), 'error')
     shown = cloud.api.show(share_id)
     assert (shown['status'], shown['host']) == ('error', 'node@alpha#pool')
@@ -262,7 +260,7 @@ def test_a_share_shows_what_its_active_replica_is(cloud, share_id):
     extend(cloud, share_id, 5, expect=400)
 
 
-def test_a_share_is_in_change_while_a_replica_is_promoted(cloud, share_id):
+def test_share_shows_replication_change_during_promotion(cloud, share_id):
     cloud.ask('promote', replica_on(cloud, share_id, 'beta'))
     assert cloud.api.show(share_id)['status'] == 'replication_change'
     found = cloud.api.get('/shares/detail?status=replication_change')
@@ -272,7 +270,7 @@ def test_a_share_is_in_change_while_a_replica_is_promoted(cloud, share_id):
     assert cloud.api.show(share_id)['host'] == 'node@beta#pool'
 
 
-def test_a_new_replica_does_not_change_what_a_share_shows(cloud, share_id):
+def test_new_replica_does_not_change_the_displayed_share(cloud, share_id):
     cloud.request_replica(share_id, 'gamma')
     assert cloud.api.show(share_id)['status'] == 'available'
 
@@ -280,7 +278,7 @@ def test_a_new_replica_does_not_change_what_a_share_shows(cloud, share_id):
 @pytest.mark.parametrize(
     'key', ['host', 'status', 'availability_zone_id', 'share_type_id']
 )
-def test_pages_show_a_share_with_replicas_once(cloud, share_id, key):
+def test_replicated_share_is_listed_once(cloud, share_id, key):
     ids = {share_id, mirrored(cloud), cloud.create_share_on('gamma')}
     for direction in ('asc', 'desc'):
         query = f'sort_key={key}&sort_dir={direction}'
@@ -299,7 +297,7 @@ def test_pages_show_a_share_with_replicas_once(cloud, share_id, key):
         assert sorted(whole) == sorted(ids)
 
 
-def test_lists_are_sorted_by_where_the_active_replica_is(cloud):
+def test_lists_are_sorted_by_the_host_of_the_active_replica(cloud):
     first, second = mirrored(cloud), cloud.create_share_on('beta')
     query = '/shares?sort_key=host&sort_dir=asc'
 
@@ -313,13 +311,13 @@ def test_lists_are_sorted_by_where_the_active_replica_is(cloud):
     assert cloud.api.get('/shares?host=node@alpha%23pool') == {'shares': []}
 
 
-# Ends
+# Deletion
 
 
 @pytest.mark.parametrize(
     'action', ['force_delete', 'soft_delete', 'unmanage', 'delete']
 )
-def test_a_share_with_replicas_is_not_given_up(cloud, share_id, action):
+def test_share_with_replicas_cannot_be_unmanaged(cloud, share_id, action):
     path = f'/shares/{share_id}'
     if action == 'delete':
         answer = cloud.api.request('DELETE', path)
@@ -341,9 +339,7 @@ def test_a_share_with_replicas_is_not_given_up(cloud, share_id, action):
     cloud.restart()
 
 
-def test_a_snapshot_of_a_share_with_replicas_is_not_taken_over(
-    cloud, share_id
-):
+def test_snapshot_of_a_share_with_replicas_cannot_be_managed(cloud, share_id):
     with pytest.raises(exception.ShareHasReplicas):
         cloud.services.managing.manage_snapshot(
             ADMIN,
@@ -357,7 +353,7 @@ def test_a_snapshot_of_a_share_with_replicas_is_not_taken_over(
     assert answer.status_int == 409, answer.text
 
 
-def test_the_only_replica_may_be_deleted_later(build_cloud):
+def test_deferred_deletion_of_a_share_with_a_single_replica(build_cloud):
     cloud = build_cloud(extra_conf='is_deferred_deletion_enabled = true')
     share_id = cloud.create_share_on('alpha', size=2)
     cloud.api.delete(share_id)
@@ -375,7 +371,7 @@ def test_the_only_replica_may_be_deleted_later(build_cloud):
     cloud.check_invariants()
 
 
-def test_the_recycle_bin_takes_a_share_with_one_replica(cloud):
+def test_share_with_a_single_replica_can_be_soft_deleted(cloud):
     share_id = cloud.create_share_on('alpha')
     cloud.api.act(share_id, 'soft_delete')
     with pytest.raises(exception.ShareSoftDeleted):
@@ -385,10 +381,10 @@ def test_the_recycle_bin_takes_a_share_with_one_replica(cloud):
     cloud.check_invariants()
 
 
-# Books
+# Usage
 
 
-def test_wrong_usage_of_replicas_is_put_right(cloud, share_id):
+def test_recount_corrects_usage_of_replicas(cloud, share_id):
     usage = sa.text(
         'UPDATE quota_usages SET in_use = 99 WHERE resource IN '
         "('share_replicas', 'replica_gigabytes')"
@@ -403,7 +399,7 @@ def test_wrong_usage_of_replicas_is_put_right(cloud, share_id):
     assert cloud.usage('replica_gigabytes') == (4, 0)
 
 
-def test_replicas_count_for_their_share_type_too(cloud, share_id):
+def test_replicas_count_for_share_type_usage(cloud, share_id):
     rows = {
         row.scope: row.in_use
         for row in cloud.rows(

@@ -1,7 +1,7 @@
-"""Requests about a share's snapshots and its replicas, made at one moment.
+"""Concurrent requests about the snapshots and replicas of one share.
 
-In real threads, on each database. Whichever is accepted first, in the end
-all replicas have the same snapshots with the same rules.
+In real threads, on each database. Whichever is accepted first, all
+replicas end with the same snapshots and the same rules.
 """
 
 import collections
@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import snapshots
-from tests.support import cloud_snapshots as album
+from tests.support import cloud_snapshots
 from tests.support.replicated import ReplicatedCloud
 from tests.support.seeds import seeds
 
@@ -34,13 +34,13 @@ def cloud(database_url, tmp_path):
     cloud = ReplicatedCloud(
         tmp_path, url=database_url, backends=('alpha', 'beta', 'gamma')
     )
-    album.enable_snapshot_features(cloud)
+    cloud_snapshots.enable_snapshot_features(cloud)
     yield cloud
     cloud.db.dispose()
 
 
 def at_once(*calls):
-    """Whether each of the calls, begun at one moment, was accepted."""
+    """Run the calls concurrently; return whether each was accepted."""
     start = threading.Barrier(len(calls))
 
     def ask(call):
@@ -63,7 +63,7 @@ def passive(cloud, share_id):
     ]
 
 
-# What is asked of snapshots
+# Requests about snapshots
 
 
 def take(cloud, share_id, snapshot_id):
@@ -73,19 +73,19 @@ def take(cloud, share_id, snapshot_id):
 
 
 def delete(cloud, share_id, snapshot_id):
-    return album.delete(cloud, snapshot_id, None)
+    return cloud_snapshots.delete(cloud, snapshot_id, None)
 
 
 def force_delete(cloud, share_id, snapshot_id):
-    return album.act(cloud, snapshot_id, 'force_delete', expect=None)
+    return cloud_snapshots.act(cloud, snapshot_id, 'force_delete', expect=None)
 
 
 def revert(cloud, share_id, snapshot_id):
-    return album.revert(cloud, share_id, snapshot_id, None)
+    return cloud_snapshots.revert(cloud, share_id, snapshot_id, None)
 
 
 def allow(cloud, share_id, snapshot_id):
-    return album.act(
+    return cloud_snapshots.act(
         cloud,
         snapshot_id,
         'allow_access',
@@ -94,7 +94,7 @@ def allow(cloud, share_id, snapshot_id):
     )
 
 
-# And of replicas
+# Requests about replicas
 
 
 def make(cloud, share_id):
@@ -112,13 +112,13 @@ def promote(cloud, share_id):
 @pytest.mark.parametrize(
     'change', [make, remove, promote], ids=lambda change: change.__name__
 )
-def test_all_replicas_have_the_same_snapshots_in_the_end(cloud, change):
+def test_all_replicas_end_with_the_same_snapshots(cloud, change):
     share_id = cloud.create_share_on('alpha', size=2)
     outcomes = collections.Counter()
     for seed, verb in itertools.product(
         SEEDS, (take, delete, force_delete, revert, allow)
     ):
-        # Ids are made of it, too, and must not come twice.
+        # Ids come from it as well and must not repeat.
         cloud.rng.seed(f'race {verb.__name__} {seed}')
         snapshot_id = begin(cloud, share_id)
         calls = [
@@ -136,7 +136,7 @@ def test_all_replicas_have_the_same_snapshots_in_the_end(cloud, change):
         cloud.check_invariants()
         check(cloud, share_id)
         for one in cloud.api.get('/snapshots')['snapshots']:
-            album.delete(cloud, one['id'])
+            cloud_snapshots.delete(cloud, one['id'])
         cloud.settle()
         cloud.update()
     assert cloud.usage('snapshots') == (0, 0)
@@ -144,22 +144,22 @@ def test_all_replicas_have_the_same_snapshots_in_the_end(cloud, change):
 
 
 def begin(cloud, share_id):
-    """Two replicas in sync, and a snapshot on both."""
-    cloud.beat()  # the clock of the database is a real one
+    """Prepare two replicas in sync, and a snapshot on both."""
+    cloud.beat()  # the database has a real clock
     while len(passive(cloud, share_id)) > 1:
         cloud.ask('delete', passive(cloud, share_id)[0])
         cloud.settle()
     if not passive(cloud, share_id):
         cloud.replicate(share_id)
-    snapshot_id = album.create(cloud, share_id)
+    snapshot_id = cloud_snapshots.create(cloud, share_id)
     cloud.settle()
     cloud.update()
-    assert album.show(cloud, snapshot_id)['status'] == 'available'
+    assert cloud_snapshots.show(cloud, snapshot_id)['status'] == 'available'
     return snapshot_id
 
 
 def check(cloud, share_id):
-    """Every replica has the same snapshots, with the same rules."""
+    """Check that all replicas have the same snapshots and rules."""
     found = {row.id: [] for row in cloud.replicas(share_id)}
     for row in cloud.rows(
         sa.select(

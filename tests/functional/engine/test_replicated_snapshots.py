@@ -1,4 +1,4 @@
-"""Snapshots of shares that have replicas: taken, deleted, gone back to."""
+"""Snapshots of replicated shares: creation, deletion, revert."""
 
 import concurrent.futures
 import functools
@@ -14,7 +14,7 @@ from manila_lite.db.models import snapshots as models
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.quota.snapshots import remove_and_credit
 from manila_lite.share.drivers.dummy import driver as dummy
-from tests.support import cloud_snapshots as album
+from tests.support import cloud_snapshots
 from tests.support.cloud import Crash
 from tests.support.replicated import ReplicatedCloud
 from tests.support.replicated import backend_of
@@ -45,14 +45,14 @@ def cloud(build_cloud):
 
 @pytest.fixture
 def share_id(cloud):
-    """A share on alpha that beta follows."""
+    """A share active on alpha, with a replica on beta."""
     share_id = cloud.create_share_on('alpha', size=2)
     cloud.replicate(share_id, 'beta')
     return share_id
 
 
 def statuses(cloud, snapshot_id):
-    """The status of every instance, by the name of its back end."""
+    """Return the status of every instance by its back end."""
     return {
         backend_of(row): row.status
         for row in cloud.rows(
@@ -64,7 +64,7 @@ def statuses(cloud, snapshot_id):
 
 
 def status(cloud, snapshot_id):
-    return album.show(cloud, snapshot_id)['status']
+    return cloud_snapshots.show(cloud, snapshot_id)['status']
 
 
 def state(cloud, share_id, backend):
@@ -78,8 +78,8 @@ def replica_on(cloud, share_id, backend):
 
 
 def complete(cloud, share_id):
-    """A snapshot that is on all replicas."""
-    snapshot_id = album.create(cloud, share_id)
+    """Create a snapshot and wait until all replicas have it."""
+    snapshot_id = cloud_snapshots.create(cloud, share_id)
     cloud.settle()
     cloud.update()
     assert status(cloud, snapshot_id) == 'available'
@@ -103,7 +103,7 @@ def fall_out(cloud, share_id, backend='beta', what='out_of_sync'):
 
 
 def lose_active(cloud, share_id):
-    """As after a disaster in the database: no replica is active."""
+    """Leave no active replica, as after a loss of database rows."""
     cloud.db.write(
         lambda session: session.run(
             sa.update(SHARE_INSTANCE)
@@ -123,7 +123,7 @@ def details(cloud):
 
 
 class Terse:
-    """A back end that tells of no snapshot but what it is told to tell."""
+    """A driver that reports of snapshots only what the test sets."""
 
     def __init__(self, driver, **answers):
         self._driver = driver
@@ -145,20 +145,22 @@ def make_terse(cloud, backend='alpha', **answers):
     made = next(
         one for one in cloud.share.backends if one.host.endswith(f'@{backend}')
     )
-    made.endpoints.snapshots.driver = Terse(made.endpoints.snapshots.driver, **answers)
+    made.endpoints.snapshots.driver = Terse(
+        made.endpoints.snapshots.driver, **answers
+    )
 
 
 # Create
 
 
 @pytest.mark.parametrize('style', PASSIVE_STYLES)
-def test_a_snapshot_is_complete_when_replicas_in_sync_have_it(
+def test_snapshot_is_complete_when_all_in_sync_replicas_have_it(
     build_cloud, style
 ):
     cloud = build_cloud(style)
     share_id = cloud.create_share_on('alpha')
     cloud.replicate(share_id, 'beta')
-    snapshot_id = album.create(cloud, share_id)
+    snapshot_id = cloud_snapshots.create(cloud, share_id)
     assert statuses(cloud, snapshot_id) == {
         'alpha': 'creating',
         'beta': 'creating',
@@ -182,11 +184,11 @@ def test_a_snapshot_is_complete_when_replicas_in_sync_have_it(
     cloud.check_invariants()
 
 
-def test_writable_replicas_all_have_a_snapshot_at_once(build_cloud):
+def test_writable_replicas_all_get_a_snapshot_at_once(build_cloud):
     cloud = build_cloud('writable')
     share_id = cloud.create_share_on('alpha')
     cloud.replicate(share_id, 'beta')
-    snapshot_id = album.create(cloud, share_id)
+    snapshot_id = cloud_snapshots.create(cloud, share_id)
     cloud.settle()
     assert statuses(cloud, snapshot_id) == {
         'alpha': 'available',
@@ -195,11 +197,9 @@ def test_writable_replicas_all_have_a_snapshot_at_once(build_cloud):
     cloud.check_invariants()
 
 
-def test_a_replica_that_has_fallen_behind_keeps_nobody_waiting(
-    cloud, share_id
-):
+def test_out_of_sync_replica_is_not_awaited(cloud, share_id):
     fall_out(cloud, share_id)
-    snapshot_id = album.create(cloud, share_id)
+    snapshot_id = cloud_snapshots.create(cloud, share_id)
     cloud.settle()
     assert statuses(cloud, snapshot_id)['beta'] == 'creating'
     assert status(cloud, snapshot_id) == 'available'
@@ -209,10 +209,10 @@ def test_a_replica_that_has_fallen_behind_keeps_nobody_waiting(
     cloud.check_invariants()
 
 
-def test_a_share_with_one_replica_is_asked_for_in_the_plain_way(cloud):
+def test_share_with_a_single_replica_uses_plain_snapshot_calls(cloud):
     share_id = cloud.create_share_on('alpha')
     cloud.driver().fail_next('create_replicated_snapshot')
-    snapshot_id = album.create_available(cloud, share_id)
+    snapshot_id = cloud_snapshots.create_available(cloud, share_id)
     cloud.replicate(share_id, 'beta')
     cloud.update()
     assert statuses(cloud, snapshot_id) == {
@@ -223,37 +223,33 @@ def test_a_share_with_one_replica_is_asked_for_in_the_plain_way(cloud):
     cloud.check_invariants()
 
 
-def test_a_replica_that_is_being_deleted_gets_no_snapshot(cloud, share_id):
+def test_replica_being_deleted_gets_no_snapshot(cloud, share_id):
     cloud.ask('delete', replica_on(cloud, share_id, 'beta').id)
-    snapshot_id = album.create(cloud, share_id)
+    snapshot_id = cloud_snapshots.create(cloud, share_id)
     assert statuses(cloud, snapshot_id) == {'alpha': 'creating'}
     cloud.settle()
     assert status(cloud, snapshot_id) == 'available'
     cloud.check_invariants()
 
 
-def test_a_failure_of_the_driver_fails_the_snapshot_everywhere(
-    cloud, share_id
-):
+def test_driver_failure_fails_the_snapshot_on_all_replicas(cloud, share_id):
     cloud.driver().fail_next('create_replicated_snapshot')
-    snapshot_id = album.create(cloud, share_id)
+    snapshot_id = cloud_snapshots.create(cloud, share_id)
     cloud.settle()
     assert set(statuses(cloud, snapshot_id).values()) == {'error'}
     assert cloud.api.show(share_id)['status'] == 'available'
     assert len(details(cloud)) == 1
-    album.delete(cloud, snapshot_id)
+    cloud_snapshots.delete(cloud, snapshot_id)
     cloud.settle()
     cloud.update()
-    album.check_gone(cloud, snapshot_id)
+    cloud_snapshots.check_gone(cloud, snapshot_id)
     assert cloud.usage('snapshots') == (0, 0)
     cloud.check_invariants()
 
 
-def test_a_driver_that_says_nothing_has_taken_it_of_the_active_replica(
-    cloud, share_id
-):
+def test_empty_reply_means_taken_on_the_active_replica_only(cloud, share_id):
     make_terse(cloud, create_replicated_snapshot=lambda given: None)
-    snapshot_id = album.create(cloud, share_id)
+    snapshot_id = cloud_snapshots.create(cloud, share_id)
     cloud.settle()
     assert statuses(cloud, snapshot_id) == {
         'alpha': 'available',
@@ -261,9 +257,7 @@ def test_a_driver_that_says_nothing_has_taken_it_of_the_active_replica(
     }
 
 
-def test_what_a_driver_says_of_other_replicas_is_stored_with_them(
-    cloud, share_id
-):
+def test_reply_about_other_replicas_is_stored(cloud, share_id):
     make_terse(
         cloud,
         create_replicated_snapshot=lambda given: [
@@ -275,7 +269,7 @@ def test_what_a_driver_says_of_other_replicas_is_stored_with_them(
             for one in given
         ],
     )
-    snapshot_id = album.create(cloud, share_id)
+    snapshot_id = cloud_snapshots.create(cloud, share_id)
     cloud.settle()
     found = cloud.rows(
         sa.select(INSTANCE).where(INSTANCE.c.snapshot_id == snapshot_id)
@@ -289,9 +283,7 @@ def test_what_a_driver_says_of_other_replicas_is_stored_with_them(
 
 
 @pytest.mark.parametrize('said', ['error', 'creating'])
-def test_a_snapshot_that_the_active_replica_lacks_has_failed(
-    cloud, share_id, said
-):
+def test_snapshot_missing_on_the_active_replica_fails(cloud, share_id, said):
     active = cloud.active(share_id).id
     make_terse(
         cloud,
@@ -301,15 +293,13 @@ def test_a_snapshot_that_the_active_replica_lacks_has_failed(
             if one['share_instance_id'] == active
         ],
     )
-    snapshot_id = album.create(cloud, share_id)
+    snapshot_id = cloud_snapshots.create(cloud, share_id)
     cloud.settle()
     assert set(statuses(cloud, snapshot_id).values()) == {'error'}
     assert cloud.api.show(share_id)['status'] == 'available'
 
 
-def test_what_could_not_be_copied_to_one_replica_has_failed_there(
-    cloud, share_id
-):
+def test_copy_failure_on_one_replica_fails_there(cloud, share_id):
     passive = replica_on(cloud, share_id, 'beta').id
     make_terse(
         cloud,
@@ -319,7 +309,7 @@ def test_what_could_not_be_copied_to_one_replica_has_failed_there(
             if one['share_instance_id'] == passive
         ],
     )
-    snapshot_id = album.create(cloud, share_id)
+    snapshot_id = cloud_snapshots.create(cloud, share_id)
     cloud.settle()
     assert statuses(cloud, snapshot_id) == {
         'alpha': 'available',
@@ -328,14 +318,14 @@ def test_what_could_not_be_copied_to_one_replica_has_failed_there(
     assert status(cloud, snapshot_id) == 'error'
 
 
-def test_a_snapshot_deleted_while_it_is_taken_is_left_nowhere(cloud, share_id):
+def test_snapshot_deleted_during_creation_is_left_nowhere(cloud, share_id):
     def force_delete():
         (snapshot_id,) = cloud.snapshots_on(cloud.active(share_id).id)
-        album.act(cloud, snapshot_id, 'force_delete')
+        cloud_snapshots.act(cloud, snapshot_id, 'force_delete')
         lose_rows(cloud, snapshot_id)
 
     cloud.pause_at('after create_replicated_snapshot', force_delete)
-    album.create(cloud, share_id)
+    cloud_snapshots.create(cloud, share_id)
     cloud.settle()
     assert not any(
         dummy.snapshot_inventory(cloud.folder / 'dummy' / name)
@@ -346,7 +336,7 @@ def test_a_snapshot_deleted_while_it_is_taken_is_left_nowhere(cloud, share_id):
 
 
 def lose_rows(cloud, snapshot_id):
-    """The deletion has been carried out by somebody else already."""
+    """Another process has already carried out the deletion."""
     cloud.db.write(
         lambda session: [
             remove_and_credit(session, row)
@@ -356,8 +346,8 @@ def lose_rows(cloud, snapshot_id):
 
 
 @pytest.mark.parametrize('verb', ['take', 'delete', 'revert'])
-def test_one_at_a_time_works_on_the_replicas_of_a_share(cloud, share_id, verb):
-    """Who has to wait gives the work back, and is in nobody's way."""
+def test_snapshot_work_of_one_share_is_serialized(cloud, share_id, verb):
+    """Work that has to wait is released and blocks no other."""
     snapshot_id = complete(cloud, share_id)
     endpoint = next(
         one.endpoints.replicated_snapshots
@@ -383,7 +373,7 @@ def test_one_at_a_time_works_on_the_replicas_of_a_share(cloud, share_id, verb):
 
 
 def replicated_calls(cloud):
-    """How often alpha was asked about a snapshot of replicas."""
+    """Return the calls of alpha for replicated snapshots."""
     return sum(
         'replicated_snapshot' in call.method for call in cloud.driver().calls
     )
@@ -395,7 +385,7 @@ def replicated_calls(cloud):
 @pytest.mark.parametrize(
     'verb, code', [('take', 400), ('delete', 400), ('revert', 409)]
 )
-def test_nothing_is_begun_while_a_replica_is_promoted(
+def test_snapshot_requests_are_refused_during_promotion(
     cloud, share_id, verb, code
 ):
     snapshot_id = complete(cloud, share_id)
@@ -411,34 +401,36 @@ def test_nothing_is_begun_while_a_replica_is_promoted(
 
 def ask(cloud, verb, share_id, snapshot_id, code):
     if verb == 'take':
-        album.create(cloud, share_id, code)
+        cloud_snapshots.create(cloud, share_id, code)
     elif verb == 'delete':
-        album.delete(cloud, snapshot_id, code)
+        cloud_snapshots.delete(cloud, snapshot_id, code)
     else:
-        album.revert(cloud, share_id, snapshot_id, code)
+        cloud_snapshots.revert(cloud, share_id, snapshot_id, code)
 
 
 @pytest.mark.parametrize('verb', ['take', 'delete', 'revert'])
-def test_nothing_is_begun_without_an_active_replica(cloud, share_id, verb):
+def test_snapshot_requests_are_refused_without_an_active_replica(
+    cloud, share_id, verb
+):
     snapshot_id = complete(cloud, share_id)
     lose_active(cloud, share_id)
     ask(cloud, verb, share_id, snapshot_id, 400)
     assert status(cloud, snapshot_id) == 'available'
 
 
-def test_by_force_a_snapshot_goes_also_without_an_active_replica(
+def test_force_delete_of_a_snapshot_works_without_an_active_replica(
     cloud, share_id
 ):
     snapshot_id = complete(cloud, share_id)
     lose_active(cloud, share_id)
-    album.act(cloud, snapshot_id, 'force_delete')
-    album.check_gone(cloud, snapshot_id)
+    cloud_snapshots.act(cloud, snapshot_id, 'force_delete')
+    cloud_snapshots.check_gone(cloud, snapshot_id)
     assert cloud.usage('snapshots') == (0, 0)
 
 
-def test_snapshots_of_a_share_with_replicas_are_not_managed(cloud, share_id):
+def test_snapshots_of_a_share_with_replicas_cannot_be_managed(cloud, share_id):
     snapshot_id = complete(cloud, share_id)
-    album.act(cloud, snapshot_id, 'unmanage', expect=409)
+    cloud_snapshots.act(cloud, snapshot_id, 'unmanage', expect=409)
     cloud.api.request(
         'POST',
         '/snapshots/manage',
@@ -451,98 +443,90 @@ def test_snapshots_of_a_share_with_replicas_are_not_managed(cloud, share_id):
 
 
 @pytest.mark.parametrize('style', PASSIVE_STYLES)
-def test_a_snapshot_is_gone_when_it_is_on_no_replica(build_cloud, style):
+def test_snapshot_is_deleted_when_no_replica_has_it(build_cloud, style):
     cloud = build_cloud(style)
     share_id = cloud.create_share_on('alpha')
     cloud.replicate(share_id, 'beta')
     snapshot_id = complete(cloud, share_id)
-    album.delete(cloud, snapshot_id)
+    cloud_snapshots.delete(cloud, snapshot_id)
     assert set(statuses(cloud, snapshot_id).values()) == {'deleting'}
     cloud.settle()
     assert statuses(cloud, snapshot_id) == {'beta': 'deleting'}
     assert status(cloud, snapshot_id) == 'deleting'
     assert cloud.usage('snapshots') == (1, 0)
     cloud.update()
-    album.check_gone(cloud, snapshot_id)
+    cloud_snapshots.check_gone(cloud, snapshot_id)
     assert cloud.usage('snapshots') == (0, 0)
     cloud.check_invariants()
 
 
-def test_a_snapshot_that_one_replica_does_not_get_can_be_deleted(
-    cloud, share_id
-):
+def test_snapshot_missing_on_one_replica_can_be_deleted(cloud, share_id):
     fall_out(cloud, share_id)
-    snapshot_id = album.create_available(cloud, share_id)
+    snapshot_id = cloud_snapshots.create_available(cloud, share_id)
     assert statuses(cloud, snapshot_id)['beta'] == 'creating'
-    album.delete(cloud, snapshot_id)
+    cloud_snapshots.delete(cloud, snapshot_id)
     cloud.settle()
     cloud.update()
-    album.check_gone(cloud, snapshot_id)
+    cloud_snapshots.check_gone(cloud, snapshot_id)
     cloud.check_invariants()
 
 
-def test_what_is_still_copied_to_replicas_in_sync_is_not_deleted(
-    cloud, share_id
-):
-    snapshot_id = album.create(cloud, share_id)
+def test_snapshot_being_copied_cannot_be_deleted(cloud, share_id):
+    snapshot_id = cloud_snapshots.create(cloud, share_id)
     cloud.settle()
-    album.delete(cloud, snapshot_id, 400)
+    cloud_snapshots.delete(cloud, snapshot_id, 400)
     assert statuses(cloud, snapshot_id) == {
         'alpha': 'available',
         'beta': 'creating',
     }
 
 
-def test_a_failed_deletion_has_failed_everywhere(cloud, share_id):
+def test_failed_snapshot_deletion_fails_on_all_replicas(cloud, share_id):
     snapshot_id = complete(cloud, share_id)
     cloud.driver().fail_next('delete_replicated_snapshot')
-    album.delete(cloud, snapshot_id)
+    cloud_snapshots.delete(cloud, snapshot_id)
     cloud.settle()
     assert set(statuses(cloud, snapshot_id).values()) == {'error_deleting'}
     assert status(cloud, snapshot_id) == 'error_deleting'
     assert cloud.usage('snapshots') == (1, 0)
 
 
-def test_by_force_the_rows_go_whatever_the_back_end_says(cloud, share_id):
+def test_force_delete_removes_snapshot_rows_on_all_replicas(cloud, share_id):
     snapshot_id = complete(cloud, share_id)
     cloud.driver().fail_next('delete_replicated_snapshot')
-    album.act(cloud, snapshot_id, 'force_delete')
+    cloud_snapshots.act(cloud, snapshot_id, 'force_delete')
     cloud.settle()
-    album.check_gone(cloud, snapshot_id)
+    cloud_snapshots.check_gone(cloud, snapshot_id)
     assert cloud.usage('snapshots') == (0, 0)
 
 
 @pytest.mark.parametrize('force', [False, True])
-def test_only_by_force_nobody_waits_for_a_broken_replica(
-    cloud, share_id, force
-):
+def test_only_force_delete_skips_a_replica_in_error(cloud, share_id, force):
     snapshot_id = complete(cloud, share_id)
     fall_out(cloud, share_id, what='error')
     if force:
-        album.act(cloud, snapshot_id, 'force_delete')
+        cloud_snapshots.act(cloud, snapshot_id, 'force_delete')
     else:
-        album.delete(cloud, snapshot_id)
+        cloud_snapshots.delete(cloud, snapshot_id)
     cloud.settle()
     assert statuses(cloud, snapshot_id) == (
         {} if force else {'beta': 'deleting'}
     )
 
 
-def test_nobody_waits_for_a_replica_that_is_nowhere(cloud, share_id):
+def test_unplaced_replica_is_not_awaited_on_deletion(cloud, share_id):
     snapshot_id = complete(cloud, share_id)
-    nowhere = cloud.request_replica(share_id, 'alpha')  # which is taken
+    nowhere = cloud.request_replica(share_id, 'alpha')  # which is in use
     cloud.settle()
     assert cloud.replica(nowhere).host is None
     assert snapshot_id in cloud.snapshots_on(nowhere)
-    album.delete(cloud, snapshot_id)
+    cloud_snapshots.delete(cloud, snapshot_id)
     cloud.settle()
     cloud.update()
-    album.check_gone(cloud, snapshot_id)
+    cloud_snapshots.check_gone(cloud, snapshot_id)
 
 
-def test_a_driver_that_is_not_done_with_deleting_is_asked_again(
-    cloud, share_id
-):
+def test_driver_still_deleting_is_called_again(cloud, share_id):
     snapshot_id = complete(cloud, share_id)
     said = ['deleting', 'deleting', 'deleted']
     asked = []
@@ -560,15 +544,13 @@ def test_a_driver_that_is_not_done_with_deleting_is_asked_again(
 
     active = cloud.active(share_id).id
     make_terse(cloud, delete_replicated_snapshot=answer)
-    album.delete(cloud, snapshot_id)
+    cloud_snapshots.delete(cloud, snapshot_id)
     cloud.settle()
     assert len(asked) == 3
     assert statuses(cloud, snapshot_id) == {'beta': 'deleting'}
 
 
-def test_what_could_not_be_removed_from_one_replica_is_shown_there(
-    cloud, share_id
-):
+def test_deletion_failure_on_one_replica_is_visible_there(cloud, share_id):
     snapshot_id = complete(cloud, share_id)
     passive = replica_on(cloud, share_id, 'beta').id
     make_terse(
@@ -579,16 +561,16 @@ def test_what_could_not_be_removed_from_one_replica_is_shown_there(
             if one['share_instance_id'] == passive
         ],
     )
-    album.delete(cloud, snapshot_id)
+    cloud_snapshots.delete(cloud, snapshot_id)
     cloud.settle()
     assert statuses(cloud, snapshot_id) == {'beta': 'error_deleting'}
     assert status(cloud, snapshot_id) == 'error_deleting'
 
 
 def test_deletion_follows_the_active_replica(cloud, share_id):
-    """Another is promoted after the request, before it is carried out."""
+    """Another replica is promoted between the request and its work."""
     snapshot_id = complete(cloud, share_id)
-    album.delete(cloud, snapshot_id)
+    cloud_snapshots.delete(cloud, snapshot_id)
     begin_promotion(cloud, share_id)
     run(cloud, 'beta')
     assert state(cloud, share_id, 'beta') == 'active'
@@ -596,12 +578,12 @@ def test_deletion_follows_the_active_replica(cloud, share_id):
     cloud.settle()
     assert statuses(cloud, snapshot_id) == {'alpha': 'deleting'}
     cloud.update()
-    album.check_gone(cloud, snapshot_id)
+    cloud_snapshots.check_gone(cloud, snapshot_id)
     cloud.check_invariants()
 
 
 def run(cloud, backend):
-    """Carry out what one back end is owed, and nothing else."""
+    """Run the pending work of one back end only."""
     runner = next(
         one.runner
         for one in cloud.share.backends
@@ -611,10 +593,10 @@ def run(cloud, backend):
         pass
 
 
-def test_who_removes_the_last_of_several_removes_the_snapshot(
+def test_concurrent_removal_of_the_last_instances_deletes_the_snapshot(
     database_url, tmp_path
 ):
-    """Two back ends let go of the last two instances at one moment."""
+    """Two back ends remove the last two instances concurrently."""
     cloud = ReplicatedCloud(tmp_path, url=database_url)
     try:
         share_id = cloud.create_share_on('alpha')
@@ -622,20 +604,24 @@ def test_who_removes_the_last_of_several_removes_the_snapshot(
         cloud.replicate(share_id, 'gamma')
         for _ in range(5):
             snapshot_id = complete(cloud, share_id)
-            album.delete(cloud, snapshot_id)
+            cloud_snapshots.delete(cloud, snapshot_id)
             cloud.settle()
             last = cloud.db.read(snapshots.list_for_snapshot, snapshot_id)
             assert len(last) == 2
             start = threading.Barrier(2)
             with concurrent.futures.ThreadPoolExecutor(2) as pool:
-                list(pool.map(functools.partial(let_go, cloud, start), last))
+                list(
+                    pool.map(
+                        functools.partial(remove_instance, cloud, start), last
+                    )
+                )
             assert cloud.usage('snapshots') == (0, 0)
-            album.check_gone(cloud, snapshot_id)
+            cloud_snapshots.check_gone(cloud, snapshot_id)
     finally:
         cloud.db.dispose()
 
 
-def let_go(cloud, start, row):
+def remove_instance(cloud, start, row):
     start.wait()
     cloud.db.write(remove_and_credit, row)
 
@@ -644,14 +630,12 @@ def let_go(cloud, start, row):
 
 
 @pytest.mark.parametrize('style', PASSIVE_STYLES)
-def test_other_replicas_are_out_of_sync_until_they_have_what_was_restored(
-    build_cloud, style
-):
+def test_other_replicas_are_out_of_sync_after_a_revert(build_cloud, style):
     cloud = build_cloud(style)
     share_id = cloud.create_share_on('alpha')
     cloud.replicate(share_id, 'beta')
     snapshot_id = complete(cloud, share_id)
-    album.revert(cloud, share_id, snapshot_id)
+    cloud_snapshots.revert(cloud, share_id, snapshot_id)
     assert cloud.states(share_id) == {
         'alpha': ('reverting', 'active'),
         'beta': ('available', 'out_of_sync'),
@@ -676,8 +660,8 @@ def test_writable_replicas_are_reverted_together(build_cloud):
     cloud = build_cloud('writable')
     share_id = cloud.create_share_on('alpha')
     cloud.replicate(share_id, 'beta')
-    snapshot_id = album.create_available(cloud, share_id)
-    album.revert(cloud, share_id, snapshot_id)
+    snapshot_id = cloud_snapshots.create_available(cloud, share_id)
+    cloud_snapshots.revert(cloud, share_id, snapshot_id)
     assert cloud.api.show(share_id)['status'] == 'reverting'
     cloud.settle()
     assert set(cloud.states(share_id).values()) == {('available', 'active')}
@@ -686,14 +670,12 @@ def test_writable_replicas_are_reverted_together(build_cloud):
 
 
 @pytest.mark.parametrize('action, size', [('extend', 5), ('shrink', 1)])
-def test_a_revert_changes_the_size_of_every_replica(
-    cloud, share_id, action, size
-):
+def test_revert_resizes_every_replica(cloud, share_id, action, size):
     snapshot_id = complete(cloud, share_id)
     cloud.api.act(share_id, action, {'new_size': size})
     cloud.settle()
     assert cloud.usage('replica_gigabytes') == (2 * size, 0)
-    album.revert(cloud, share_id, snapshot_id)
+    cloud_snapshots.revert(cloud, share_id, snapshot_id)
     cloud.settle()
     assert cloud.api.show(share_id)['size'] == 2
     assert cloud.usage('replica_gigabytes') == (4, 0)
@@ -702,7 +684,7 @@ def test_a_revert_changes_the_size_of_every_replica(
     cloud.check_invariants()
 
 
-def test_a_revert_for_which_replicas_have_no_quota_is_refused(cloud, share_id):
+def test_revert_beyond_the_quota_for_all_replicas_is_refused(cloud, share_id):
     snapshot_id = complete(cloud, share_id)
     cloud.api.act(share_id, 'shrink', {'new_size': 1})
     cloud.settle()
@@ -712,15 +694,15 @@ def test_a_revert_for_which_replicas_have_no_quota_is_refused(cloud, share_id):
         {'quota_set': {'replica_gigabytes': 3}},
         expect=200,
     )
-    album.revert(cloud, share_id, snapshot_id, 403)
+    cloud_snapshots.revert(cloud, share_id, snapshot_id, 403)
     assert cloud.states(share_id)['beta'] == ('available', 'in_sync')
     assert cloud.usage('replica_gigabytes') == (2, 0)
 
 
-def test_a_failed_revert_leaves_replicas_out_of_sync(cloud, share_id):
+def test_failed_revert_leaves_replicas_out_of_sync(cloud, share_id):
     snapshot_id = complete(cloud, share_id)
     cloud.driver().fail_next('revert_to_replicated_snapshot')
-    album.revert(cloud, share_id, snapshot_id)
+    cloud_snapshots.revert(cloud, share_id, snapshot_id)
     cloud.settle()
     assert cloud.states(share_id) == {
         'alpha': ('reverting_error', 'active'),
@@ -729,15 +711,15 @@ def test_a_failed_revert_leaves_replicas_out_of_sync(cloud, share_id):
     assert set(statuses(cloud, snapshot_id).values()) == {'available'}
 
 
-def test_a_share_whose_revert_was_lost_stays_in_error(cloud, share_id):
-    """Nobody knows what data it has, however well the back end is."""
+def test_share_stays_in_error_after_a_lost_revert(cloud, share_id):
+    """Its data is unknown, however healthy the back end is."""
     snapshot_id = complete(cloud, share_id)
 
     def die():
         raise Crash
 
     cloud.pause_at('after revert_to_replicated_snapshot', die)
-    album.revert(cloud, share_id, snapshot_id)
+    cloud_snapshots.revert(cloud, share_id, snapshot_id)
     with pytest.raises(Crash):
         cloud.settle()
     cloud.restart()
@@ -752,13 +734,13 @@ def test_a_share_whose_revert_was_lost_stays_in_error(cloud, share_id):
 
 
 @pytest.mark.parametrize('when', ['before', 'after'])
-def test_what_was_asked_before_a_revert_makes_no_replica_in_sync(
+def test_reply_from_before_a_revert_makes_no_replica_in_sync(
     cloud, share_id, when
 ):
     snapshot_id = complete(cloud, share_id)
     cloud.pause_at(
         f'{when} update_replica_state',
-        lambda: album.revert(cloud, share_id, snapshot_id),
+        lambda: cloud_snapshots.revert(cloud, share_id, snapshot_id),
     )
     for backend in cloud.share.backends:
         backend.endpoints.replica_updates.request_pass()
@@ -771,14 +753,12 @@ def test_what_was_asked_before_a_revert_makes_no_replica_in_sync(
     cloud.check_invariants()
 
 
-def test_a_snapshot_that_a_replica_does_not_have_yet_is_not_restored(
-    cloud, share_id
-):
-    snapshot_id = album.create(cloud, share_id)
+def test_incomplete_snapshot_cannot_be_reverted_to(cloud, share_id):
+    snapshot_id = cloud_snapshots.create(cloud, share_id)
     cloud.settle()
-    album.revert(cloud, share_id, snapshot_id, 409)
+    cloud_snapshots.revert(cloud, share_id, snapshot_id, 409)
     cloud.update()
-    album.revert(cloud, share_id, snapshot_id)
+    cloud_snapshots.revert(cloud, share_id, snapshot_id)
     cloud.settle()
     cloud.update()
     cloud.check_invariants()
@@ -787,7 +767,7 @@ def test_a_snapshot_that_a_replica_does_not_have_yet_is_not_restored(
 # Shares from snapshots
 
 
-def test_a_share_is_made_of_what_the_active_replica_has(cloud, share_id):
+def test_clone_uses_the_snapshot_of_the_active_replica(cloud, share_id):
     snapshot_id = complete(cloud, share_id)
     promote(cloud, share_id)
     cloud.update()
@@ -796,8 +776,8 @@ def test_a_share_is_made_of_what_the_active_replica_has(cloud, share_id):
     cloud.check_invariants()
 
 
-def test_a_share_is_made_of_complete_snapshots_only(cloud, share_id):
-    snapshot_id = album.create(cloud, share_id)
+def test_only_complete_snapshots_can_be_cloned(cloud, share_id):
+    snapshot_id = cloud_snapshots.create(cloud, share_id)
     cloud.settle()
     assert statuses(cloud, snapshot_id)['alpha'] == 'available'
     cloud.api.create(expect=400, snapshot_id=snapshot_id, size=2)
@@ -805,12 +785,12 @@ def test_a_share_is_made_of_complete_snapshots_only(cloud, share_id):
     cloud.create_share(snapshot_id=snapshot_id, size=2)
 
 
-# What is shown
+# Displayed values
 
 
-def test_lists_go_by_what_is_shown(cloud, share_id):
+def test_lists_filter_and_sort_by_the_displayed_status(cloud, share_id):
     whole = complete(cloud, share_id)
-    part = album.create(cloud, share_id)
+    part = cloud_snapshots.create(cloud, share_id)
     cloud.settle()
     assert found(cloud, 'status=available') == [whole]
     assert found(cloud, 'status=creating') == [part]
@@ -838,35 +818,39 @@ def test_every_instance_is_listed(cloud, share_id):
     } == {row.id for row in cloud.replicas(share_id)}
 
 
-def test_a_reset_sets_what_is_shown(cloud, share_id):
+def test_reset_sets_the_displayed_status(cloud, share_id):
     snapshot_id = complete(cloud, share_id)
     cloud.replicate(share_id, 'gamma')
     cloud.update()
     fall_out(cloud, share_id, 'gamma')
-    album.act(cloud, snapshot_id, 'reset_status', {'status': 'error'})
+    cloud_snapshots.act(
+        cloud, snapshot_id, 'reset_status', {'status': 'error'}
+    )
     assert statuses(cloud, snapshot_id) == {
         'alpha': 'error',
         'beta': 'error',
         'gamma': 'available',
     }
     assert status(cloud, snapshot_id) == 'error'
-    album.act(cloud, snapshot_id, 'reset_status', {'status': 'available'})
+    cloud_snapshots.act(
+        cloud, snapshot_id, 'reset_status', {'status': 'available'}
+    )
     assert status(cloud, snapshot_id) == 'available'
 
 
-# Who may mount a snapshot
+# Access to snapshots
 
 
 @pytest.fixture
 def mountable(cloud):
-    album.enable_snapshot_features(cloud)
+    cloud_snapshots.enable_snapshot_features(cloud)
     share_id = cloud.create_share_on('alpha')
     cloud.replicate(share_id, 'beta')
     return share_id
 
 
 def allow(cloud, snapshot_id, expect=202):
-    return album.act(
+    return cloud_snapshots.act(
         cloud,
         snapshot_id,
         'allow_access',
@@ -889,7 +873,7 @@ def let_in(cloud, backend):
     return sum(len(clients) for clients in found.values())
 
 
-def test_a_rule_is_told_on_every_replica(cloud, mountable):
+def test_snapshot_rule_is_applied_on_every_replica(cloud, mountable):
     snapshot_id = complete(cloud, mountable)
     allow(cloud, snapshot_id)
     cloud.settle()
@@ -898,11 +882,9 @@ def test_a_rule_is_told_on_every_replica(cloud, mountable):
     cloud.check_invariants()
 
 
-def test_a_replica_is_told_of_a_rule_when_it_has_the_snapshot(
-    cloud, mountable
-):
+def test_replica_gets_a_snapshot_rule_with_the_snapshot(cloud, mountable):
     fall_out(cloud, mountable)
-    snapshot_id = album.create_available(cloud, mountable)
+    snapshot_id = cloud_snapshots.create_available(cloud, mountable)
     allow(cloud, snapshot_id)
     cloud.settle()
     assert rules(cloud, snapshot_id) == ['active']
@@ -913,7 +895,7 @@ def test_a_replica_is_told_of_a_rule_when_it_has_the_snapshot(
     cloud.check_invariants()
 
 
-def test_a_new_replica_gets_the_rules_of_snapshots(cloud, mountable):
+def test_new_replica_gets_the_rules_of_snapshots(cloud, mountable):
     snapshot_id = complete(cloud, mountable)
     allow(cloud, snapshot_id)
     cloud.settle()
@@ -924,13 +906,13 @@ def test_a_new_replica_gets_the_rules_of_snapshots(cloud, mountable):
     cloud.check_invariants()
 
 
-def test_rules_go_with_a_snapshot_on_every_replica(cloud, mountable):
+def test_snapshot_rules_are_removed_on_every_replica(cloud, mountable):
     snapshot_id = complete(cloud, mountable)
     allow(cloud, snapshot_id)
     cloud.settle()
-    album.delete(cloud, snapshot_id)
+    cloud_snapshots.delete(cloud, snapshot_id)
     cloud.settle()
     cloud.update()
-    album.check_gone(cloud, snapshot_id)
+    cloud_snapshots.check_gone(cloud, snapshot_id)
     assert (let_in(cloud, 'alpha'), let_in(cloud, 'beta')) == (0, 0)
     cloud.check_invariants()

@@ -1,4 +1,4 @@
-"""What becomes of a share server that moves, and of all that is on it."""
+"""Migration of a share server and everything on it."""
 
 import shutil
 
@@ -9,7 +9,7 @@ from tests.support.server_migrations import ServerMigrationCloud
 
 @pytest.fixture(scope='module')
 def prepared(tmp_path_factory):
-    """A server on alpha with two shares, a rule and a snapshot, as files."""
+    """An image of a cloud: a server with two shares, a rule and a snapshot."""
     folder = tmp_path_factory.mktemp('moving')
     cloud = ServerMigrationCloud(folder)
     cloud.support()
@@ -32,18 +32,18 @@ def cloud(prepared, tmp_path):
     shutil.copytree(prepared[0], copy)
     cloud = ServerMigrationCloud(copy, initialize=False)
     cloud.restart()
-    cloud.settle()  # its back ends are at another place than before
+    cloud.settle()  # its back ends are in another folder than before
     yield cloud
     cloud.db.dispose()
 
 
 @pytest.fixture
 def moved(prepared):
-    """The server, and the shares that are on it."""
+    """The server and the shares on it."""
     return prepared[1]
 
 
-def test_all_on_a_server_arrives_at_the_other_back_end(cloud, moved):
+def test_migration_moves_everything_on_the_server(cloud, moved):
     server, first, second = moved
     before = cloud.exports(first)
     usage = cloud.usage('gigabytes'), cloud.usage('snapshot_gigabytes')
@@ -75,7 +75,7 @@ def test_all_on_a_server_arrives_at_the_other_back_end(cloud, moved):
     assert cloud.has_no_incoming_servers()
 
 
-def test_a_server_migrates_back(cloud, moved):
+def test_server_can_migrate_back(cloud, moved):
     server, first, second = moved
     for host in ('node@beta', 'node@alpha'):
         cloud.start_to_phase1(server, host=host)
@@ -87,7 +87,7 @@ def test_a_server_migrates_back(cloud, moved):
     assert cloud.driver('beta').server_inventory() == {}
 
 
-def test_content_written_in_the_first_phase_arrives(cloud, moved):
+def test_content_written_during_phase_one_is_migrated(cloud, moved):
     server, first, _ = moved
     cloud.start_to_phase1(server)
     id = cloud.instance(first).id
@@ -97,7 +97,7 @@ def test_content_written_in_the_first_phase_arrives(cloud, moved):
     assert cloud.driver('beta').read(id) == 'late'
 
 
-def test_without_a_disruption_addresses_and_exports_stay(cloud, moved):
+def test_nondisruptive_migration_keeps_addresses_and_exports(cloud, moved):
     server, first, _ = moved
     exports, addresses = cloud.exports(first), cloud.addresses()[server]
     cloud.start_to_phase1(server, nondisruptive=True)
@@ -112,7 +112,7 @@ def test_without_a_disruption_addresses_and_exports_stay(cloud, moved):
     }
 
 
-def test_a_server_goes_to_the_network_that_is_named(cloud, moved):
+def test_server_migrates_to_the_requested_network(cloud, moved):
     server, first, _ = moved
     network = cloud.add_network()
     cloud.start_to_phase1(server, new_share_network_id=network)
@@ -123,7 +123,7 @@ def test_a_server_goes_to_the_network_that_is_named(cloud, moved):
     assert cloud.api.show(first)['share_network_id'] == network
 
 
-def test_a_driver_may_choose_a_server_that_is_there(cloud, moved):
+def test_driver_may_choose_an_existing_destination(cloud, moved):
     server, first, _ = moved
     cloud.disable('alpha', True)
     other = cloud.create_share_on_network(
@@ -157,9 +157,7 @@ PHASE_ONE = [
 
 @pytest.mark.parametrize('writable', [True, False])
 @pytest.mark.parametrize('method', PHASE_ONE)
-def test_a_failure_in_phase_one_leaves_all_as_it_was(
-    cloud, moved, method, writable
-):
+def test_failure_in_phase_one_rolls_back(cloud, moved, method, writable):
     server, first, _ = moved
     before = cloud.state_summary()
     cloud.driver('beta').half_fail_next(method) if method not in (
@@ -174,7 +172,7 @@ def test_a_failure_in_phase_one_leaves_all_as_it_was(
     (migration,) = cloud.migrations()
     assert migration.open_for is None
     assert migration.error
-    cloud.start_to_phase1(server)  # and it may be tried again
+    cloud.start_to_phase1(server)  # and it can be requested again
     cloud.complete(server)
     cloud.settle()
     cloud.check_invariants()
@@ -184,7 +182,7 @@ def test_a_failure_in_phase_one_leaves_all_as_it_was(
     'lacking',
     ['compatible', 'writable', 'nondisruptive', 'preserve_snapshots'],
 )
-def test_what_a_driver_cannot_do_fails_and_a_check_says_so(
+def test_unsupported_migration_fails_and_the_check_reports_it(
     cloud, moved, lacking
 ):
     server, _, _ = moved
@@ -205,7 +203,7 @@ def test_what_a_driver_cannot_do_fails_and_a_check_says_so(
     cloud.check_invariants()
 
 
-def test_a_check_leaves_nothing_behind(cloud, moved):
+def test_check_leaves_nothing_behind(cloud, moved):
     server, _, _ = moved
     before = cloud.state_summary()
     answer = cloud.check(server)
@@ -238,12 +236,12 @@ def test_a_check_leaves_nothing_behind(cloud, moved):
 @pytest.mark.parametrize(
     'wish', [{}, {'writable': False}, {'nondisruptive': True}]
 )
-def test_cancelled_all_is_what_it_was(cloud, moved, wish, phase_one_done):
+def test_cancel_rolls_back(cloud, moved, wish, phase_one_done):
     server, _, _ = moved
     before = cloud.state_summary()
-    cloud.driver('beta').configuration._overrides = {
-        'dummy_driver_server_migration_steps': 3
-    }
+    cloud.driver('beta').configuration.override(
+        {'dummy_driver_server_migration_steps': 3}
+    )
     cloud.start(server, **wish)
     while cloud.server(server)['task_state'] != (
         'migration_driver_phase1_done'
@@ -263,7 +261,7 @@ def test_cancelled_all_is_what_it_was(cloud, moved, wish, phase_one_done):
     cloud.complete(server, expect=400)
 
 
-def test_a_driver_that_cannot_cancel_is_not_asked_to(cloud, moved):
+def test_cancel_is_refused_if_the_driver_does_not_support_it(cloud, moved):
     server, _, _ = moved
     cloud.driver('beta').set_migration_capabilities(
         {'compatible', 'writable', 'preserve_snapshots'}
@@ -275,7 +273,7 @@ def test_a_driver_that_cannot_cancel_is_not_asked_to(cloud, moved):
     )
 
 
-def test_a_failed_cancel_ends_as_the_first_phase_does(cloud, moved):
+def test_failed_cancel_rolls_back(cloud, moved):
     server, _, _ = moved
     before = cloud.state_summary()
     cloud.start_to_phase1(server)
@@ -307,7 +305,7 @@ def test_rules_are_read_only_while_shares_are_copied(cloud, moved):
     cloud.check_invariants()
 
 
-def test_rules_that_cannot_be_cast_fail_the_first_phase(cloud, moved):
+def test_failed_cast_of_rules_fails_phase_one(cloud, moved):
     server, first, _ = moved
     before = cloud.state_summary()
     cloud.driver('alpha').refuse_rules(
@@ -317,7 +315,7 @@ def test_rules_that_cannot_be_cast_fail_the_first_phase(cloud, moved):
     cloud.settle()
     assert cloud.server(server)['task_state'] == 'migration_error'
     assert cloud.state_summary() == before | {
-        # The rule is in error, and so nobody is let in by it.
+        # A rule in error grants no access.
         'clients': [{}, {}]
     }
 
@@ -333,7 +331,7 @@ def test_rules_that_cannot_be_cast_fail_the_first_phase(cloud, moved):
         ('lose_reply_next', True),
     ],
 )
-def test_a_failure_in_phase_two_deletes_nothing(cloud, moved, how, writable):
+def test_failure_in_phase_two_deletes_nothing(cloud, moved, how, writable):
     server, first, second = moved
     cloud.start_to_phase1(server, writable=writable)
     getattr(cloud.driver('beta'), how)('share_server_migration_complete')
@@ -360,12 +358,12 @@ def test_a_failure_in_phase_two_deletes_nothing(cloud, moved, how, writable):
 # Progress
 
 
-def test_progress_is_unknown_or_what_the_driver_says(cloud, moved):
+def test_progress_is_unknown_or_as_reported(cloud, moved):
     server, _, _ = moved
     cloud.progress(server, expect=400)
-    cloud.driver('beta').configuration._overrides = {
-        'dummy_driver_server_migration_steps': 4
-    }
+    cloud.driver('beta').configuration.override(
+        {'dummy_driver_server_migration_steps': 4}
+    )
     cloud.start(server)
     found = cloud.progress(server)
     assert (found['total_progress'], found['last_heard_at']) == (None, None)
@@ -392,14 +390,14 @@ def test_progress_is_unknown_or_what_the_driver_says(cloud, moved):
     cloud.progress('11111111-1111-1111-1111-111111111111', expect=404)
 
 
-def test_a_driver_that_tells_no_progress_is_unknown(cloud, moved):
+def test_progress_is_unknown_without_driver_support(cloud, moved):
     server, _, _ = moved
     cloud.driver('beta').set_migration_capabilities(
         {'compatible', 'writable', 'preserve_snapshots'}
     )
-    cloud.driver('beta').configuration._overrides = {
-        'dummy_driver_server_migration_steps': 4
-    }
+    cloud.driver('beta').configuration.override(
+        {'dummy_driver_server_migration_steps': 4}
+    )
     cloud.start(server)
     for _ in range(20):
         cloud.step()
@@ -408,7 +406,7 @@ def test_a_driver_that_tells_no_progress_is_unknown(cloud, moved):
     assert found['last_heard_at'] is not None
 
 
-def test_a_driver_that_fails_to_answer_a_check_is_told_of(cloud, moved):
+def test_check_reports_a_driver_failure(cloud, moved):
     server, _, _ = moved
     cloud.driver('beta').fail_next(
         'share_server_migration_check_compatibility'
@@ -420,8 +418,8 @@ def test_a_driver_that_fails_to_answer_a_check_is_told_of(cloud, moved):
 
 
 @pytest.mark.parametrize('which', ['source', 'destination'])
-def test_servers_reset_in_the_midst_come_to_rest(cloud, moved, which):
-    """By decree of an administrator, who may try again afterwards."""
+def test_servers_reset_during_migration_come_to_rest(cloud, moved, which):
+    """After `reset_status`, a new migration can be requested."""
     server, first, _ = moved
     cloud.start_to_phase1(server)
     there = cloud.progress(server)['destination_share_server_id']

@@ -1,6 +1,6 @@
-"""Requests about one migration, at one moment; and what 200 shares cost.
+"""Concurrent requests about one migration, and the cost of 200 shares.
 
-In real threads, over the API. Nothing is carried out meanwhile.
+In real threads, over the API. No work runs in the meantime.
 """
 
 from functools import partial
@@ -34,7 +34,9 @@ def server(cloud):
     )
 
 
-def test_of_ten_requests_at_once_one_is_accepted(database_url, tmp_path):
+def test_one_of_ten_concurrent_migration_requests_is_accepted(
+    database_url, tmp_path
+):
     cloud = ServerMigrationCloud(tmp_path, url=database_url)
     server = cloud.server_of(cloud.create_share_on_alpha(cloud.add_network()))
     codes = at_once(
@@ -56,7 +58,7 @@ def test_of_ten_requests_at_once_one_is_accepted(database_url, tmp_path):
     cloud.db.dispose()
 
 
-def test_of_a_cancel_and_a_complete_one_is_accepted(cloud, server):
+def test_either_cancel_or_complete_is_accepted(cloud, server):
     for seed in range(4):
         cloud.start_to_phase1(server)
         cloud.rng.seed(seed)
@@ -76,8 +78,8 @@ def test_of_a_cancel_and_a_complete_one_is_accepted(cloud, server):
             cloud.settle()
 
 
-def test_a_cancel_while_the_driver_is_asked_wins(cloud, server):
-    """What the question is answered comes too late, and is of no use."""
+def test_cancel_during_a_driver_call_wins(cloud, server):
+    """The reply to the call comes too late and is ignored."""
     cloud.start(server)
     codes = []
     cloud.pause_at(
@@ -91,14 +93,14 @@ def test_a_cancel_while_the_driver_is_asked_wins(cloud, server):
     cloud.check_invariants()
 
 
-def test_one_broken_migration_stops_no_other(cloud, server):
+def test_broken_migration_does_not_block_others(cloud, server):
     other = cloud.server_of(cloud.create_share_on_alpha(cloud.add_network()))
     for id in (server, other):
         cloud.start(id)
     cloud.settle()
     cloud.cancel(other)
     cloud.settle()
-    # Its destination is gone behind everybody's back.
+    # The row of its destination disappears.
     migration = next(
         row for row in cloud.migrations() if row.source_server_id == server
     )
@@ -126,7 +128,7 @@ def test_one_broken_migration_stops_no_other(cloud, server):
 @pytest.mark.parametrize(
     'word', [None, 'migration_error', 'server_migration_cancelled']
 )
-def test_a_task_that_is_reset_brings_the_server_to_rest(cloud, server, word):
+def test_reset_task_brings_the_server_to_rest(cloud, server, word):
     cloud.start_to_phase1(server)
     cloud.act(server, 'reset_task_state', {'task_state': word}, 202)
     cloud.settle()
@@ -139,7 +141,7 @@ def test_a_task_that_is_reset_brings_the_server_to_rest(cloud, server, word):
 
 
 def multiply(cloud, server):
-    """Have many shares on the server instead of one, on its back end too."""
+    """Put many shares on the server instead of one, also on its back end."""
     driver = cloud.driver('alpha')
     (share,) = cloud.rows(sa.select(_SHARE))
     (instance,) = cloud.rows(sa.select(_INSTANCE))

@@ -1,7 +1,7 @@
-"""Networks and servers that go while something is put on them.
+"""Deletion of networks and servers concurrent with their use.
 
-Asked for at the same moment, on each database: one of the two is accepted
-and the other refused, or both are right.
+On each database, one of two concurrent requests is accepted and the other
+refused, or both outcomes are consistent.
 """
 
 import concurrent.futures
@@ -25,7 +25,7 @@ def cloud(database_url, tmp_path):
 
 
 def at_once(*calls):
-    """The codes that the calls, begun at the same moment, are answered."""
+    """Run the calls concurrently; return their status codes."""
     start = threading.Barrier(len(calls))
 
     def answered(call):
@@ -56,7 +56,7 @@ def manage_share(cloud, server, number):
     )
 
 
-def test_a_network_goes_or_has_a_share(cloud):
+def test_either_network_deletion_or_share_creation_is_accepted(cloud):
     for _ in range(ROUNDS):
         network = cloud.add_network()
         created, gone = at_once(
@@ -77,7 +77,7 @@ def test_a_network_goes_or_has_a_share(cloud):
         assert (created, gone) in [(200, 409), (404, 202)]
 
 
-def test_a_server_goes_or_has_a_share(cloud):
+def test_either_server_deletion_or_managing_a_share_is_accepted(cloud):
     network = cloud.add_network()
     for number in range(ROUNDS):
         server = insert_server(cloud, network)
@@ -90,11 +90,11 @@ def test_a_server_goes_or_has_a_share(cloud):
         assert len(shares['shares']) == (taken == 200)
 
 
-def test_a_server_is_let_go_or_deleted(cloud):
+def test_either_unmanage_or_deletion_of_a_server_is_accepted(cloud):
     network = cloud.add_network()
     for _ in range(ROUNDS):
         server = insert_server(cloud, network)
-        let_go, gone = at_once(
+        unmanaged, gone = at_once(
             asked(
                 cloud,
                 'POST',
@@ -103,10 +103,10 @@ def test_a_server_is_let_go_or_deleted(cloud):
             ),
             asked(cloud, 'DELETE', f'/share-servers/{server}'),
         )
-        assert (let_go, gone) in [(202, 403), (400, 202)]
+        assert (unmanaged, gone) in [(202, 403), (400, 202)]
 
 
-def test_a_server_is_taken_over_once(cloud):
+def test_server_is_managed_once(cloud):
     network = cloud.add_network()
     for number in range(ROUNDS):
         codes = at_once(
@@ -131,7 +131,7 @@ def test_a_server_is_taken_over_once(cloud):
     assert len(found) == ROUNDS
 
 
-def test_a_server_is_found_and_lives_on_each_database(cloud):
+def test_server_lifecycle_on_each_database(cloud):
     network = cloud.add_network(None, 'nova')
     share = cloud.create_share_on_network(network)
     server = cloud.server_of(share)

@@ -1,4 +1,4 @@
-"""Guards of share servers on every database, asked by many at once."""
+"""Guards of share servers under concurrency, on every database."""
 
 from concurrent import futures
 
@@ -115,7 +115,7 @@ def on_server(db):
         (ServerLimits(), THREADS),
     ],
 )
-def test_no_more_shares_come_on_a_server_than_it_takes(db, limits, most):
+def test_server_limit_holds_under_concurrency(db, limits, most):
     db.write(active_server)
     put = at_once(
         lambda number: db.write(
@@ -126,7 +126,7 @@ def test_no_more_shares_come_on_a_server_than_it_takes(db, limits, most):
     assert on_server(db) == (most, 2 * most)
 
 
-def test_of_many_founders_one_makes_the_server(db):
+def test_one_of_many_concurrent_builds_creates_the_server(db):
     def found(session, number):
         if share_servers.is_being_built(session, 'key'):
             return False
@@ -142,7 +142,7 @@ def test_of_many_founders_one_makes_the_server(db):
     )
 
 
-def test_a_server_that_goes_has_no_share_put_on_it(db):
+def test_server_being_deleted_gets_no_share(db):
     db.write(active_server)
 
     def remove(session):
@@ -168,7 +168,7 @@ def test_a_server_that_goes_has_no_share_put_on_it(db):
     )
 
 
-def test_the_last_of_many_that_leave_says_so(db):
+def test_last_share_to_leave_marks_the_server_idle(db):
     db.write(active_server)
     for number in range(THREADS):
         assert db.write(share_servers.bind, f'i-{number}', 'server', 2)

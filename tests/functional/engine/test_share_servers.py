@@ -1,4 +1,4 @@
-"""Share servers: made when a share needs one, used again, removed."""
+"""Share servers: built on demand, reused, removed."""
 
 import datetime
 
@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import services
-from tests.support import cloud_snapshots as album
+from tests.support import cloud_snapshots
 from tests.support import databases
 from tests.support.cloud import Cloud
 from tests.support.cloud import Crash
@@ -21,7 +21,7 @@ MINUTES = 60
 
 @pytest.fixture
 def begin(tmp_path):
-    """Makes clouds with one back end, and checks them at the end."""
+    """`begin(**given)` builds a cloud with one back end, and checks it."""
     made = []
 
     def begin(**given):
@@ -40,7 +40,7 @@ def cloud(begin):
 
 
 def details(cloud):
-    """Of every user message, oldest first."""
+    """Return the detail of every user message, oldest first."""
     return [
         row.detail_id
         for row in cloud.db.read(
@@ -52,7 +52,7 @@ def details(cloud):
 
 
 def set_up(cloud):
-    """How often a server was set up."""
+    """Return how often a server was set up."""
     return [call.method for call in cloud.driver().calls].count(
         '_setup_server'
     )
@@ -66,10 +66,10 @@ def delete_idle(cloud, minutes=10):
     cloud.settle()
 
 
-# Made and used again
+# Build and reuse
 
 
-def test_the_first_share_on_a_network_has_a_server_made(cloud):
+def test_first_share_on_a_network_builds_a_server(cloud):
     share = cloud.create_share_on_network(cloud.add_network())
     (server,) = cloud.servers()
     assert cloud.server_of(share) == server.id
@@ -82,7 +82,7 @@ def test_the_first_share_on_a_network_has_a_server_made(cloud):
     assert export['path'].startswith('10.10.0.2:')
 
 
-def test_what_the_driver_answers_of_a_server_is_remembered(cloud):
+def test_reported_details_of_a_server_are_stored(cloud):
     cloud.create_share_on_network(cloud.add_network())
     (server,) = cloud.servers()
     assert cloud.api.get(f'/share-servers/{server.id}/details') == {
@@ -95,7 +95,7 @@ def test_what_the_driver_answers_of_a_server_is_remembered(cloud):
     }
 
 
-def test_the_next_share_is_put_on_the_server_that_is_there(cloud):
+def test_next_share_uses_the_existing_server(cloud):
     network = cloud.add_network()
     servers = {
         cloud.server_of(cloud.create_share_on_network(network))
@@ -105,14 +105,14 @@ def test_the_next_share_is_put_on_the_server_that_is_there(cloud):
     assert set_up(cloud) == 1
 
 
-def test_networks_have_servers_of_their_own(cloud):
+def test_networks_have_their_own_servers(cloud):
     shares = [
         cloud.create_share_on_network(cloud.add_network()) for _ in range(2)
     ]
     assert len({cloud.server_of(share) for share in shares}) == 2
 
 
-def test_a_server_has_addresses_in_every_subnet_of_its_zone(begin):
+def test_server_has_addresses_in_every_subnet_of_its_zone(begin):
     cloud = begin(backend_conf='dummy_driver_network_allocations = 2')
     network = cloud.add_network('nova')
     cloud.add_subnet(network, 'nova')
@@ -121,7 +121,7 @@ def test_a_server_has_addresses_in_every_subnet_of_its_zone(begin):
     assert len(cloud.addresses()[server.id]) == 4
 
 
-def test_administrators_have_a_network_of_their_own(begin):
+def test_admin_network_gets_its_own_addresses(begin):
     cloud = begin(
         extra_conf=ADMIN_NETWORK,
         backend_conf="""
@@ -133,7 +133,7 @@ admin_network_config_group = admin_network
     assert list(cloud.addresses().values()) == [{'10.10.0.2', '10.99.0.2'}]
 
 
-def test_a_driver_that_finds_no_server_fit_gets_another(cloud):
+def test_server_is_built_if_the_driver_rejects_all_candidates(cloud):
     network = cloud.add_network()
     cloud.create_share_on_network(network)
     cloud.driver().restrict_servers(lambda server, share: False)
@@ -149,7 +149,7 @@ def test_a_driver_that_finds_no_server_fit_gets_another(cloud):
         ('', 1),
     ],
 )
-def test_a_server_takes_as_much_as_its_limits_say(begin, limit, servers):
+def test_server_limits_are_respected(begin, limit, servers):
     cloud = begin(backend_conf=limit)
     network = cloud.add_network()
     for _ in range(4):
@@ -157,7 +157,7 @@ def test_a_server_takes_as_much_as_its_limits_say(begin, limit, servers):
     assert len(cloud.servers()) == servers
 
 
-def test_a_share_larger_than_a_server_may_be_has_one_for_itself(begin):
+def test_share_larger_than_the_server_limit_gets_its_own_server(begin):
     cloud = begin(backend_conf='max_share_server_size = 3')
     network = cloud.add_network()
     large = cloud.create_share_on_network(network, size=5)
@@ -165,12 +165,12 @@ def test_a_share_larger_than_a_server_may_be_has_one_for_itself(begin):
     assert cloud.server_of(large) != cloud.server_of(small)
 
 
-def test_a_share_of_a_snapshot_is_on_the_server_of_the_snapshot(cloud):
-    album.enable_snapshot_features(cloud)
+def test_clone_is_placed_on_the_server_of_the_snapshot(cloud):
+    cloud_snapshots.enable_snapshot_features(cloud)
     network = cloud.add_network()
     parent = cloud.create_share_on_network(network, size=1)
-    snapshot = album.create_available(cloud, parent)
-    # There is another that would be taken rather.
+    snapshot = cloud_snapshots.create_available(cloud, parent)
+    # There is another server that would be preferred.
     cloud.driver().restrict_servers(lambda server, share: False)
     for _ in range(2):
         cloud.create_share_on_network(network)
@@ -179,10 +179,10 @@ def test_a_share_of_a_snapshot_is_on_the_server_of_the_snapshot(cloud):
     assert cloud.server_of(share) == cloud.server_of(parent)
 
 
-# Two at once
+# Concurrent builds
 
 
-def test_of_two_first_shares_one_makes_the_server_for_both(cloud):
+def test_two_concurrent_first_shares_build_one_server(cloud):
     network = cloud.add_network()
     competing_runners = cloud.competing_runners()
 
@@ -201,7 +201,7 @@ def test_of_two_first_shares_one_makes_the_server_for_both(cloud):
     assert set_up(cloud) == 1
 
 
-def test_who_waits_for_a_server_that_fails_makes_one_himself(cloud):
+def test_work_waiting_for_a_failed_build_builds_another_server(cloud):
     network = cloud.add_network()
     competing_runners = cloud.competing_runners()
     cloud.driver().fail_next('_setup_server')
@@ -223,7 +223,7 @@ def test_who_waits_for_a_server_that_fails_makes_one_himself(cloud):
     assert [server.status for server in cloud.servers()] == ['error', 'active']
 
 
-def test_a_server_that_fills_up_meanwhile_is_not_overfilled(begin):
+def test_server_that_fills_up_during_the_choice_is_not_overfilled(begin):
     cloud = begin(backend_conf='max_shares_per_share_server = 2')
     network = cloud.add_network()
     cloud.create_share_on_network(network)
@@ -245,8 +245,8 @@ def test_a_server_that_fills_up_meanwhile_is_not_overfilled(begin):
     assert sorted(counts.values()) == [1, 2]
 
 
-def test_a_server_that_comes_after_the_choice_is_chosen_too(begin):
-    """Made from its beginning to its end, while one is about to begin."""
+def test_server_built_after_the_choice_is_used(begin):
+    """It is built completely while another build is about to begin."""
     cloud = begin(backend_conf='max_shares_per_share_server = 2')
     network = cloud.add_network()
     unfit = cloud.server_of(cloud.create_share_on_network(network))
@@ -256,7 +256,9 @@ def test_a_server_that_comes_after_the_choice_is_chosen_too(begin):
     competing_runners = cloud.competing_runners()
 
     def others():
-        for _ in range(2):  # one fills what is there, one needs another
+        for _ in range(
+            2
+        ):  # one fills the existing server, the other needs a new one
             cloud.api.create(share_network_id=network)
             for _ in range(10):
                 for runner in competing_runners:
@@ -269,13 +271,13 @@ def test_a_server_that_comes_after_the_choice_is_chosen_too(begin):
     assert len(cloud.servers()) == 2
 
 
-# What goes wrong
+# Failures
 
 
 @pytest.mark.parametrize(
     'order', ['fail_next', 'half_fail_next', 'lose_reply_next']
 )
-def test_a_server_that_cannot_be_made_is_visibly_in_error(cloud, order):
+def test_failed_build_leaves_the_server_in_error(cloud, order):
     getattr(cloud.driver(), order)('_setup_server')
     share = cloud.api.create(share_network_id=cloud.add_network())['id']
     cloud.settle()
@@ -284,7 +286,7 @@ def test_a_server_that_cannot_be_made_is_visibly_in_error(cloud, order):
     assert (server.status, server.build_key) == ('error', None)
     assert cloud.addresses() == {}
     assert details(cloud) == ['004']  # no share server
-    # All there is of it goes when it is deleted.
+    # Its deletion removes whatever exists of it.
     cloud.api.delete(share)
     cloud.settle()
     cloud.api.request('DELETE', f'/share-servers/{server.id}', expect=202)
@@ -293,7 +295,7 @@ def test_a_server_that_cannot_be_made_is_visibly_in_error(cloud, order):
     assert cloud.driver().server_inventory() == {}
 
 
-def test_what_an_error_tells_of_a_server_is_remembered(cloud):
+def test_server_details_in_an_error_are_stored(cloud):
     error = exception.ShareBackendException(msg='no')
     error.detail_data = {'server_details': {'vserver': 'half'}}
     cloud.driver().faults.fail_next('_setup_server', error=error)
@@ -305,7 +307,7 @@ def test_what_an_error_tells_of_a_server_is_remembered(cloud):
     }
 
 
-def test_a_network_without_free_addresses_is_told_as_such(begin):
+def test_user_is_notified_of_a_full_subnet(begin):
     cloud = begin(
         backend_conf='standalone_network_plugin_allowed_ip_ranges = 10.10.0.7'
     )
@@ -317,7 +319,7 @@ def test_a_network_without_free_addresses_is_told_as_such(begin):
     assert sum(map(len, cloud.addresses().values())) == 1
 
 
-def test_trouble_that_passes_is_tried_again_with_the_same_server(cloud):
+def test_transient_error_is_retried_with_the_same_server(cloud):
     cloud.driver().faults.fail_next(
         '_setup_server', error=exception.ServiceUnavailable()
     )
@@ -326,7 +328,7 @@ def test_trouble_that_passes_is_tried_again_with_the_same_server(cloud):
     assert set_up(cloud) == 2
 
 
-def test_a_share_that_fails_leaves_its_server_to_others(cloud):
+def test_failed_share_leaves_its_server_to_others(cloud):
     network = cloud.add_network()
     cloud.driver().fail_next('create_share')
     share = cloud.api.create(share_network_id=network)['id']
@@ -336,8 +338,8 @@ def test_a_share_that_fails_leaves_its_server_to_others(cloud):
     assert cloud.server_of(share) == cloud.server_of(other)
 
 
-def test_a_server_whose_making_was_cut_short_keeps_its_addresses(cloud):
-    """The back end may have it, so nobody else is given them."""
+def test_server_with_a_lost_build_keeps_its_addresses(cloud):
+    """The back end may have it, so its addresses are not reused."""
 
     def die():
         raise Crash('the process ends')
@@ -363,10 +365,10 @@ def test_a_server_whose_making_was_cut_short_keeps_its_addresses(cloud):
     assert broken.id not in cloud.addresses()
 
 
-# The end of a server
+# Removal
 
 
-def test_a_server_stays_when_its_last_share_goes(cloud):
+def test_server_stays_after_its_last_share_by_default(cloud):
     share = cloud.create_share_on_network(cloud.add_network())
     cloud.api.delete(share)
     cloud.settle()
@@ -375,7 +377,7 @@ def test_a_server_stays_when_its_last_share_goes(cloud):
     assert server.idle_since is not None
 
 
-def test_a_server_goes_with_its_last_share_where_so_configured(begin):
+def test_server_is_deleted_with_its_last_share_if_configured(begin):
     cloud = begin(extra_conf='delete_share_server_with_last_share = true')
     network = cloud.add_network()
     shares = [cloud.create_share_on_network(network) for _ in range(2)]
@@ -389,7 +391,7 @@ def test_a_server_goes_with_its_last_share_where_so_configured(begin):
     assert cloud.driver().server_inventory() == {}
 
 
-def test_what_nothing_has_been_on_for_a_while_is_cleaned_up(cloud):
+def test_idle_server_is_deleted_after_the_interval(cloud):
     network = cloud.add_network()
     used = cloud.create_share_on_network(cloud.add_network())
     cloud.api.delete(cloud.create_share_on_network(network))
@@ -399,7 +401,7 @@ def test_what_nothing_has_been_on_for_a_while_is_cleaned_up(cloud):
     assert len(cloud.addresses()) == 1
 
 
-def test_what_was_idle_for_a_short_while_only_is_not(cloud):
+def test_server_idle_for_a_short_time_is_kept(cloud):
     cloud.api.delete(cloud.create_share_on_network(cloud.add_network()))
     cloud.settle()
     cloud.clock.advance(9 * MINUTES)
@@ -410,7 +412,7 @@ def test_what_was_idle_for_a_short_while_only_is_not(cloud):
     assert len(cloud.servers()) == 1
 
 
-def test_a_server_of_which_shares_were_let_go_is_kept(cloud):
+def test_server_with_unmanaged_shares_is_kept(cloud):
     share = cloud.create_share_on_network(cloud.add_network())
     cloud.api.act(share, 'unmanage')
     cloud.settle()
@@ -419,7 +421,7 @@ def test_a_server_of_which_shares_were_let_go_is_kept(cloud):
     assert not server.is_auto_deletable
 
 
-def test_a_share_that_comes_meanwhile_saves_its_server(cloud):
+def test_server_in_use_again_is_kept(cloud):
     network = cloud.add_network()
     cloud.api.delete(cloud.create_share_on_network(network))
     cloud.settle()
@@ -431,8 +433,8 @@ def test_a_share_that_comes_meanwhile_saves_its_server(cloud):
 
 
 @pytest.mark.parametrize('kept', [True, False])
-def test_who_removes_a_server_is_told_the_services_of_its_network(cloud, kept):
-    """Also when the network goes with it, as long as they are there."""
+def test_teardown_gets_the_security_services_of_the_network(cloud, kept):
+    """Also when the network is deleted, as long as the services exist."""
     network = cloud.add_network()
     service = cloud.api.request(
         'POST',
@@ -448,11 +450,13 @@ def test_who_removes_a_server_is_told_the_services_of_its_network(cloud, kept):
     )
     cloud.api.delete(cloud.create_share_on_network(network))
     cloud.settle()
-    told, driver = [], cloud.driver()
+    reported, driver = [], cloud.driver()
     teardown = driver.teardown_server
 
     def note(details, security_services):
-        told.extend((one['type'], one['user']) for one in security_services)
+        reported.extend(
+            (one['type'], one['user']) for one in security_services
+        )
         teardown(details, security_services=security_services)
 
     driver.teardown_server = note
@@ -462,11 +466,11 @@ def test_who_removes_a_server_is_told_the_services_of_its_network(cloud, kept):
             'DELETE', f'/security-services/{service}', expect=202
         )
     cloud.settle()
-    assert told == ([('ldap', 'me')] if kept else [])
+    assert reported == ([('ldap', 'me')] if kept else [])
     assert cloud.servers() == []
 
 
-def test_a_back_end_that_does_not_remove_a_server_puts_it_in_error(cloud):
+def test_failed_teardown_puts_the_server_into_error(cloud):
     cloud.api.delete(cloud.create_share_on_network(cloud.add_network()))
     cloud.settle()
     (server,) = cloud.servers()
@@ -480,7 +484,7 @@ def test_a_back_end_that_does_not_remove_a_server_puts_it_in_error(cloud):
     assert cloud.servers() == []
 
 
-def test_a_server_set_to_deleting_with_shares_on_it_is_kept(cloud):
+def test_server_reset_to_deleting_with_shares_is_kept(cloud):
     share = cloud.create_share_on_network(cloud.add_network())
     server = cloud.server_of(share)
     cloud.api.request(
@@ -500,7 +504,7 @@ def test_a_server_set_to_deleting_with_shares_on_it_is_kept(cloud):
     )
 
 
-# Servers that are there already
+# Manage and unmanage
 
 
 def manage(cloud, network, identifier, **extra_conf):
@@ -521,7 +525,7 @@ def manage(cloud, network, identifier, **extra_conf):
     return answer.json['share_server']['id']
 
 
-def test_a_server_is_taken_over_with_its_addresses(cloud):
+def test_server_is_managed_with_its_addresses(cloud):
     network = cloud.add_network()
     identifier = cloud.driver().add_unmanaged_server('theirs', ['10.10.0.50'])
     server_id = manage(cloud, network, identifier)
@@ -538,7 +542,9 @@ def test_a_server_is_taken_over_with_its_addresses(cloud):
 @pytest.mark.parametrize(
     'identifier, addresses', [('nowhere', None), ('theirs', ['192.0.2.1'])]
 )
-def test_what_does_not_fit_is_not_taken_over(cloud, identifier, addresses):
+def test_server_that_does_not_fit_its_network_is_not_managed(
+    cloud, identifier, addresses
+):
     if addresses:
         cloud.driver().add_unmanaged_server(identifier, addresses)
     server_id = manage(cloud, cloud.add_network(), identifier)
@@ -554,7 +560,7 @@ def test_what_does_not_fit_is_not_taken_over(cloud, identifier, addresses):
     assert cloud.servers() == []
 
 
-def test_a_server_is_let_go_and_gives_its_addresses_back(cloud):
+def test_unmanaged_server_releases_its_addresses(cloud):
     cloud.api.delete(cloud.create_share_on_network(cloud.add_network()))
     cloud.settle()
     (server,) = cloud.servers()
@@ -574,7 +580,7 @@ def test_a_server_is_let_go_and_gives_its_addresses_back(cloud):
 @pytest.mark.parametrize(
     'force, status', [(False, 'unmanage_error'), (True, None)]
 )
-def test_who_cannot_let_go_does_so_by_force_only(cloud, force, status):
+def test_driver_without_unmanage_support_requires_force(cloud, force, status):
     cloud.api.delete(cloud.create_share_on_network(cloud.add_network()))
     cloud.settle()
     (server,) = cloud.servers()
@@ -591,20 +597,20 @@ def test_who_cannot_let_go_does_so_by_force_only(cloud, force, status):
     assert [row.status for row in cloud.servers()] == (
         [status] if status else []
     )
-    if force:  # it is there still, and nobody knows it, as was asked for
+    if force:  # it still exists, but is no longer managed, as requested
         cloud.driver()._state.servers.drop(server.id)
 
 
-# What drivers and schedulers are told
+# Arguments of drivers, reports for schedulers
 
 
-def test_every_verb_is_told_the_server(cloud):
-    told = {}
+def test_every_driver_method_gets_the_share_server(cloud):
+    reported = {}
     driver = cloud.driver()
 
     def note(name, found):
         def call(*args, **kwargs):
-            told.setdefault(name, []).append(
+            reported.setdefault(name, []).append(
                 kwargs.get('share_server', args[-1] if args else None)
             )
             return found(*args, **kwargs)
@@ -630,19 +636,19 @@ def test_every_verb_is_told_the_server(cloud):
             name,
             note(name, getattr(driver, name)),
         )
-    album.enable_snapshot_features(cloud)
+    cloud_snapshots.enable_snapshot_features(cloud)
     network = cloud.add_network()
     share = cloud.create_share_on_network(network, size=2)
     rule = {'access_type': 'ip', 'access_to': '10.0.0.1'}
     cloud.api.act(share, 'allow_access', rule | {'access_level': 'rw'}, None)
     cloud.settle()
-    snapshot = album.create_available(cloud, share)
-    album.act(cloud, snapshot, 'allow_access', rule)
+    snapshot = cloud_snapshots.create_available(cloud, share)
+    cloud_snapshots.act(cloud, snapshot, 'allow_access', rule)
     cloud.settle()
     cloud.api.act(share, 'revert', {'snapshot_id': snapshot})
     cloud.settle()
     copy = cloud.create_share_on_network(network, snapshot_id=snapshot, size=2)
-    album.delete(cloud, snapshot)
+    cloud_snapshots.delete(cloud, snapshot)
     cloud.settle()
     for action, size in (('extend', 3), ('shrink', 1)):
         cloud.api.act(share, action, {'new_size': size})
@@ -669,8 +675,8 @@ def test_every_verb_is_told_the_server(cloud):
     cloud.settle()
     cloud.api.delete(share)
     cloud.settle()
-    assert len(told) == 12
-    for name, servers in told.items():
+    assert len(reported) == 12
+    for name, servers in reported.items():
         for one in servers:
             assert one['id'] == server.id, name
             assert one['backend_details']['server_id'] == server.id
@@ -679,7 +685,7 @@ def test_every_verb_is_told_the_server(cloud):
             ] == ['10.10.0.2']
 
 
-def test_schedulers_are_told_of_servers_and_their_limits(begin):
+def test_reports_contain_servers_and_their_limits(begin):
     cloud = begin(
         backend_conf='max_shares_per_share_server = 7\n'
         'max_share_server_size = 70'
@@ -687,20 +693,20 @@ def test_schedulers_are_told_of_servers_and_their_limits(begin):
     share = cloud.create_share_on_network(cloud.add_network())
     cloud.share.backends[0].report()
     (pool,) = cloud.api.get('/scheduler-stats/pools/detail')['pools']
-    told = pool['capabilities']
-    assert told['driver_handles_share_servers'] is True
-    assert told['max_shares_per_share_server'] == 7
-    assert told['max_share_server_size'] == 70
-    assert told['share_server_multiple_subnet_support'] is True
-    assert told['security_service_update_support'] is True
-    assert told['network_allocation_update_support'] is True
-    assert told['ipv4_support'] is True
-    assert told['server_pools_mapping'] == {
+    reported = pool['capabilities']
+    assert reported['driver_handles_share_servers'] is True
+    assert reported['max_shares_per_share_server'] == 7
+    assert reported['max_share_server_size'] == 70
+    assert reported['share_server_multiple_subnet_support'] is True
+    assert reported['security_service_update_support'] is True
+    assert reported['network_allocation_update_support'] is True
+    assert reported['ipv4_support'] is True
+    assert reported['server_pools_mapping'] == {
         cloud.server_of(share): [{'pool_name': 'pool'}]
     }
 
 
-def test_exports_have_no_version_that_the_network_has_not(begin):
+def test_ip_versions_are_limited_to_those_of_the_network(begin):
     cloud = begin(
         backend_conf="""
 network_plugin_ipv4_enabled = false
@@ -714,16 +720,16 @@ standalone_network_plugin_mask = 64
     assert pool['capabilities']['ipv4_support'] is False
 
 
-# What does not belong together
+# Inconsistent configuration
 
 
-def test_a_share_on_a_network_needs_a_driver_that_makes_servers(tmp_path):
+def test_share_on_a_network_requires_a_dhss_driver(tmp_path):
     cloud = Cloud(tmp_path, backends=['alpha'])
     network = cloud.api.request(
         'POST', '/share-networks', {'share_network': {}}, expect=200
     ).json['share_network']['id']
     share = cloud.api.create()['id']
-    # As if the back end had been told otherwise since it was chosen.
+    # As if the back end had been reconfigured since it was chosen.
     cloud.db.write(
         lambda session: session.run(
             sa.update(INSTANCE).values(share_network_id=network)
@@ -735,7 +741,7 @@ def test_a_share_on_a_network_needs_a_driver_that_makes_servers(tmp_path):
     cloud.db.dispose()
 
 
-def test_a_back_end_whose_network_makes_no_sense_does_not_start(tmp_path):
+def test_back_end_with_invalid_network_options_does_not_start(tmp_path):
     with pytest.raises(
         exception.NetworkBadConfigurationException,
         match=r'section \[alpha\].*mask is not a mask: 99',
@@ -751,7 +757,7 @@ def test_a_back_end_whose_network_makes_no_sense_does_not_start(tmp_path):
 
 
 @pytest.mark.parametrize('kind', ['mysql', 'postgresql'])
-def test_servers_live_their_life_on_every_database(tmp_path, kind):
+def test_server_lifecycle_on_every_database(tmp_path, kind):
     with databases.temporary_database(kind, tmp_path) as url:
         cloud = ShareServersCloud(tmp_path, backends=['alpha'], url=url)
         network = cloud.add_network()

@@ -1,7 +1,7 @@
-"""Requests about one share and its snapshots, asked for at one moment.
+"""Concurrent requests about one share and its snapshots.
 
-In real threads, on each database, over the API. Nothing is carried out
-meanwhile, so that what has been accepted holds what it has claimed.
+In real threads, on each database, over the API. No work runs in the
+meantime, so that accepted requests keep what they have reserved.
 """
 
 import collections
@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from tests.support import cloud_snapshots as album
+from tests.support import cloud_snapshots
 from tests.support.cloud import Cloud
 from tests.support.seeds import seeds
 
@@ -28,13 +28,13 @@ def cloud(database_url, tmp_path):
         backends=('alpha',),
         extra_conf='[quota]\nsnapshots = -1\nsnapshot_gigabytes = -1',
     )
-    album.enable_snapshot_features(cloud)
+    cloud_snapshots.enable_snapshot_features(cloud)
     yield cloud
     cloud.db.dispose()
 
 
 def at_once(cloud, *calls):
-    """The codes that calls begun at the same moment are answered with."""
+    """Run the calls concurrently; return their status codes."""
     start = threading.Barrier(len(calls))
     order = list(range(len(calls)))
     cloud.rng.shuffle(order)
@@ -49,14 +49,18 @@ def at_once(cloud, *calls):
     return [codes[number] for number in range(len(calls))]
 
 
-def test_of_ten_reverts_one_is_accepted(cloud):
+def test_one_of_ten_concurrent_reverts_is_accepted(cloud):
     share_id = cloud.create_share(size=2)
-    snapshot_id = album.create_available(cloud, share_id)
+    snapshot_id = cloud_snapshots.create_available(cloud, share_id)
     for seed in SEEDS:
         cloud.rng.seed(f'race {seed}')
         codes = at_once(
             cloud,
-            *[partial(album.revert, cloud, share_id, snapshot_id, None)]
+            *[
+                partial(
+                    cloud_snapshots.revert, cloud, share_id, snapshot_id, None
+                )
+            ]
             * CLIENTS,
         )
         assert sorted(codes) == [202] + [409] * (CLIENTS - 1), seed
@@ -69,7 +73,7 @@ def test_of_ten_reverts_one_is_accepted(cloud):
 
 
 def run(cloud):
-    """Carry out what is owed, without looking for what was left behind."""
+    """Run pending work without a pass over stuck rows."""
     while cloud.step():
         pass
 
@@ -81,7 +85,7 @@ def take(cloud, share_id, snapshot_id):
 
 
 def delete(cloud, share_id, snapshot_id):
-    return album.delete(cloud, snapshot_id, None)
+    return cloud_snapshots.delete(cloud, snapshot_id, None)
 
 
 def extend(cloud, share_id, snapshot_id):
@@ -107,17 +111,19 @@ def allow(cloud, share_id, snapshot_id):
     [(take, 400), (delete, 400), (extend, 400), (allow, 400)],
     ids=lambda value: getattr(value, '__name__', None),
 )
-def test_revert_and_what_it_cannot_bear_are_never_both_accepted(
+def test_revert_and_conflicting_requests_are_never_both_accepted(
     cloud, other, refused
 ):
     share_id = cloud.create_share(size=2)
-    snapshot_id = album.create_available(cloud, share_id)
+    snapshot_id = cloud_snapshots.create_available(cloud, share_id)
     seen = set()
     for seed in PAIRS:
         cloud.rng.seed(f'race {seed}')
         codes = at_once(
             cloud,
-            partial(album.revert, cloud, share_id, snapshot_id, None),
+            partial(
+                cloud_snapshots.revert, cloud, share_id, snapshot_id, None
+            ),
             partial(other, cloud, share_id, snapshot_id),
         )
         reverted = codes[0] == 202
@@ -135,9 +141,9 @@ def test_revert_and_what_it_cannot_bear_are_never_both_accepted(
 
 
 def prepared_again(cloud, other, reverted, share_id, snapshot_id):
-    """A share whose newest snapshot is available, and no access rule."""
+    """Prepare a share with its newest snapshot available and no rule."""
     if not reverted and other in (take, delete):
-        snapshot_id = album.create_available(cloud, share_id)
+        snapshot_id = cloud_snapshots.create_available(cloud, share_id)
     if not reverted and other is allow:
         rules = cloud.api.get(f'/share-access-rules?share_id={share_id}')
         for rule in rules['access_list']:
@@ -147,17 +153,17 @@ def prepared_again(cloud, other, reverted, share_id, snapshot_id):
 
 
 def test_older_snapshot_is_never_restored(cloud):
-    """Whoever else wants the newest one, or a newer one, at that moment."""
+    """Concurrent requests for the newest snapshot, or for a newer one."""
     share_id = cloud.create_share(size=2)
-    older = album.create_available(cloud, share_id)
+    older = cloud_snapshots.create_available(cloud, share_id)
     outcomes = collections.Counter()
     for seed in PAIRS:
         cloud.rng.seed(f'race {seed}')
-        newest = album.create_available(cloud, share_id)
+        newest = cloud_snapshots.create_available(cloud, share_id)
         codes = at_once(
             cloud,
-            partial(album.revert, cloud, share_id, older, None),
-            partial(album.revert, cloud, share_id, newest, None),
+            partial(cloud_snapshots.revert, cloud, share_id, older, None),
+            partial(cloud_snapshots.revert, cloud, share_id, newest, None),
             partial(take, cloud, share_id, None),
             partial(delete, cloud, share_id, newest),
         )
@@ -167,7 +173,7 @@ def test_older_snapshot_is_never_restored(cloud):
         cloud.settle()
         for one in cloud.api.get('/snapshots')['snapshots']:
             if one['id'] != older:
-                album.delete(cloud, one['id'])
+                cloud_snapshots.delete(cloud, one['id'])
         cloud.settle()
     cloud.check_invariants()
     print(f'revert, take, delete: {dict(outcomes)}')
@@ -175,14 +181,16 @@ def test_older_snapshot_is_never_restored(cloud):
 
 def test_revert_and_deny_are_never_both_accepted(cloud):
     share_id = cloud.create_share(size=2)
-    snapshot_id = album.create_available(cloud, share_id)
+    snapshot_id = cloud_snapshots.create_available(cloud, share_id)
     for seed in PAIRS:
         cloud.rng.seed(f'race {seed}')
         rule_id = allow(cloud, share_id, None).json['access']['id']
         cloud.settle()
         codes = at_once(
             cloud,
-            partial(album.revert, cloud, share_id, snapshot_id, None),
+            partial(
+                cloud_snapshots.revert, cloud, share_id, snapshot_id, None
+            ),
             partial(
                 cloud.api.act,
                 share_id,
@@ -199,14 +207,16 @@ def test_revert_and_deny_are_never_both_accepted(cloud):
     cloud.check_invariants()
 
 
-def test_delete_of_the_share_is_refused_beside_a_revert(cloud):
+def test_share_deletion_is_refused_during_a_revert(cloud):
     share_id = cloud.create_share(size=2)
-    snapshot_id = album.create_available(cloud, share_id)
+    snapshot_id = cloud_snapshots.create_available(cloud, share_id)
     for seed in PAIRS:
         cloud.rng.seed(f'race {seed}')
         codes = at_once(
             cloud,
-            partial(album.revert, cloud, share_id, snapshot_id, None),
+            partial(
+                cloud_snapshots.revert, cloud, share_id, snapshot_id, None
+            ),
             partial(cloud.api.delete, share_id, None),
         )
         assert codes == [202, 403]
@@ -215,7 +225,7 @@ def test_delete_of_the_share_is_refused_beside_a_revert(cloud):
 
 
 @pytest.mark.parametrize('end', ['delete', 'soft_delete'])
-def test_share_never_goes_while_a_snapshot_of_it_is_accepted(cloud, end):
+def test_share_deletion_and_snapshot_are_never_both_accepted(cloud, end):
     for seed in PAIRS:
         cloud.rng.seed(f'race {seed}')
         share_id = cloud.create_share(size=1)
@@ -231,7 +241,7 @@ def test_share_never_goes_while_a_snapshot_of_it_is_accepted(cloud, end):
     cloud.check_invariants()
 
 
-def test_of_snapshots_at_once_one_is_accepted(cloud):
+def test_one_of_concurrent_snapshots_is_accepted(cloud):
     share_id = cloud.create_share(size=1)
     for seed in PAIRS:
         cloud.rng.seed(f'race {seed}')

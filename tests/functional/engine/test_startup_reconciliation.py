@@ -1,4 +1,4 @@
-"""The pass of the start: what it sees to, when, and what it costs."""
+"""The pass at start-up: what it rescues, when, and at what cost."""
 
 import collections
 import threading
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.parametrize('database_url', ['sqlite'], indirect=True)
 
 
 class Started:
-    """A house whose back end comes up as in a real service."""
+    """A node whose back end starts as in a real service."""
 
     def __init__(self, node, stuck=()):
         self.node = node
@@ -44,7 +44,7 @@ class Started:
 
     @property
     def pass_thread(self):
-        """The one that makes the pass, if it has not ended yet."""
+        """The thread of the pass, if it has not ended yet."""
         return next(
             (
                 one
@@ -64,7 +64,7 @@ class Started:
 
 @pytest.fixture
 def start(build_node):
-    """`start(options, stuck)`: a second start of a service, in threads."""
+    """`start(options, *events)` starts a service again, in threads."""
     ended = []
 
     def begin(options, *events):
@@ -87,7 +87,7 @@ def start(build_node):
         made.end()
 
 
-def test_the_start_rescues_what_was_in_flight_before(start):
+def test_start_rescues_what_was_in_flight_before(start):
     made = start(AT_ONCE, 'reset_migrating', 'extend', 'reset_deleting')
     node = made.node
     node.until(
@@ -108,14 +108,14 @@ def test_the_start_rescues_what_was_in_flight_before(start):
     assert len(node.rows(recovery.LOG.select())) == 3
 
 
-def test_the_start_rescues_nothing_where_it_is_told_so(start):
+def test_start_rescues_nothing_if_disabled(start):
     made = start(NEVER, 'reset_migrating')
     assert made.pass_thread is None
     assert made.by('recovery') == {}
     assert made.node.status(made.shares[0]) == 'migrating'
 
 
-def test_the_start_waits_before_it_looks(start):
+def test_start_waits_before_its_pass(start):
     made = start(
         'startup_reconciliation_wait_seconds = 3600', 'reset_migrating'
     )
@@ -128,17 +128,17 @@ def test_the_start_waits_before_it_looks(start):
     assert not waiting.is_alive()
 
 
-def test_where_nothing_is_stuck_the_start_is_as_before(start):
-    """Nothing more before it is up; then a look, which only reads."""
+def test_start_pass_without_stuck_rows_only_reads(start):
+    """It costs nothing before the back end is up, and then only reads."""
     without, with_it = start(NEVER), start(AT_ONCE)
-    looking = with_it.pass_thread
-    if looking is not None:
-        looking.join(TIMEOUT)
+    thread = with_it.pass_thread
+    if thread is not None:
+        thread.join(TIMEOUT)
     assert with_it.by('start') == without.by('start') != {}
     assert with_it.by('start')['commit'] > 0
-    looked = with_it.by('recovery')
-    assert 0 < looked['statement'] <= len(recovery.KINDS)
-    assert 'commit' not in looked
+    steps = with_it.by('recovery')
+    assert 0 < steps['statement'] <= len(recovery.KINDS)
+    assert 'commit' not in steps
     calls = [
         [call.method for call in made.driver.calls][len(made.before) :]
         for made in (without, with_it)

@@ -1,4 +1,4 @@
-"""What answers of drivers about replicas mean, case by case."""
+"""Outcomes of driver replies about replicas, case by case."""
 
 import pytest
 
@@ -33,7 +33,7 @@ BROKEN = exception.ShareBackendException(msg='it is on fire')
         (OUT, ACTIVE, 'activated'),
     ],
 )
-def test_a_state_is_what_the_driver_says(state, answer, event):
+def test_state_is_as_reported(state, answer, event):
     assert transitions_for('available', state, answer, ()) == Transitions(
         None, event
     )
@@ -52,7 +52,7 @@ def test_a_state_is_what_the_driver_says(state, answer, event):
         (IN, ERROR, 'failed'),
     ],
 )
-def test_what_lacks_a_snapshot_is_not_in_sync(state, answer, event):
+def test_replica_that_lacks_a_snapshot_is_not_in_sync(state, answer, event):
     assert transitions_for(
         'available', state, answer, {'snapshot'}
     ) == Transitions(None, event)
@@ -68,7 +68,7 @@ def test_what_lacks_a_snapshot_is_not_in_sync(state, answer, event):
         (FAILED, None),
     ],
 )
-def test_what_was_in_error_is_healed_by_a_good_answer(answer, status):
+def test_replica_in_error_is_healed_by_a_healthy_report(answer, status):
     assert transitions_for('error', ERROR, answer, ()).status == status
 
 
@@ -82,7 +82,7 @@ def test_what_was_in_error_is_healed_by_a_good_answer(answer, status):
         ('error', ERROR, Transitions()),
     ],
 )
-def test_a_failure_is_shown_by_both_and_once(status, state, expected):
+def test_failure_sets_status_and_state_once(status, state, expected):
     assert transitions_for(status, state, FAILED, ()) == expected
     assert expected.failed == (expected != Transitions())
 
@@ -102,7 +102,7 @@ def test_a_failure_is_shown_by_both_and_once(status, state, expected):
         (DriverReply(error=NotImplementedError()), 'writable', None),
     ],
 )
-def test_what_makes_no_sense_is_no_news(said, style, state):
+def test_invalid_reply_is_no_news(said, style, state):
     assert reported_state(said, style) is state
 
 
@@ -133,11 +133,11 @@ def test_what_makes_no_sense_is_no_news(said, style, state):
         ('deleting', DriverReply(7), 'delete_failed'),
     ],
 )
-def test_a_snapshot_is_what_the_driver_says(status, said, event):
+def test_snapshot_outcome_is_as_reported(status, said, event):
     assert snapshot_outcome(status, said, 'dr').event == event
 
 
-def test_a_writable_style_need_not_tell_of_snapshots():
+def test_writable_driver_may_lack_snapshot_updates():
     said = DriverReply(error=NotImplementedError())
     assert snapshot_outcome('creating', said, 'writable').event is None
     assert snapshot_outcome('creating', said, 'dr').event == 'create_failed'

@@ -1,4 +1,4 @@
-"""Questions about replicas to a driver that is slow, or hangs."""
+"""Calls about replicas to a driver that is slow or hangs."""
 
 import threading
 
@@ -17,7 +17,7 @@ OTHER = ProbeSubject('other', 0, 'state')
 
 
 class Slow:
-    """A method that answers when it is told to."""
+    """A method that returns when the test allows it."""
 
     def __init__(self, answer='in_sync'):
         self.answer = answer
@@ -31,7 +31,7 @@ class Slow:
         return self.answer
 
     def end(self, probe, subject=ONE):
-        """Have it answer, and wait until that is known."""
+        """Let it return, and wait until the reply has been stored."""
         self.may_end.set()
         call = probe._calls[subject.replica_id]
         while call.reply is None:
@@ -58,23 +58,23 @@ def patient():
     return ReplicaProbe(DriverProbe(LONG, 2))
 
 
-def test_an_answer_is_told_as_it_is():
+def test_reply_is_returned_unchanged():
     said = patient().ask(ONE, lambda *args: args, 1, 2)
     assert said == ((1, 2), None)
 
 
-def test_an_error_is_told_too():
+def test_error_is_returned_too():
     said = patient().ask(ONE, raising)
     assert isinstance(said.error, exception.ShareBackendException)
 
 
-def test_a_question_that_hangs_is_given_up(probe, slow):
+def test_hanging_probe_is_given_up(probe, slow):
     with pytest.raises(ReplicaProbePending) as error:
         probe.ask(ONE, slow)
     assert not error.value.overdue
 
 
-def test_a_replica_is_not_asked_about_twice_at_a_time(probe, slow):
+def test_no_concurrent_calls_about_one_replica(probe, slow):
     for overdue in (False, True, True, True):
         with pytest.raises(ReplicaProbePending) as error:
             probe.ask(ONE, slow)
@@ -83,26 +83,26 @@ def test_a_replica_is_not_asked_about_twice_at_a_time(probe, slow):
     assert probe.ask(OTHER, lambda: 'well').value == 'well'
 
 
-def test_a_late_answer_counts_for_the_same_question(probe, slow):
+def test_late_reply_counts_for_the_same_subject(probe, slow):
     with pytest.raises(ReplicaProbePending):
         probe.ask(ONE, slow)
     slow.end(probe)
     assert probe.ask(ONE, raising).value == 'in_sync'
-    assert probe.ask(ONE, raising).error  # asked anew
+    assert probe.ask(ONE, raising).error  # called again
 
 
 @pytest.mark.parametrize(
     'later', [ONE._replace(generation=1), ONE._replace(what='snapshot')]
 )
-def test_a_late_answer_to_another_question_is_dropped(probe, slow, later):
+def test_late_reply_about_another_subject_is_dropped(probe, slow, later):
     with pytest.raises(ReplicaProbePending):
         probe.ask(ONE, slow)
     slow.end(probe)
     assert probe.ask(later, lambda: 'asked').value == 'asked'
-    assert probe.ask(ONE, lambda: 'anew').value == 'anew'
+    assert probe.ask(ONE, lambda: 'again').value == 'again'
 
 
-def test_so_many_may_hang_and_no_more_are_asked(probe, slow):
+def test_number_of_hanging_calls_is_limited(probe, slow):
     for subject in (ONE, OTHER):
         with pytest.raises(ReplicaProbePending):
             probe.ask(subject, slow)
@@ -114,15 +114,15 @@ def test_so_many_may_hang_and_no_more_are_asked(probe, slow):
     assert probe.ask(ONE, raising).value == 'in_sync'
 
 
-def test_who_is_kept_waiting_is_told_once(slow):
-    told = []
+def test_on_slow_is_called_once(slow):
+    calls = []
 
     def on_slow():
-        told.append(1)
+        calls.append(1)
         slow.may_end.set()
 
     probe = ReplicaProbe(DriverProbe(LONG, 2))
     assert probe.ask(ONE, slow, on_slow=on_slow).value == 'in_sync'
-    assert told == [1]
+    assert calls == [1]
     assert probe.ask(ONE, lambda: 'quick', on_slow=on_slow).value == 'quick'
-    assert told == [1]
+    assert calls == [1]
