@@ -1,4 +1,4 @@
-"""Access rules on their way to a back end: rounds, answers, failures."""
+"""Sync of access rules with the back end: rounds, replies, failures."""
 
 import pytest
 import sqlalchemy as sa
@@ -29,7 +29,7 @@ def rules(cloud):
 
 
 def messages(cloud):
-    """Action and detail of every message, oldest first."""
+    """Return action and detail of every message, oldest first."""
     return [
         tuple(row)
         for row in cloud.db.read(
@@ -43,7 +43,7 @@ def messages(cloud):
 
 
 def instance(cloud, rules, **values):
-    """Change columns of the instance, and have it synced anew."""
+    """Change columns of the instance and resync it."""
     backend = next(
         one for one in cloud.share.backends if one.driver is rules.driver
     )
@@ -66,7 +66,7 @@ def die():
 # Rounds
 
 
-def test_requests_while_the_driver_works_take_one_more_call(cloud, rules):
+def test_requests_during_a_driver_call_take_one_more_call(cloud, rules):
     def more():
         assert rules.states == {'10.0.0.1': 'applying'}
         for number in range(2, 12):
@@ -81,7 +81,7 @@ def test_requests_while_the_driver_works_take_one_more_call(cloud, rules):
     assert rules.status == 'active'
 
 
-def test_everything_that_waits_is_one_call(cloud, rules):
+def test_all_queued_rules_take_one_call(cloud, rules):
     kept, gone, raised = (rules.allow(f'10.0.0.{n}') for n in (1, 2, 3))
     cloud.settle()
     new = rules.allow('10.0.0.4')
@@ -104,14 +104,14 @@ def test_everything_that_waits_is_one_call(cloud, rules):
     assert rules.known == 3
 
 
-def test_what_was_never_sent_is_taken_back_all_the_same(cloud, rules):
+def test_rule_denied_before_it_was_sent_is_still_denied(cloud, rules):
     rules.deny(rules.allow())
     cloud.settle()
     assert len(rules.calls) == 1
     assert (rules.rows, rules.clients, rules.known) == ({}, {}, 0)
 
 
-def test_a_level_changed_before_it_was_sent_is_sent_changed(cloud, rules):
+def test_level_changed_before_sending_is_sent_changed(cloud, rules):
     rule = rules.allow(level='rw')
     rules.change(rule, 'ro')
     assert rules.states == {'10.0.0.1': 'queued_to_apply'}
@@ -120,7 +120,7 @@ def test_a_level_changed_before_it_was_sent_is_sent_changed(cloud, rules):
     assert rules.clients == {'10.0.0.1': 'ro'}
 
 
-def test_two_thousand_rules_are_one_call(cloud, rules):
+def test_two_thousand_rules_take_one_call(cloud, rules):
     for number in range(2000):
         rules.allow(f'10.0.{number // 250}.{number % 250}')
     cloud.settle()
@@ -133,11 +133,11 @@ def test_two_thousand_rules_are_one_call(cloud, rules):
     assert (rules.clients, rules.known) == ({}, 0)
 
 
-# Changes on the way
+# Changes during a sync
 
 
 @pytest.mark.parametrize('place', ['before', 'after'])
-def test_what_is_denied_while_applied_never_turns_active(cloud, rules, place):
+def test_rule_denied_while_applying_never_becomes_active(cloud, rules, place):
     rule = rules.allow()
 
     def deny():
@@ -153,7 +153,7 @@ def test_what_is_denied_while_applied_never_turns_active(cloud, rules, place):
     assert (rules.rows, rules.clients) == ({}, {})
 
 
-def test_a_level_changed_while_applied_is_applied_next(cloud, rules):
+def test_level_changed_while_applying_is_applied_next(cloud, rules):
     rule = rules.allow()
     cloud.pause_at('after apply_access', lambda: rules.change(rule, 'ro'))
     cloud.settle()
@@ -174,7 +174,7 @@ def test_denying_twice_changes_nothing(cloud, rules):
         rules.deny(rule)
 
 
-def test_the_same_level_asks_nobody(cloud, rules):
+def test_unchanged_level_calls_no_driver(cloud, rules):
     rule = rules.allow(level='ro')
     cloud.settle()
     rules.change(rule, 'ro')
@@ -183,17 +183,17 @@ def test_the_same_level_asks_nobody(cloud, rules):
     assert len(rules.calls) == 1
 
 
-def test_what_is_being_denied_gets_no_level(cloud, rules):
+def test_rule_being_denied_cannot_change_its_level(cloud, rules):
     rule = rules.allow()
     rules.deny(rule)
     with pytest.raises(exception.InvalidShareAccess):
         rules.change(rule, 'ro')
 
 
-# Answers
+# Replies
 
 
-def test_each_rule_gets_its_own_answer(cloud, rules):
+def test_each_rule_gets_its_own_outcome(cloud, rules):
     rules.driver.refuse_rules(
         lambda verb, rule: rule['access_to'] == '10.0.0.2'
     )
@@ -209,7 +209,7 @@ def test_each_rule_gets_its_own_answer(cloud, rules):
     assert messages(cloud) == [('010', '020')]
 
 
-def test_an_error_blocks_nobody_and_leaves_with_its_rule(cloud, rules):
+def test_error_blocks_no_other_rule_and_ends_with_its_rule(cloud, rules):
     rules.driver.refuse_rules(
         lambda verb, rule: (verb, rule['access_to']) == ('allow', '10.0.0.2')
     )
@@ -225,7 +225,7 @@ def test_an_error_blocks_nobody_and_leaves_with_its_rule(cloud, rules):
     assert rules.status == 'active'
 
 
-def test_an_error_raised_is_that_of_what_was_on_its_way(cloud, rules):
+def test_driver_error_fails_exactly_the_rules_in_transit(cloud, rules):
     rules.allow('10.0.0.1')
     cloud.settle()
     rules.driver.fail_next('update_access')
@@ -236,21 +236,21 @@ def test_an_error_raised_is_that_of_what_was_on_its_way(cloud, rules):
     assert messages(cloud) == [('010', '001')]
 
 
-def test_a_failed_deny_is_visible_and_shuts_the_client_out(cloud, rules):
+def test_failed_deny_is_visible_and_resynced(cloud, rules):
     rule = rules.allow()
     cloud.settle()
     rules.driver.fail_next('update_access')
     rules.deny(rule)
     cloud.settle()
     assert rules.states == {'10.0.0.1': 'error'}
-    # The back end was told whom it is to let in once more.
+    # The resync has sent the full set again.
     assert rules.clients == {}
     rules.deny(rule)
     cloud.settle()
     assert (rules.known, rules.status) == (0, 'active')
 
 
-def test_a_refused_change_of_level_leaves_nobody_with_the_old(cloud, rules):
+def test_refused_level_change_removes_the_old_level(cloud, rules):
     rule = rules.allow(level='rw')
     cloud.settle()
     rules.driver.refuse_rules(lambda verb, rule: verb == 'update')
@@ -265,7 +265,7 @@ def test_a_refused_change_of_level_leaves_nobody_with_the_old(cloud, rules):
     assert rules.clients == {'10.0.0.1': 'rw'}
 
 
-def test_a_driver_that_cannot_is_told_in_published_words(cloud, rules):
+def test_unsupported_rule_is_reported_in_published_words(cloud, rules):
     rules.driver.fail_next('update_access', None, NotImplementedError())
     rules.allow()
     cloud.settle()
@@ -274,7 +274,7 @@ def test_a_driver_that_cannot_is_told_in_published_words(cloud, rules):
     rules.driver.faults.clear()
 
 
-def test_keys_that_the_driver_gives_are_kept(cloud, rules):
+def test_reported_access_keys_are_stored(cloud, rules):
     rule = rules.allow('alice', type='cephx')
     cloud.settle()
     key = rules.rows[rule].access_key
@@ -284,7 +284,7 @@ def test_keys_that_the_driver_gives_are_kept(cloud, rules):
     assert rules.rows[rule].access_key == key
 
 
-def test_rules_nobody_asked_about_are_ignored(
+def test_replies_about_unknown_rules_are_ignored(
     cloud, rules, monkeypatch, caplog
 ):
     monkeypatch.setattr(
@@ -300,10 +300,10 @@ def test_rules_nobody_asked_about_are_ignored(
     rules.deny(rule)
 
 
-# The whole set
+# The full set
 
 
-def test_after_a_restart_the_whole_set_is_sent_first(cloud, rules):
+def test_full_set_is_sent_first_after_a_restart(cloud, rules):
     rules.allow('10.0.0.1')
     cloud.settle()
     new = rules.allow('10.0.0.2')
@@ -313,7 +313,7 @@ def test_after_a_restart_the_whole_set_is_sent_first(cloud, rules):
     cloud.restart()
     assert rules.states['10.0.0.2'] == 'applying'
     cloud.settle()
-    whole, normal = rules.calls  # of the driver that was started then
+    whole, normal = rules.calls  # of the driver started then
     assert (whole.rules, whole.added, whole.deleted, whole.updated) == (
         2,
         [],
@@ -323,7 +323,9 @@ def test_after_a_restart_the_whole_set_is_sent_first(cloud, rules):
     assert normal.added == [new]
 
 
-def test_who_came_in_with_the_whole_set_goes_if_refused_then(cloud, rules):
+def test_client_admitted_by_the_full_set_is_removed_if_then_refused(
+    cloud, rules
+):
     kept = rules.allow('10.0.0.1')
     cloud.settle()
     rules.allow('10.0.0.2')
@@ -344,7 +346,7 @@ def test_who_came_in_with_the_whole_set_goes_if_refused_then(cloud, rules):
     rules.deny(kept)
 
 
-def test_a_rule_that_breaks_lets_nobody_in(cloud, rules, monkeypatch):
+def test_broken_rule_grants_no_access(cloud, rules, monkeypatch):
     rule = rules.allow('10.0.0.1')
     cloud.settle()
     driver = rules.driver
@@ -360,7 +362,7 @@ def test_a_rule_that_breaks_lets_nobody_in(cloud, rules, monkeypatch):
     assert '10.0.0.1' not in rules.clients
 
 
-def test_a_cast_sends_the_whole_set_read_only(cloud, rules):
+def test_cast_to_read_only_sends_the_full_set(cloud, rules):
     rules.allow('10.0.0.1', 'rw')
     rules.allow('10.0.0.2', 'ro')
     cloud.settle()
@@ -383,9 +385,7 @@ def test_a_cast_sends_the_whole_set_read_only(cloud, rules):
     assert rules.status == 'active'
 
 
-def test_a_driver_may_ask_for_the_rules_when_it_ensures(
-    cloud, rules, monkeypatch
-):
+def test_driver_may_request_rules_when_ensuring(cloud, rules, monkeypatch):
     without = cloud.create_share()
     rules.allow('10.0.0.1')
     cloud.settle()
@@ -403,7 +403,7 @@ def test_a_driver_may_ask_for_the_rules_when_it_ensures(
     assert ShareRules(cloud, without).calls == []
 
 
-def test_addresses_are_hidden_that_a_driver_cannot_have(cloud, rules):
+def test_unsupported_addresses_are_hidden_from_the_driver(cloud, rules):
     assert not rules.driver.ipv6_implemented
     rule = rules.allow('2001:db8::1')
     cloud.settle()
@@ -414,10 +414,10 @@ def test_addresses_are_hidden_that_a_driver_cannot_have(cloud, rules):
     assert (rules.known, rules.calls) == (0, [])
 
 
-# With the share
+# Deletion of the share
 
 
-def test_the_rules_go_before_the_share(cloud, rules):
+def test_rules_are_removed_before_the_share(cloud, rules):
     rule = rules.allow()
     cloud.settle()
     driver, instance_id = rules.driver, rules.instance_id
@@ -434,7 +434,7 @@ def test_the_rules_go_before_the_share(cloud, rules):
     ][-2:] == ['update_access', 'delete_share']
 
 
-def test_a_share_that_stays_lets_nobody_in(cloud, rules):
+def test_share_that_could_not_be_deleted_grants_no_access(cloud, rules):
     rules.allow()
     cloud.settle()
     rules.driver.fail_next('delete_share')
@@ -445,7 +445,7 @@ def test_a_share_that_stays_lets_nobody_in(cloud, rules):
     assert (rules.status, rules.clients) == ('error', {})
 
 
-def test_rules_of_a_share_that_goes_are_not_synced(cloud, rules):
+def test_rules_of_a_share_being_deleted_are_not_synced(cloud, rules):
     rules.allow()
     cloud.api.delete(rules.share_id)
     driver = rules.driver
@@ -457,7 +457,7 @@ def test_rules_of_a_share_that_goes_are_not_synced(cloud, rules):
 @pytest.mark.parametrize(
     'status', ['creating', 'deleting', 'migrating', 'error']
 )
-def test_a_busy_share_takes_no_change(cloud, rules, status):
+def test_busy_share_refuses_rule_changes(cloud, rules, status):
     rule = rules.allow()
     cloud.settle()
     instance_id = rules.instance_id
@@ -471,14 +471,14 @@ def test_a_busy_share_takes_no_change(cloud, rules, status):
     assert rules.status == 'active'
 
 
-def test_a_share_in_error_takes_rules_when_told_so(cloud, rules):
+def test_share_in_error_accepts_rules_if_configured(cloud, rules):
     cloud.api.act(rules.share_id, 'reset_status', {'status': 'error'})
     rules.allow()
     cloud.settle()
     assert rules.clients == {'10.0.0.1': 'rw'}
 
 
-def test_one_client_has_one_rule_however_it_is_written(cloud, rules):
+def test_one_client_has_one_rule_in_any_notation(cloud, rules):
     rules.allow('10.0.0.1')
     with pytest.raises(exception.ShareAccessExists):
         rules.allow('10.0.0.1/32', 'ro')

@@ -1,7 +1,7 @@
 """How often a request and its work wait for the disk, on SQLite.
 
-An answer and a call of the driver must be behind what they rest on. What
-lies between the two would be done again after a power cut.
+A response and a driver call must come after the sync of the rows they
+depend on. What lies between would be repeated after a power failure.
 """
 
 import pytest
@@ -10,13 +10,13 @@ import sqlalchemy as sa
 from manila_lite.db import engines
 from tests.support.cloud import Cloud
 
-FULL = 2  # as PRAGMA synchronous says it
+FULL = 2  # the value of PRAGMA synchronous
 
 
 @pytest.fixture
 def cloud(tmp_path):
     cloud = Cloud(tmp_path)
-    cloud.create_share()  # the first one makes rows of quota usage
+    cloud.create_share()  # the first one inserts rows of quota usage
     sa.event.listen(
         cloud.db.engine, 'commit', lambda connection: note(cloud, connection)
     )
@@ -32,7 +32,7 @@ def note(cloud, connection):
 
 
 def happened(cloud, call, *args):
-    """What the call answers, and in which order disk and driver came."""
+    """Return the result of the call, and the order of syncs and calls."""
     cloud.crash_points.clear()
     answer = call(*args)
     return answer, [
@@ -47,7 +47,7 @@ def step_all(cloud):
         pass
 
 
-def test_create_waits_before_the_answer_and_before_the_driver(cloud):
+def test_create_syncs_before_the_response_and_before_the_driver_call(cloud):
     share, accepted = happened(cloud, cloud.api.create)
     assert accepted == ['waits']
     _, worked = happened(cloud, step_all, cloud)
@@ -61,7 +61,7 @@ def test_create_waits_before_the_answer_and_before_the_driver(cloud):
     assert cloud.api.show(share['id'])['status'] == 'available'
 
 
-def test_delete_waits_before_the_answer_and_before_the_driver(cloud):
+def test_delete_syncs_before_the_response_and_before_the_driver_call(cloud):
     share = cloud.create_share()
     _, accepted = happened(cloud, cloud.api.delete, share)
     assert accepted == ['waits']

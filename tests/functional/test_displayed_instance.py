@@ -1,4 +1,4 @@
-"""Which of several instances a share is shown with, on every database."""
+"""The displayed instance of a share with several, on every database."""
 
 import datetime
 import itertools
@@ -45,7 +45,7 @@ def db(request, tmp_path_factory):
 
 
 def add(session, instances, replication_type='writable'):
-    """A share with such instances (status, state), the oldest first."""
+    """Insert a share with instances of (status, state), oldest first."""
     share_id = session.new_id()
     session.run(
         sa.insert(SHARE),
@@ -73,7 +73,7 @@ def add(session, instances, replication_type='writable'):
 
 
 def shown(db, share_id):
-    """Status and host of a share, as its view has it."""
+    """Return the displayed status and host of a share."""
     found = db.read(
         share_views.get, share_id, exports=share_views.Exports.NONE
     )
@@ -82,7 +82,7 @@ def shown(db, share_id):
 
 
 def found(db, share_id, **columns):
-    """Whether the share is listed, asked for by these columns."""
+    """Return whether the share is listed with these filters."""
     project_id = db.read(share_rows.get_target, share_id).project_id
     listed = db.read(
         share_views.list_summaries,
@@ -110,7 +110,7 @@ def found(db, share_id, **columns):
         ([('error', 'error'), ('available', 'out_of_sync')], 1),
     ],
 )
-def test_one_instance_speaks_for_the_share(db, instances, speaks):
+def test_one_instance_is_displayed_for_the_share(db, instances, speaks):
     share_id = db.write(add, instances)
     assert shown(db, share_id) == (instances[speaks][0], f'h@b#{speaks}')
     assert found(db, share_id, status=instances[speaks][0])
@@ -118,7 +118,7 @@ def test_one_instance_speaks_for_the_share(db, instances, speaks):
     assert not found(db, share_id, host=f'h@b#{1 - speaks}')
 
 
-def test_python_and_sql_agree(db):
+def test_python_and_sql_choose_the_same_instance(db):
     rng = random.Random(7)
     kinds = list(itertools.product(sorted(SHARE_INSTANCE.statuses), STATES))
 
@@ -170,7 +170,7 @@ def test_actions_work_on_the_oldest_active_replica(db):
     assert target.status == 'replication_change'
 
 
-def test_a_share_without_instances_is_there_all_the_same(db):
+def test_share_without_instances_is_displayed(db):
     share_id = db.write(add, [])
     target = db.read(share_rows.get_target, share_id)
     assert (target.instance_id, target.status) == (None, None)

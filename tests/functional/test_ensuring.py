@@ -1,4 +1,4 @@
-"""Shares are ensured when an administrator asks, and at a new start."""
+"""Ensuring of shares, on request and at start."""
 
 import pytest
 import sqlalchemy as sa
@@ -25,14 +25,14 @@ def cloud(tmp_path):
 
 
 def make(folder, **kwargs):
-    """A cloud of one back end, which has started and is quiet."""
+    """Build a cloud with one back end that has started and is at rest."""
     cloud = Cloud(folder, backends=['alpha'], **kwargs)
     cloud.settle()
     return cloud
 
 
 class Answering:
-    """The driver of a back end, but for what a test has it answer."""
+    """Wraps the driver of a back end with replies set by the test."""
 
     def __init__(self, backend, **answers):
         self._driver = backend.endpoints.ensuring.driver
@@ -56,7 +56,7 @@ def failing(*args):
 
 
 def elsewhere(context, shares):
-    """The shares are exported under other paths than before."""
+    """Report other export paths than before."""
     return {
         share.id: {'export_locations': [f'new:/{share.share_id}']}
         for share in shares
@@ -107,7 +107,7 @@ def owed(cloud):
 # The request
 
 
-def test_service_and_shares_show_that_they_are_ensured(cloud):
+def test_service_and_shares_show_ensuring(cloud):
     share = cloud.create_share()
     seen = []
 
@@ -135,7 +135,7 @@ def test_service_and_shares_show_that_they_are_ensured(cloud):
     assert service(cloud)['ensuring'] is False
 
 
-def test_shares_stay_available_where_operators_want_it_so(tmp_path):
+def test_shares_stay_available_if_configured(tmp_path):
     cloud = make(tmp_path, extra_conf='update_shares_status_on_ensure = false')
     share = cloud.create_share()
     before = moves(cloud)
@@ -168,7 +168,7 @@ def test_shares_stay_available_where_operators_want_it_so(tmp_path):
         None,
     ],
 )
-def test_a_bad_body_is_refused(cloud, body):
+def test_invalid_body_is_refused(cloud, body):
     cloud.api.request('POST', PATH, body, expect=400)
     assert not owed(cloud)
 
@@ -176,7 +176,7 @@ def test_a_bad_body_is_refused(cloud, body):
 @pytest.mark.parametrize(
     'host', ['node', 'node@beta', f'{HOST}#pool', 'NODE@alpha']
 )
-def test_only_hosts_of_share_services_are_known(cloud, host):
+def test_only_hosts_of_share_services_are_accepted(cloud, host):
     cloud.api.ensure(host, expect=404)
     assert not owed(cloud)
 
@@ -189,7 +189,7 @@ def test_service_that_is_down_is_in_conflict(cloud):
     assert service(cloud)['ensuring'] is False
 
 
-def test_service_whose_driver_is_ill_is_in_conflict(cloud):
+def test_service_with_a_failed_driver_is_in_conflict(cloud):
     (backend,) = cloud.share.backends
     backend.health = 'The driver failed to start.'
     backend.beat()
@@ -205,22 +205,22 @@ def test_service_that_is_ensuring_is_in_conflict(cloud):
     cloud.api.ensure(HOST)
 
 
-def test_projects_may_not_ask(cloud):
+def test_request_is_forbidden_for_users(cloud):
     ApiClient(cloud, roles='member,reader').ensure(HOST, expect=403)
     assert not owed(cloud)
 
 
-def test_older_versions_do_not_know_it(cloud):
+def test_older_versions_have_no_such_action(cloud):
     body = {'ensure_shares': {'host': HOST}}
     cloud.api.request('POST', PATH, body, version='2.85', expect=404)
     assert not owed(cloud)
     cloud.api.request('POST', PATH, body, version='2.86', expect=202)
 
 
-# What the driver answers
+# Replies of the driver
 
 
-def test_exports_become_what_the_driver_says_on_each_database(
+def test_exports_are_replaced_by_reported_ones_on_each_database(
     tmp_path, database_url
 ):
     cloud = make(tmp_path, url=database_url)
@@ -247,7 +247,7 @@ def test_exports_become_what_the_driver_says_on_each_database(
     cloud.db.dispose()
 
 
-def test_an_export_that_stays_keeps_its_id_and_metadata(cloud):
+def test_unchanged_export_keeps_its_id_and_metadata(cloud):
     share = cloud.create_share()
     url = f'/shares/{share}/export_locations'
     stays, goes = cloud.api.get(url)['export_locations']
@@ -274,7 +274,7 @@ def test_an_export_that_stays_keeps_its_id_and_metadata(cloud):
     assert goes['id'] not in {one['id'] for one in found.values()}
 
 
-def test_project_is_told_of_a_share_that_is_lost(cloud):
+def test_user_is_notified_of_a_lost_share(cloud):
     tenant = ApiClient(cloud, project='tenant', roles='member,reader')
     share = tenant.create()['id']
     cloud.settle()
@@ -295,7 +295,7 @@ def test_project_is_told_of_a_share_that_is_lost(cloud):
     assert (message['action_id'], message['detail_id']) == ('005', '001')
 
 
-def test_metadata_of_the_driver_is_added(cloud):
+def test_reported_metadata_is_added(cloud):
     share = cloud.create_share(metadata={'color': 'red', 'size': 'small'})
     answering(
         cloud,
@@ -316,7 +316,7 @@ def test_metadata_of_the_driver_is_added(cloud):
 @pytest.mark.parametrize(
     'answer', [None, {}, {'unknown': {'status': InstanceStatus.ERROR}}]
 )
-def test_a_driver_without_news_changes_nothing(cloud, answer):
+def test_driver_without_news_changes_nothing(cloud, answer):
     share = cloud.create_share()
     before = paths(cloud, share)
     answering(cloud, ensure_shares=lambda context, shares: answer)
@@ -326,7 +326,7 @@ def test_a_driver_without_news_changes_nothing(cloud, answer):
     assert paths(cloud, share) == before
 
 
-def test_a_driver_may_ensure_one_share_after_the_other(cloud):
+def test_driver_may_ensure_shares_one_by_one(cloud):
     shares = [cloud.create_share(name=name) for name in ('a', 'b', 'c')]
     before = paths(cloud, shares[1])
 
@@ -344,7 +344,7 @@ def test_a_driver_may_ensure_one_share_after_the_other(cloud):
     assert paths(cloud, shares[2])
 
 
-def test_a_driver_that_fails_leaves_shares_available(cloud):
+def test_driver_failure_leaves_shares_available(cloud):
     share = cloud.create_share()
     before = paths(cloud, share)
     answering(cloud, ensure_shares=failing)
@@ -356,7 +356,7 @@ def test_a_driver_that_fails_leaves_shares_available(cloud):
     assert cloud.api.get('/messages')['messages'] == []
 
 
-def test_an_answer_nobody_understands_ends_the_work_and_harms_none(cloud):
+def test_invalid_reply_ends_the_work_without_harm(cloud):
     share = cloud.create_share()
     answering(
         cloud,
@@ -371,7 +371,7 @@ def test_an_answer_nobody_understands_ends_the_work_and_harms_none(cloud):
     cloud.check_invariants()
 
 
-# Among others
+# Concurrent work
 
 
 def test_only_available_shares_of_the_service_are_ensured(tmp_path):
@@ -398,7 +398,7 @@ def test_only_available_shares_of_the_service_are_ensured(tmp_path):
     cloud.db.dispose()
 
 
-def test_many_shares_take_several_turns_and_let_others_work(cloud):
+def test_many_shares_take_several_pages_and_yield_to_other_work(cloud):
     ids = {cloud.create_share() for _ in range(5)}
     cloud.share.backends[0].endpoints.ensuring.page = 2
     asked = []
@@ -422,7 +422,7 @@ def test_many_shares_take_several_turns_and_let_others_work(cloud):
     assert set(statuses(cloud).values()) == {InstanceStatus.AVAILABLE}
 
 
-def test_a_share_that_changes_meanwhile_is_left_alone(cloud):
+def test_share_that_changes_during_the_call_is_skipped(cloud):
     changed, gone, stays = (cloud.create_share() for _ in range(3))
     before = paths(cloud, changed)
 
@@ -443,7 +443,7 @@ def test_a_share_that_changes_meanwhile_is_left_alone(cloud):
     cloud.check_invariants()
 
 
-def test_reconciliation_leaves_shares_to_the_work_of_their_service(cloud):
+def test_reconciliation_leaves_ensuring_shares_to_their_work(cloud):
     share = cloud.create_share()
     reconciliation = cloud.share.backends[0].endpoints.reconciliation
     rescued = []
@@ -467,14 +467,14 @@ def start(cloud):
     backend.set_up()
 
 
-def test_a_back_end_that_is_what_it_was_ensures_nothing(cloud):
+def test_unchanged_back_end_ensures_nothing(cloud):
     cloud.create_share()
     cloud.restart()
     assert not owed(cloud)
     assert service(cloud)['ensuring'] is False
 
 
-def test_a_back_end_that_has_changed_ensures_its_shares_once(cloud):
+def test_changed_back_end_ensures_its_shares_once(cloud):
     share = cloud.create_share()
     seen = []
 
@@ -498,7 +498,7 @@ def test_a_back_end_that_has_changed_ensures_its_shares_once(cloud):
     assert len(seen) == 1
 
 
-def test_a_driver_that_cannot_tell_ensures_at_every_start(cloud):
+def test_driver_without_backend_info_ensures_at_every_start(cloud):
     share = cloud.create_share()
     before = moves(cloud)
     asked = []
@@ -516,7 +516,7 @@ def test_a_driver_that_cannot_tell_ensures_at_every_start(cloud):
     assert moves(cloud) == before
 
 
-def test_a_share_that_is_lost_at_the_start_shows_it(cloud):
+def test_share_lost_at_start_is_shown_in_error(cloud):
     lost, stays = cloud.create_share(), cloud.create_share()
     answering(
         cloud,
@@ -535,7 +535,7 @@ def test_a_share_that_is_lost_at_the_start_shows_it(cloud):
     }
 
 
-def test_a_share_deleted_during_the_start_stays_deleted(cloud):
+def test_share_deleted_during_start_stays_deleted(cloud):
     share = cloud.create_share()
 
     def ensure_shares(context, shares):
@@ -549,7 +549,7 @@ def test_a_share_deleted_during_the_start_stays_deleted(cloud):
     cloud.check_invariants()
 
 
-def test_a_driver_that_cannot_say_for_an_error_does_not_start(cloud):
+def test_driver_with_failing_backend_info_does_not_start(cloud):
     answering(cloud, get_backend_info=failing)
     with pytest.raises(exception.ShareBackendException, match='on fire'):
         start(cloud)
@@ -557,7 +557,7 @@ def test_a_driver_that_cannot_say_for_an_error_does_not_start(cloud):
 
 
 @pytest.mark.parametrize('page, turn', [(2, 1), (2, 2), (100, 1)])
-def test_a_change_in_any_turn_has_it_begin_anew(cloud, page, turn):
+def test_change_on_any_page_restarts_ensuring(cloud, page, turn):
     ids = sorted(cloud.create_share() for _ in range(3))
     cloud.share.backends[0].endpoints.ensuring.page = page
     asked, shown = [], []
@@ -580,7 +580,7 @@ def test_a_change_in_any_turn_has_it_begin_anew(cloud, page, turn):
     cloud.check_invariants()
 
 
-def test_an_administrator_waits_for_the_ensuring_of_a_start(cloud):
+def test_request_conflicts_with_ensuring_at_start(cloud):
     answering(cloud, get_backend_info=lacking)
     start(cloud)
     cloud.api.ensure(HOST, expect=409)

@@ -1,4 +1,4 @@
-"""Services that start at the same moment do not fall over each other."""
+"""Concurrent first starts of one service."""
 
 from concurrent import futures
 
@@ -34,7 +34,7 @@ def start(db, number):
     )
 
 
-def test_many_may_register_the_same_service_at_once(database_url):
+def test_concurrent_registrations_of_one_service_succeed(database_url):
     dbs = [Database(database_url) for _ in range(COUNT)]
     try:
         with futures.ThreadPoolExecutor(COUNT) as threads:

@@ -1,7 +1,7 @@
-"""Pages of long lists come from an index, in order, on every database.
+"""Pages of long lists are read from an index, on every database.
 
-A plan that sorts or walks through a table is as fast as the right one
-while the table is short, and no other test would notice it.
+With a short table a plan that sorts or scans is just as fast, so that no
+other test would notice it.
 """
 
 import datetime
@@ -22,14 +22,14 @@ LIMIT = 50
 ONE_PROJECT = 'ix_shares_project_id_created_at_id'
 ALL_TENANTS = 'ix_shares_created_at_id'
 
-# What no plan of the page itself may hold.
+# What no plan of the page itself may contain.
 SLOW = {
     'sqlite': ('TEMP B-TREE', 'SCAN share_instances', 'AUTOMATIC'),
     'mysql': ('filesort', 'temporary', 'MATERIALIZED', ' ALL '),
     'postgresql': ('Sort', 'Seq Scan', 'Hash'),
 }
 # Nor those of the statements around it, which may sort the page. With few
-# rows, as here, PostgreSQL does best to read a table in full.
+# rows, as here, a full scan is the best plan of PostgreSQL.
 SLOW_AROUND = {
     'sqlite': ('SCAN share_', 'AUTOMATIC'),
     'mysql': (
@@ -121,7 +121,7 @@ def fill(session):
 
 
 def analyze(session):
-    """Have the planner know what it would know of a long table."""
+    """Give the planner the statistics of a long table."""
     for table in ('shares', 'share_instances', 'share_metadata'):
         if session.dialect == 'mysql':
             session.rows(sa.text(f'ANALYZE TABLE {table}'))
@@ -130,7 +130,7 @@ def analyze(session):
 
 
 def plans(db, query, *args, **kwargs):
-    """One text for each statement of a query: how it is carried out."""
+    """Return the plan of each statement of a query as text."""
     statements = []
 
     def note(connection, cursor, statement, parameters, context, many):

@@ -1,14 +1,14 @@
-"""How many SQL statements it costs to keep replicas up to date, exactly.
+"""The exact number of SQL statements that updates of replicas cost.
 
-Counted as in `test_sql_budgets`: the figure demanded is at most two for a
-hundred replicas that are as they were, beside the calls of the driver.
+Counted as in `test_sql_budgets`. The requirement is at most two for a
+hundred unchanged replicas, apart from the driver calls.
 """
 
 import pytest
 
 from manila_lite.db.models import share_servers
 from tests.functional.test_sql_budgets import cost
-from tests.support import bulk_replicas as many_replicas
+from tests.support import bulk_replicas
 from tests.support.cloud import TYPE_ID
 from tests.support.replicated import ReplicatedCloud
 
@@ -19,7 +19,7 @@ SERVER = share_servers.ShareServer.__table__
 
 
 class Healthy:
-    """A driver whose replicas all follow."""
+    """A driver whose replicas are all in sync."""
 
     def __init__(self, driver):
         self._driver = driver
@@ -43,7 +43,7 @@ def cloud(tmp_path):
     cloud.settle()
     cloud.updates = cloud.share.backends[1].endpoints.replica_updates
     cloud.updates.driver = Healthy(cloud.updates.driver)
-    # What a slow machine adds is a look now and then.
+    # A slow machine would add statements now and then.
     cloud.updates.lock_seconds = cloud.updates.yield_after = 600.0
     cloud.waiting = []
     cloud.db.deliver = cloud.waiting.extend
@@ -54,7 +54,7 @@ def cloud(tmp_path):
 def fill(cloud, number, **kwargs):
     return set(
         cloud.db.write(
-            many_replicas.insert_replicated_shares,
+            bulk_replicas.insert_replicated_shares,
             number,
             type_id=TYPE_ID,
             active_on='node@alpha#pool',
@@ -71,7 +71,7 @@ def carry_out(cloud):
         assert runner.step()
 
 
-def test_a_pass_over_a_thousand_healthy_replicas(cloud):
+def test_pass_over_a_thousand_healthy_replicas(cloud):
     ids = fill(cloud, THOUSAND)
     wanted, statements = cost(cloud, cloud.updates.request_pass)
     before = cloud.replicas(cloud.replica(min(ids)).share_id)
@@ -82,7 +82,7 @@ def test_a_pass_over_a_thousand_healthy_replicas(cloud):
     assert cloud.replicas(cloud.replica(min(ids)).share_id) == before
 
 
-def test_a_pass_over_a_thousand_on_share_servers(cloud):
+def test_pass_over_a_thousand_replicas_on_share_servers(cloud):
     ids = fill(cloud, THOUSAND, share_server_id='server')
     assert cloud.updates.request_pass()
     _, statements = cost(cloud, carry_out, cloud)
@@ -90,11 +90,11 @@ def test_a_pass_over_a_thousand_on_share_servers(cloud):
     assert statements <= MOST
 
 
-def test_a_look_where_there_is_nothing_to_do(cloud):
+def test_request_for_a_pass_with_nothing_to_do(cloud):
     assert cost(cloud, cloud.updates.request_pass) == (False, 3)
 
 
-def test_a_resync_that_changes_nothing(cloud):
+def test_resync_that_changes_nothing(cloud):
     replica_id = fill(cloud, 1).pop()
     _, accepted = cost(cloud, cloud.ask, 'resync', replica_id)
     _, carried_out = cost(cloud, carry_out, cloud)

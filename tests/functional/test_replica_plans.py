@@ -1,7 +1,4 @@
-"""The replicas of a back end are found among shares that have none.
-
-On every database, by an index.
-"""
+"""The replicas of a back end are found by an index, on every database."""
 
 import pytest
 import sqlalchemy as sa
@@ -14,13 +11,13 @@ from tests.functional.test_snapshot_plans import SHARES
 from tests.functional.test_snapshot_plans import analyze
 from tests.functional.test_snapshot_plans import fill
 from tests.functional.test_snapshot_plans import id_of
-from tests.support import bulk_replicas as many_replicas
+from tests.support import bulk_replicas
 from tests.support import databases
 
 REPLICAS, PLAIN = 40, 4000
 
 PASSIVE = 'ix_share_instances_replica_state_id'
-# Walking through all instances, under whatever name.
+# A scan of all instances, under whatever name.
 SLOW = {
     'sqlite': ('SCAN share_instances',),
     'mysql': ('share_instances ALL',),
@@ -44,7 +41,7 @@ def db(request, tmp_path_factory):
 
 
 def fill_all(session):
-    """Many shares of the back end that have no replicas, and some that do."""
+    """Insert many shares without replicas on the back end, and some with."""
     fill(session)
     session.run_many(
         sa.insert(shares.ShareInstance.__table__),
@@ -62,7 +59,7 @@ def fill_all(session):
             for number in range(PLAIN)
         ],
     )
-    many_replicas.insert_replicated_shares(
+    bulk_replicas.insert_replicated_shares(
         session,
         REPLICAS,
         type_id='type',

@@ -1,4 +1,4 @@
-"""How the rules of a snapshot reach its back end: in rounds, all at once."""
+"""Sync of the access rules of snapshots with the back end."""
 
 import pytest
 
@@ -23,21 +23,21 @@ def mount(cloud):
     return create_mountable_snapshot(cloud)
 
 
-def test_requests_that_arrive_meanwhile_are_one_call(cloud, mount):
+def test_requests_during_a_driver_call_take_one_call(cloud, mount):
     mount.allow('10.0.1.0')
 
-    def meanwhile():
+    def request_more():
         for number in range(1, 6):
             mount.allow(f'10.0.1.{number}')
 
-    cloud.pause_at(f'before {METHOD}', meanwhile)
+    cloud.pause_at(f'before {METHOD}', request_more)
     cloud.settle()
     assert [len(call.added) for call in mount.calls] == [1, 5]
     assert mount.clients == {f'10.0.1.{number}' for number in range(6)}
     cloud.check_invariants()
 
 
-def test_rule_denied_on_its_way_is_not_said_to_be_active(cloud, mount):
+def test_rule_denied_while_applying_is_not_shown_active(cloud, mount):
     rule = mount.allow()['id']
     cloud.pause_at(f'after {METHOD}', lambda: mount.deny(rule))
     cloud.settle()
@@ -47,7 +47,7 @@ def test_rule_denied_on_its_way_is_not_said_to_be_active(cloud, mount):
     cloud.check_invariants()
 
 
-def test_request_for_nothing_new_calls_nobody(cloud, mount):
+def test_request_without_changes_calls_no_driver(cloud, mount):
     rule = mount.allow()['id']
     mount.deny(rule)
     mount.deny(rule)
@@ -68,9 +68,9 @@ def test_error_puts_exactly_what_was_in_transit_into_error(cloud, mount):
         '10.0.0.2': 'error',
         '10.0.0.3': 'error',
     }
-    assert mount.clients == {'10.0.0.1'}  # it was put right
+    assert mount.clients == {'10.0.0.1'}  # the resync has corrected it
     cloud.check_invariants()
-    mount.allow('10.0.0.4')  # errors block nobody
+    mount.allow('10.0.0.4')  # errors do not block other rules
     for rule in mount.rules:
         if rule['id'] != kept:
             mount.deny(rule['id'])
@@ -96,7 +96,7 @@ def test_back_end_may_refuse_single_rules(cloud, mount):
     cloud.check_invariants()
 
 
-def test_denial_that_is_refused_is_put_right(cloud, mount):
+def test_refused_denial_is_resynced(cloud, mount):
     rule = mount.allow()['id']
     cloud.settle()
     mount.driver.refuse_rules(lambda verb, rule: verb == 'deny')
@@ -107,7 +107,7 @@ def test_denial_that_is_refused_is_put_right(cloud, mount):
     cloud.check_invariants()
 
 
-def test_whole_set_is_told_after_a_lost_call(cloud, mount):
+def test_full_set_is_sent_after_a_lost_call(cloud, mount):
     mount.allow('10.0.0.1')
     cloud.settle()
     mount.driver.lose_reply_next(METHOD, error=exception.ServiceUnavailable())
@@ -119,7 +119,7 @@ def test_whole_set_is_told_after_a_lost_call(cloud, mount):
     cloud.check_invariants()
 
 
-def test_drivers_without_it_leave_the_rule_in_error(cloud, mount):
+def test_driver_without_support_leaves_the_rule_in_error(cloud, mount):
     for backend in cloud.share.backends:
         backend.endpoints.snapshot_access.driver = object.__new__(_Without)
     mount.allow()
@@ -128,15 +128,15 @@ def test_drivers_without_it_leave_the_rule_in_error(cloud, mount):
 
 
 class _Without:
-    """A driver that has no way to let anybody mount a snapshot."""
+    """A driver without support for snapshot access rules."""
 
     ipv6_implemented = False
 
 
-# Rules and what else happens to a snapshot
+# Rules and other changes of a snapshot
 
 
-def test_rules_go_before_the_snapshot(cloud, mount):
+def test_rules_are_removed_before_the_snapshot(cloud, mount):
     rule = mount.allow()['id']
     cloud.settle()
     instance_id = mount.instance_id
@@ -156,7 +156,9 @@ def test_rules_go_before_the_snapshot(cloud, mount):
     cloud.check_invariants()
 
 
-def test_rules_of_a_snapshot_that_stays_are_in_error(cloud, mount):
+def test_rules_of_a_snapshot_that_could_not_be_deleted_are_in_error(
+    cloud, mount
+):
     mount.allow()
     cloud.settle()
     mount.driver.fail_next('delete_snapshot')
@@ -171,7 +173,9 @@ def test_rules_of_a_snapshot_that_stays_are_in_error(cloud, mount):
 
 
 @pytest.mark.parametrize('method', [METHOD, 'delete_snapshot'])
-def test_forced_deletion_bears_with_the_back_end(cloud, mount, method):
+def test_force_delete_of_a_snapshot_ignores_driver_errors(
+    cloud, mount, method
+):
     mount.allow()
     cloud.settle()
     mount.driver.fail_next(method)
@@ -180,7 +184,7 @@ def test_forced_deletion_bears_with_the_back_end(cloud, mount, method):
     cloud.api.get(mount.path, expect=404)
 
 
-def test_rules_go_when_a_snapshot_is_let_go(cloud, mount):
+def test_rules_are_removed_when_a_snapshot_is_unmanaged(cloud, mount):
     mount.allow()
     cloud.settle()
     driver, instance_id = mount.driver, mount.instance_id
@@ -190,7 +194,7 @@ def test_rules_go_when_a_snapshot_is_let_go(cloud, mount):
     assert instance_id not in driver.snapshot_access_inventory()
 
 
-def test_revert_waits_for_nobody_and_is_refused_meanwhile(cloud, mount):
+def test_revert_is_refused_while_rules_are_in_transit(cloud, mount):
     share_id = cloud.api.get(mount.path)['snapshot']['share_id']
     revert = {'snapshot_id': mount.snapshot_id}
     mount.allow()
@@ -204,7 +208,7 @@ def test_revert_waits_for_nobody_and_is_refused_meanwhile(cloud, mount):
     cloud.check_invariants()
 
 
-def test_lost_work_is_found_by_a_look(cloud, mount):
+def test_lost_work_is_submitted_by_a_pass(cloud, mount):
     mount.allow()
     cloud.db.write(
         lambda session: session.connection.exec_driver_sql('DELETE FROM work')

@@ -1,4 +1,4 @@
-"""How many SQL statements requests about snapshots cost, exactly."""
+"""The exact number of SQL statements of requests about snapshots."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def taken(cloud, share, **body):
 )
 def test_take_snapshot(cloud, metadata, statements):
     share = created(cloud)
-    taken(cloud, share)  # the first one makes rows of quota usage
+    taken(cloud, share)  # the first one inserts rows of quota usage
     _, accepted = cost(
         cloud, create_snapshot, cloud.api, share, metadata=metadata
     )

@@ -1,4 +1,4 @@
-"""Pages of snapshots, and the newest of a share, come from an index.
+"""Pages of snapshots and the newest of a share are read from an index.
 
 On every database, as for shares.
 """
@@ -27,7 +27,7 @@ ALL_TENANTS = 'ix_share_snapshots_created_at_id'
 ONE_SHARE = 'ix_share_snapshots_share_id_created_at_id'
 OF_SHARES = 'ix_shares_snapshot_id'
 
-# What no plan of the page itself may hold.
+# What no plan of the page itself may contain.
 SLOW = {
     'sqlite': (
         'TEMP B-TREE',
@@ -160,7 +160,7 @@ def fill(session):
 
 
 def analyze(session):
-    """Have the planner know what it would know of a long table."""
+    """Give the planner the statistics of a long table."""
     for table in TABLES:
         if session.dialect == 'mysql':
             session.rows(sa.text(f'ANALYZE TABLE {table}'))
@@ -205,14 +205,14 @@ def test_details_are_read_for_the_page_only(db, wanted, index):
 
 
 @pytest.mark.parametrize('used', [True, False])
-def test_shares_made_of_a_snapshot_are_found_by_an_index(db, used):
+def test_clones_of_a_snapshot_are_found_by_an_index(db, used):
     (plan,) = plans(
         db,
         snapshot_views.list_summaries,
         snapshot_views.SnapshotFilter(used=used),
         page(),
     )
-    if db.dialect != 'postgresql':  # which reads so few shares in full
+    if db.dialect != 'postgresql':  # which scans so few shares
         assert OF_SHARES in plan
 
 

@@ -1,8 +1,7 @@
-"""How many SQL statements requests and their work cost, exactly.
+"""The exact number of SQL statements of requests and their work.
 
-A number that grows is a mistake until somebody says why it is not; one that
-falls is to be written down here. BEGIN and COMMIT are not counted, nor is
-the look for work that nobody announced.
+A number that grows is a mistake until it is justified; one that falls is
+to be updated here. BEGIN and COMMIT are not counted, nor is the sweep.
 """
 
 import pytest
@@ -22,9 +21,9 @@ VERY_MANY = 2000
 
 @pytest.fixture
 def cloud(tmp_path):
-    # The brake looks at the queue once a second, whoever asks then.
+    # Admission control reads the queue once a second, in any request.
     cloud = Cloud(tmp_path, extra_conf='[work]\nmax_queue = 0')
-    cloud.create_share()  # the first one makes rows of quota usage
+    cloud.create_share()  # the first one inserts rows of quota usage
     cloud.waiting = []
     cloud.db.deliver = cloud.waiting.extend
     yield cloud
@@ -32,14 +31,14 @@ def cloud(tmp_path):
 
 
 def cost(cloud, call, *args, **kwargs):
-    """The answer of the call, and how many statements it took."""
+    """Return the result of the call and its number of statements."""
     before = cloud.statements
     answer = call(*args, **kwargs)
     return answer, cloud.statements - before
 
 
 def carry_out(cloud):
-    """Run the work that was announced, and what that announces."""
+    """Run the hinted work, and the work it hints at."""
     while cloud.waiting:
         hint = cloud.waiting.pop(0)
         (runner,) = (one for one in cloud.runners if hint.queue in one.queues)
@@ -183,12 +182,12 @@ def test_rules_of_any_number(cloud, rules):
     assert (denied, carried_out) == (8, 15)
 
 
-def test_many_rules_in_one_round(cloud):
+def test_many_rules_in_one_sync(cloud):
     share = created(cloud)
     for number in range(MANY):
         allow(cloud, share, f'10.0.0.{number}')
     first = cloud.waiting[:1]
-    cloud.waiting[:] = first  # the others say the same
+    cloud.waiting[:] = first  # the others match
     assert cost(cloud, carry_out, cloud)[1] == 13
 
 
@@ -206,7 +205,7 @@ def test_list_of_many_rules(cloud):
 
 
 def let_in(cloud, share, count):
-    """Have the share have so many rules, each with metadata."""
+    """Insert so many rules of the share, each with metadata."""
     rules = ShareRules(cloud, share)
     instance_id = rules.instance_id
 
@@ -250,7 +249,7 @@ def let_in(cloud, share, count):
 
 
 def allow(cloud, share, to):
-    """A rule is accepted; its id."""
+    """Request a rule and return its id."""
     return cloud.api.act(
         share,
         'allow_access',

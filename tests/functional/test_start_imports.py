@@ -1,7 +1,7 @@
-"""What a started service has not loaded.
+"""Libraries that a started service must not have loaded.
 
-Each of these takes memory and time of every start, and only some requests,
-some installations or some errors need it.
+Each costs memory and time at every start, and only some requests,
+installations or errors need it.
 """
 
 import subprocess
@@ -14,12 +14,12 @@ from tests.support import processes
 HEAVY = {
     'alembic',
     'mako',  # to migrate an older schema
-    'jsonschema',  # to word why a body was refused
+    'jsonschema',  # for messages about invalid bodies
     'keystonemiddleware',
     'keystoneauth1',
     'keystoneclient',
     'requests',
-    'bcrypt',  # the other sign-ins
+    'bcrypt',  # the other auth strategies
     'oslo_middleware',  # CORS and proxies, where configured
     'kombu',
     'amqp',  # a broker
@@ -49,7 +49,7 @@ serve.main()
 
 @pytest.fixture(scope='module')
 def loaded(tmp_path_factory):
-    """The names of all modules that `serve` has when it answers."""
+    """The names of all modules loaded when `serve` responds."""
     folder = tmp_path_factory.mktemp('start')
     names = folder / 'modules'
     code = CHILD.format(
@@ -72,8 +72,8 @@ def loaded(tmp_path_factory):
     return set(names.read_text().splitlines())
 
 
-def test_heavy_libraries_wait_until_they_are_needed(loaded):
-    assert 'sqlalchemy' in loaded  # so it did start, and told all
+def test_heavy_libraries_are_loaded_on_demand(loaded):
+    assert 'sqlalchemy' in loaded  # so it has started and reported all
     assert not {name.partition('.')[0] for name in loaded} & HEAVY
 
 
