@@ -9,6 +9,7 @@ import typing
 import orjson
 
 from manila_lite import exception
+from manila_lite.db.moves import replicas as replica_moves
 from manila_lite.db.queries.admin import pools as pool_rows
 from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.networks import subnets as subnet_rows
@@ -214,7 +215,7 @@ class PlacementEndpoint:
     def failed_create_share_replica(
         self, session: Session, job: typing.Any, error: Exception
     ) -> bool:
-        replica_rows.mark_unplaced_failed(session, job.resource_id)
+        replica_moves.mark_unplaced_failed(session, job.resource_id)
         return False
 
     def prepare_extend_share_instance(

@@ -14,9 +14,9 @@ import typing
 
 from manila_lite import exception
 from manila_lite import messages
+from manila_lite.db.moves import replicas as replica_moves
 from manila_lite.db.queries.admin import recovery
 from manila_lite.db.queries.networks import share_networks
-from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.shares import shares
 from manila_lite.db.rows import IdStatusRow
@@ -153,7 +153,7 @@ class OrphanSweep:
         event = rescue.events[-1]
         fire(session, SHARE_INSTANCE, row.id, event, updated_at=session.now)
         if instance.replica_state in PASSIVE:
-            replicas.mark_unplaced_failed(session, row.id)
+            replica_moves.mark_unplaced_failed(session, row.id)
         messages.record(
             session,
             project_id=row.project_id,

@@ -5,6 +5,7 @@ import typing
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
+from manila_lite.db.moves import replicas as replica_moves
 from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import clone_sources
@@ -308,7 +309,7 @@ class Snapshots:
         self._check_revert(session, parent, instance)
         if locked_replicas:
             # The other replicas have the data that is about to be reverted.
-            replicas.mark_all_out_of_sync(session, share.id)
+            replica_moves.mark_all_out_of_sync(session, share.id)
         growth = instance.share_size - parent.size
         if growth > 0:
             charges.charge(

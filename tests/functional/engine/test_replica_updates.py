@@ -10,6 +10,7 @@ from manila_lite import exception
 from manila_lite.coordination import Coordinator
 from manila_lite.db.models import engine
 from manila_lite.db.models import snapshots
+from manila_lite.db.moves import replicas as replica_moves
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.transitions import fire
 from manila_lite.share.manager.replication import lock as replica_lock
@@ -173,7 +174,7 @@ def test_replica_whose_creation_reply_was_lost_gets_its_exports(cloud):
 def test_writable_replicas_become_active_when_reported(tmp_path):
     cloud = ReplicaUpdateCloud(tmp_path, style='writable')
     cloud.db.write(
-        replicas.retire, cloud.replica(cloud.replica_id), 'writable'
+        replica_moves.retire, cloud.replica(cloud.replica_id), 'writable'
     )
     cloud.stub_driver(update_replica_state=NotImplementedError())
     cloud.update()  # need not support it

@@ -12,20 +12,13 @@ from manila_lite.db.models import snapshots
 from manila_lite.db.queries.metadata import MetadataTable
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.rows import ExportLocationRow
-from manila_lite.db.rows import IdRow
 from manila_lite.db.rows import InstanceRow
-from manila_lite.db.rows import ReplicaIdRow
 from manila_lite.db.rows import ReplicaRow
 from manila_lite.db.rows import ReplicaRuleRow
 from manila_lite.db.rows import ReplicaTarget
 from manila_lite.db.rows import ReplicatedSnapshotRow
 from manila_lite.db.session import Session
-from manila_lite.db.transitions import fire
-from manila_lite.db.transitions import fire_matching
-from manila_lite.states import access_rule
-from manila_lite.states import snapshot_instance
 from manila_lite.states.share_replica import PROMOTABLE
-from manila_lite.states.share_replica import READABLE
 from manila_lite.states.share_replica import SHARE_REPLICA
 from manila_lite.states.share_replica import ReplicaState
 
@@ -209,21 +202,6 @@ def advance_generation(session: Session, share_id: str) -> None:
     session.run(_ADVANCE_GENERATION, of_share=share_id)
 
 
-def mark_all_out_of_sync(session: Session, share_id: str) -> None:
-    """Mark all passive replicas out of sync and advance the generation.
-
-    The active replica has changed its data, or is about to.
-    """
-    fire_matching(
-        session,
-        SHARE_REPLICA,
-        'fell_behind',
-        {'share_id': share_id, 'replica_state': ReplicaState.IN_SYNC},
-        updated_at=session.now,
-    )
-    advance_generation(session, share_id)
-
-
 def initial_columns(
     share_id: str, replication_type: str | None
 ) -> dict[str, object]:
@@ -232,92 +210,12 @@ def initial_columns(
         return {}
     return {
         'replica_state': SHARE_REPLICA.initial['create'],
-        'sole_active_of': _sole(share_id, replication_type),
+        'sole_active_of': sole_active_of(share_id, replication_type),
     }
 
 
-def activate(
-    session: Session,
-    replica: ReplicaIdRow,
-    replication_type: str,
-    event: str = 'activated',
-) -> None:
-    """Make a replica active and its rules effective as users gave them.
-
-    If only one may be active, the previous one must be retired first: the
-    unique key of `sole_active_of` rejects a second one.
-    """
-    fire(
-        session,
-        SHARE_REPLICA,
-        replica.id,
-        event,
-        sole_active_of=_sole(replica.share_id, replication_type),
-        cast_rules_to_readonly=False,
-        updated_at=session.now,
-    )
-
-
-def retire(
-    session: Session,
-    replica: IdRow,
-    replication_type: str,
-    event: str = 'retired',
-) -> None:
-    """Make an active replica passive; `event` says which state it enters."""
-    fire(
-        session,
-        SHARE_REPLICA,
-        replica.id,
-        event,
-        sole_active_of=None,
-        cast_rules_to_readonly=replication_type == READABLE,
-        updated_at=session.now,
-    )
-
-
-def mark_failed(session: Session, replica_id: str) -> None:
-    """Mark a replica that was not created as failed, with all its rules.
-
-    The caller sets its status.
-    """
-    fire_matching(
-        session,
-        SHARE_REPLICA,
-        'failed',
-        {'id': replica_id},
-        updated_at=session.now,
-    )
-    rules = {'share_instance_id': replica_id}
-    fire_matching(session, access_rule.ACCESS_RULE, 'apply', rules)
-    if fire_matching(
-        session,
-        access_rule.ACCESS_RULE,
-        'apply_failed',
-        rules,
-        updated_at=session.now,
-    ):
-        fire_matching(
-            session,
-            access_rule.SHARE_INSTANCE_ACCESS,
-            'failed',
-            {'id': replica_id},
-        )
-
-
-def mark_unplaced_failed(session: Session, replica_id: str) -> None:
-    """Mark a replica that was never placed as failed, with its snapshots."""
-    mark_failed(session, replica_id)
-    fire_matching(
-        session,
-        snapshot_instance.SNAPSHOT_INSTANCE,
-        'create_failed',
-        {'share_instance_id': replica_id},
-        updated_at=session.now,
-    )
-
-
-def _sole(share_id: str, replication_type: str) -> str | None:
+def sole_active_of(share_id: str, replication_type: str) -> str | None:
+    """Return the unique value that lets only one replica be active."""
     return share_id if replication_type in PROMOTABLE else None
 
 

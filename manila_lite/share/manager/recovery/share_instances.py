@@ -3,6 +3,7 @@
 import typing
 
 from manila_lite import messages
+from manila_lite.db.moves import replicas as replica_moves
 from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import instances as share_instances
@@ -199,7 +200,7 @@ class ShareInstanceRecovery(ProbedRecovery):
         if row.status == InstanceStatus.REVERTING:
             self._mark_restore_lost(session, job, row.id)
         if _is_new_replica(row):
-            replicas.mark_failed(session, row.id)
+            replica_moves.mark_failed(session, row.id)
 
     def _mark_restore_lost(
         self, session: Session, job: typing.Any, instance_id: str

@@ -15,6 +15,7 @@ import typing
 from manila_lite import exception
 from manila_lite import messages
 from manila_lite.context import RequestContext
+from manila_lite.db.moves import replicas as replica_moves
 from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.replicas import updates as replica_updates
@@ -100,7 +101,7 @@ class OutcomeWriter:
                 updated_at=session.now,
             )
         if transitions.state == 'activated':
-            replicas.activate(session, own, row.replication_type)
+            replica_moves.activate(session, own, row.replication_type)
         elif transitions.state:
             fire(
                 session,

@@ -9,6 +9,7 @@ import typing
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
+from manila_lite.db.moves import replicas as replica_moves
 from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import instances as share_instances
@@ -93,7 +94,7 @@ class PromotionWriter:
                 id != job.resource_id
                 and row.replica_state == ReplicaState.ACTIVE
             ):
-                replicas.retire(
+                replica_moves.retire(
                     session, row, type_, _RETIRED.get(state, 'retired')
                 )
             elif id != job.resource_id and state != row.replica_state:
@@ -105,7 +106,7 @@ class PromotionWriter:
                     updated_at=session.now,
                 )
             self._replace_exports(session, id, by_id.get(id))
-        replicas.activate(session, rows[job.resource_id], type_)
+        replica_moves.activate(session, rows[job.resource_id], type_)
         replicas.advance_generation(session, share.share_id)
         self.rules.mark_stale(session, {row.id for row in stale} & rows.keys())
         # Access to snapshots may depend on which replica is active.

@@ -16,6 +16,7 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.coordination import Coordinator
 from manila_lite.coordination import NullCoordinator
+from manila_lite.db.moves import replicas as replica_moves
 from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import instances as share_instances
@@ -190,7 +191,7 @@ class ReplicasEndpoint:
     def _write_state(self, session, row, state, copied):
         """Set the initial replica state; out_of_sync unless reported."""
         if state == ReplicaState.ACTIVE and row.replication_type == WRITABLE:
-            replicas.activate(session, row, WRITABLE)
+            replica_moves.activate(session, row, WRITABLE)
             if copied:
                 fire_matching(
                     session,
@@ -239,7 +240,7 @@ class ReplicasEndpoint:
 
     def failed_create_share_replica(self, session, job, error):
         done = self.setup.record_failure(session, job, error)
-        replicas.mark_failed(session, job.resource_id)
+        replica_moves.mark_failed(session, job.resource_id)
         return done
 
     # Delete
@@ -324,7 +325,7 @@ class ReplicasEndpoint:
 
     def _mark_broken(self, session, row):
         if row.replica_state == ReplicaState.ACTIVE:
-            replicas.retire(
+            replica_moves.retire(
                 session, row, row.replication_type, 'retired_broken'
             )
         else:

@@ -14,6 +14,7 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.coordination import Coordinator
 from manila_lite.coordination import NullCoordinator
+from manila_lite.db.moves import replicas as replica_moves
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.snapshots import exports as snapshot_exports
 from manila_lite.db.queries.snapshots import snapshots as rows
@@ -337,7 +338,7 @@ class ReplicatedSnapshotsEndpoint:
     ) -> None:
         # Driver replies from before the revert are about the old data.
         replicas.lock_instances(session, snapshot.row.share_id)
-        replicas.mark_all_out_of_sync(session, snapshot.row.share_id)
+        replica_moves.mark_all_out_of_sync(session, snapshot.row.share_id)
         self.snapshots.reverted(session, job, snapshot, size)
 
     def dropped_revert_to_replicated_snapshot(self, session, job):
@@ -350,7 +351,7 @@ class ReplicatedSnapshotsEndpoint:
         )
         if row is not None:
             replicas.lock_instances(session, row.share_id)
-            replicas.mark_all_out_of_sync(session, row.share_id)
+            replica_moves.mark_all_out_of_sync(session, row.share_id)
             fire_matching(
                 session,
                 SNAPSHOT_INSTANCE,

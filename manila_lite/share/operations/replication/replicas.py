@@ -9,6 +9,7 @@ import typing
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
+from manila_lite.db.moves import replicas as replica_moves
 from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.queries.admin import services
@@ -412,7 +413,9 @@ class Replicas:
             raise _replication_error(
                 'another replica is active; promote this one'
             )
-        replicas.activate(session, locked, replica.replication_type, event)
+        replica_moves.activate(
+            session, locked, replica.replication_type, event
+        )
         replicas.advance_generation(session, locked.share_id)
         share_rules.mark_stale(session, locked.id)
         fire_matching(
