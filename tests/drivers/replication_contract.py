@@ -71,11 +71,7 @@ def _backends():
     for style in STYLES:
         yield 'dummy', style, ''
         yield 'dummy', style, 'servers'
-        if (
-            style != 'writable'
-            and LocalDriver.promote_replica
-            is not base.ShareDriver.promote_replica
-        ):
+        if style != 'writable':
             yield 'local', style, ''
 
 

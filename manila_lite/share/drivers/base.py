@@ -27,9 +27,16 @@ from manila_lite.share.drivers.contract.interfaces import MountSnapshotSupport
 from manila_lite.share.drivers.contract.interfaces import RevertSupport
 from manila_lite.share.drivers.contract.interfaces import ShareServerMapping
 from manila_lite.share.drivers.contract.interfaces import SnapshotSupport
+from manila_lite.share.drivers.contract.managing import ManageDefaults
+from manila_lite.share.drivers.contract.managing import ManageSupport
+from manila_lite.share.drivers.contract.managing import ManageWithServerSupport
 from manila_lite.share.drivers.contract.replication import ReplicationDefaults
+from manila_lite.share.drivers.contract.replication import ReplicationSupport
 from manila_lite.share.drivers.contract.server_migrations import (
     ServerMigrationDefaults,
+)
+from manila_lite.share.drivers.contract.server_migrations import (
+    ServerMigrationSupport,
 )
 from manila_lite.share.drivers.contract.share_servers import (
     ShareServerDefaults,
@@ -71,6 +78,8 @@ __all__ = [
     'ExportLocationsReply',
     'ManageReply',
     'ManageSnapshotReply',
+    'ManageSupport',
+    'ManageWithServerSupport',
     'MountSnapshotSupport',
     'NetworkAllocation',
     'NetworkInfo',
@@ -79,9 +88,11 @@ __all__ = [
     'ReplicaSnapshot',
     'ReplicatedSnapshotReply',
     'ReplicationDefaults',
+    'ReplicationSupport',
     'RevertSupport',
     'AccessRules',
     'SecurityServiceForDriver',
+    'ServerMigrationSupport',
     'ShareDriver',
     'ShareForDriver',
     'ShareServerMapping',
@@ -101,7 +112,11 @@ Stats = dict[str, Any]
 
 
 class ShareDriver(
-    ShareServerDefaults, ServerMigrationDefaults, ReplicationDefaults, abc.ABC
+    ManageDefaults,
+    ShareServerDefaults,
+    ServerMigrationDefaults,
+    ReplicationDefaults,
+    abc.ABC,
 ):
     """The base class of every driver; one instance serves one back end.
 
@@ -344,73 +359,6 @@ class ShareDriver(
                 share_server,
             )
         return normalise_access_replies(replies)
-
-    # Managing existing shares and snapshots
-
-    def manage_existing(
-        self, share: ShareForDriver, driver_options: Mapping[str, str]
-    ) -> ManageReply:
-        """Manage the existing share at the given export location.
-
-        Raises ManageInvalidShare if the driver cannot manage it.
-        """
-        raise NotImplementedError
-
-    def manage_existing_with_server(
-        self,
-        share: ShareForDriver,
-        driver_options: Mapping[str, str],
-        share_server: ShareServerMapping | None = None,
-    ) -> ManageReply:
-        """Do what `manage_existing` does for a share on a share server."""
-        raise NotImplementedError
-
-    def unmanage(self, share: ShareForDriver) -> None:  # noqa: B027
-        """Stop managing a share and leave its data in place.
-
-        Raises UnmanageInvalidShare if the share cannot be released.
-        """
-
-    def unmanage_with_server(  # noqa: B027
-        self,
-        share: ShareForDriver,
-        share_server: ShareServerMapping | None = None,
-    ) -> None:
-        """Do what `unmanage` does for a share on a share server."""
-
-    def manage_existing_snapshot(
-        self, snapshot: SnapshotForDriver, driver_options: Mapping[str, str]
-    ) -> ManageSnapshotReply:
-        """Manage the existing snapshot at `snapshot.provider_location`.
-
-        Raises ManageInvalidShareSnapshot if it is not a snapshot of the
-        share.
-        """
-        raise NotImplementedError
-
-    def manage_existing_snapshot_with_server(
-        self,
-        snapshot: SnapshotForDriver,
-        driver_options: Mapping[str, str],
-        share_server: ShareServerMapping | None = None,
-    ) -> ManageSnapshotReply:
-        """Do what `manage_existing_snapshot` does on a share server."""
-        raise NotImplementedError
-
-    def unmanage_snapshot(  # noqa: B027
-        self, snapshot: SnapshotForDriver
-    ) -> None:
-        """Stop managing a snapshot and leave its data in place.
-
-        Raises UnmanageInvalidShareSnapshot if it cannot be released.
-        """
-
-    def unmanage_snapshot_with_server(  # noqa: B027
-        self,
-        snapshot: SnapshotForDriver,
-        share_server: ShareServerMapping | None = None,
-    ) -> None:
-        """Do what `unmanage_snapshot` does on a share server."""
 
     # Actual states, for callers that lost track of an operation
 

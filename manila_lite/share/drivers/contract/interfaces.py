@@ -1,7 +1,7 @@
 """Optional driver interfaces, from which capabilities are derived.
 
 An interface may be inherited or implemented without inheriting it: a driver
-that has all its methods offers it.
+that has all its abstract methods offers it. `isinstance` tells.
 """
 
 import abc
@@ -101,6 +101,29 @@ class MountSnapshotSupport(SnapshotSupport, Protocol):
 
         Parameters and reply are those of `update_access` for shares.
         """
+
+
+class DefaultedInterface(abc.ABC):  # noqa: B024 (its interfaces have some)
+    """The base of interfaces whose methods every driver has by default.
+
+    An interface derives from a class of defaults, which `ShareDriver` has as
+    well, and from this one. A driver offers it if it inherits the interface,
+    or if none of the abstract methods is still the default.
+    """
+
+    @classmethod
+    def __subclasshook__(cls, other: type) -> bool:
+        if DefaultedInterface not in cls.__bases__:
+            return NotImplemented  # a driver, not an interface
+        defaults = super(cls, cls)
+        return (
+            NotImplemented
+            if any(
+                getattr(other, name, None) in (None, getattr(defaults, name))
+                for name in cls.__abstractmethods__
+            )
+            else True
+        )
 
 
 CAPABILITIES: dict[str, type] = {

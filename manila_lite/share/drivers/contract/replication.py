@@ -9,9 +9,11 @@ the replica. Every method may be called twice and must lead to the same
 state.
 """
 
+import abc
 from collections.abc import Sequence
 
 from manila_lite.context import RequestContext
+from manila_lite.share.drivers.contract.interfaces import DefaultedInterface
 from manila_lite.share.drivers.contract.interfaces import ShareServerMapping
 from manila_lite.share.drivers.contract.values import AccessRuleForDriver
 from manila_lite.share.drivers.contract.values import ReplicaReply
@@ -26,7 +28,7 @@ AccessRules = list[AccessRuleForDriver]
 
 
 class ReplicationDefaults:
-    """Defaults of the published methods; drivers override them."""
+    """Defaults that every driver inherits: it has no replicas."""
 
     # Replicas
 
@@ -39,12 +41,7 @@ class ReplicationDefaults:
         replica_snapshots: list[ReplicaSnapshot],
         share_server: ShareServerMapping | None = None,
     ) -> ReplicaReply | None:
-        """Create a copy of the active replica, or start to.
-
-        A `replica_state` in the reply means that the replica can be used:
-        in_sync only if it has all snapshots of the list, active only on back
-        ends whose replicas are all writable.
-        """
+        """See `ReplicationSupport`."""
         raise NotImplementedError
 
     def delete_replica(
@@ -55,7 +52,7 @@ class ReplicationDefaults:
         replica: ShareForDriver,
         share_server: ShareServerMapping | None = None,
     ) -> None:
-        """Delete a replica and its snapshots; a missing one is success."""
+        """See `ReplicationSupport`."""
         raise NotImplementedError
 
     def promote_replica(
@@ -158,3 +155,40 @@ class ReplicationDefaults:
     ) -> int | None:
         """Do what `revert_to_snapshot` does for a replicated share."""
         raise NotImplementedError
+
+
+class ReplicationSupport(ReplicationDefaults, DefaultedInterface):
+    """Replicas of shares on other back ends.
+
+    Drivers whose replicas are all writable may lack the methods that promote
+    a replica and poll its state; drivers without snapshots may lack those
+    for snapshots.
+    """
+
+    @abc.abstractmethod
+    def create_replica(
+        self,
+        context: RequestContext,
+        replica_list: ReplicaList,
+        new_replica: ShareForDriver,
+        access_rules: AccessRules,
+        replica_snapshots: list[ReplicaSnapshot],
+        share_server: ShareServerMapping | None = None,
+    ) -> ReplicaReply | None:
+        """Create a copy of the active replica, or start to.
+
+        A `replica_state` in the reply means that the replica can be used:
+        in_sync only if it has all snapshots of the list, active only on back
+        ends whose replicas are all writable.
+        """
+
+    @abc.abstractmethod
+    def delete_replica(
+        self,
+        context: RequestContext,
+        replica_list: ReplicaList,
+        replica_snapshots: list[SnapshotForDriver],
+        replica: ShareForDriver,
+        share_server: ShareServerMapping | None = None,
+    ) -> None:
+        """Delete a replica and its snapshots; a missing one is success."""

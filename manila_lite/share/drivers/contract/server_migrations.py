@@ -9,10 +9,12 @@ the source; their ids stay. If a pool was requested, the destination's `host`
 names it.
 """
 
+import abc
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
 from manila_lite.context import RequestContext
+from manila_lite.share.drivers.contract.interfaces import DefaultedInterface
 from manila_lite.share.drivers.contract.interfaces import ShareServerMapping
 from manila_lite.share.drivers.contract.values import ExportLocationsReply
 from manila_lite.share.drivers.contract.values import NetworkInfo
@@ -88,13 +90,7 @@ class ServerMigrationDefaults:
         new_share_network: Mapping[str, Any],
         shares_request_spec: Mapping[str, Any],
     ) -> ServerMigrationCompatibility:
-        """Return whether, and how, this back end can take the server.
-
-        `dest_host` is host@backend, with #pool if one was requested. The
-        networks have id, name, project_id and their subnets.
-        `shares_request_spec` has `shares_size` and `snapshots_size` (total
-        GiB) and `shares_req_spec`, one entry per share.
-        """
+        """See `ServerMigrationSupport`."""
         return {
             'compatible': False,
             'writable': False,
@@ -112,11 +108,7 @@ class ServerMigrationDefaults:
         shares: Sequence[ShareForDriver],
         snapshots: Sequence[SnapshotForDriver],
     ) -> ServerMigrationStartReply | None:
-        """Start the first phase and return immediately.
-
-        A destination with addresses has been set up. In a nondisruptive
-        migration it has none and takes over those of the source.
-        """
+        """See `ServerMigrationSupport`."""
         raise NotImplementedError
 
     def share_server_migration_continue(
@@ -127,10 +119,7 @@ class ServerMigrationDefaults:
         shares: Sequence[ShareForDriver],
         snapshots: Sequence[SnapshotForDriver],
     ) -> bool:
-        """Return whether the first phase is done; an error means failure.
-
-        Called repeatedly until one of the two happens.
-        """
+        """See `ServerMigrationSupport`."""
         raise NotImplementedError
 
     def share_server_migration_complete(
@@ -142,11 +131,7 @@ class ServerMigrationDefaults:
         snapshots: Sequence[SnapshotForDriver],
         new_network_info: Sequence[NetworkInfo],
     ) -> ServerMigrationCompleteReply | None:
-        """Run the second phase: the destination starts to serve clients.
-
-        `new_network_info` describes the destination's subnets. After this
-        call the source must be ready to be torn down.
-        """
+        """See `ServerMigrationSupport`."""
         raise NotImplementedError
 
     def share_server_migration_cancel(
@@ -173,3 +158,74 @@ class ServerMigrationDefaults:
     ) -> Mapping[str, Any]:
         """Return `total_progress` of the first phase, in percent."""
         raise NotImplementedError
+
+
+class ServerMigrationSupport(ServerMigrationDefaults, DefaultedInterface):
+    """Migration of share servers to the back end.
+
+    The reply to the check of compatibility says whether a migration can be
+    cancelled, and whether its progress can be reported.
+    """
+
+    @abc.abstractmethod
+    def share_server_migration_check_compatibility(
+        self,
+        context: RequestContext,
+        share_server: ShareServerMapping,
+        dest_host: str,
+        old_share_network: Mapping[str, Any],
+        new_share_network: Mapping[str, Any],
+        shares_request_spec: Mapping[str, Any],
+    ) -> ServerMigrationCompatibility:
+        """Return whether, and how, this back end can take the server.
+
+        `dest_host` is host@backend, with #pool if one was requested. The
+        networks have id, name, project_id and their subnets.
+        `shares_request_spec` has `shares_size` and `snapshots_size` (total
+        GiB) and `shares_req_spec`, one entry per share.
+        """
+
+    @abc.abstractmethod
+    def share_server_migration_start(
+        self,
+        context: RequestContext,
+        src_share_server: ShareServerMapping,
+        dest_share_server: ShareServerMapping,
+        shares: Sequence[ShareForDriver],
+        snapshots: Sequence[SnapshotForDriver],
+    ) -> ServerMigrationStartReply | None:
+        """Start the first phase and return immediately.
+
+        A destination with addresses has been set up. In a nondisruptive
+        migration it has none and takes over those of the source.
+        """
+
+    @abc.abstractmethod
+    def share_server_migration_continue(
+        self,
+        context: RequestContext,
+        src_share_server: ShareServerMapping,
+        dest_share_server: ShareServerMapping,
+        shares: Sequence[ShareForDriver],
+        snapshots: Sequence[SnapshotForDriver],
+    ) -> bool:
+        """Return whether the first phase is done; an error means failure.
+
+        Called repeatedly until one of the two happens.
+        """
+
+    @abc.abstractmethod
+    def share_server_migration_complete(
+        self,
+        context: RequestContext,
+        src_share_server: ShareServerMapping,
+        dest_share_server: ShareServerMapping,
+        shares: Sequence[ShareForDriver],
+        snapshots: Sequence[SnapshotForDriver],
+        new_network_info: Sequence[NetworkInfo],
+    ) -> ServerMigrationCompleteReply | None:
+        """Run the second phase: the destination starts to serve clients.
+
+        `new_network_info` describes the destination's subnets. After this
+        call the source must be ready to be torn down.
+        """

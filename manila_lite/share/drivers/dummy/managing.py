@@ -16,7 +16,12 @@ from manila_lite.share.drivers.dummy.snapshots import DummySnapshots
 from manila_lite.share.drivers.dummy.snapshots import snapshot_exports
 
 
-class DummyManaging(DummyServers, DummySnapshots):
+class DummyManaging(
+    DummyServers,
+    DummySnapshots,
+    base.ManageSupport,
+    base.ManageWithServerSupport,
+):
     # Controls for tests
 
     def add_unmanaged_share(

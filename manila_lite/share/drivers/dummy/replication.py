@@ -29,7 +29,7 @@ ReplicaList = list[base.ShareForDriver]
 SnapshotList = list[base.SnapshotForDriver]
 
 
-class DummyReplication(DummyManaging):
+class DummyReplication(DummyManaging, base.ReplicationSupport):
     _last_quiesce_wait: int | None = None
 
     # Inspection by tests

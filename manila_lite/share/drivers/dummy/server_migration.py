@@ -38,7 +38,7 @@ ShareList = Sequence[base.ShareForDriver]
 SnapshotList = Sequence[base.SnapshotForDriver]
 
 
-class DummyServerMigration(InstrumentedDriver):
+class DummyServerMigration(InstrumentedDriver, base.ServerMigrationSupport):
     _migration_target: str | None = None
     _migration_capabilities: Iterable[str] | None = None
 

@@ -13,7 +13,7 @@ from manila_lite.share.drivers.local.store import LocalStore
 from manila_lite.share.drivers.local.store import managed_size
 
 
-class LocalManaging(base.ShareDriver):
+class LocalManaging(base.ShareDriver, base.ManageSupport):
     """Nothing is moved: directories are used in place."""
 
     _store: LocalStore

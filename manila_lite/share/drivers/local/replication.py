@@ -40,7 +40,7 @@ LOG = log.getLogger(__name__)
 IN_SYNC, OUT_OF_SYNC = 'in_sync', 'out_of_sync'
 
 
-class LocalReplication(LocalReplicatedSnapshots):
+class LocalReplication(LocalReplicatedSnapshots, base.ReplicationSupport):
     def __init__(
         self,
         *args: Any,

@@ -180,6 +180,76 @@ class TestCapabilities:
             Driver(configuration=configuration())
 
 
+class ReplicatingDriver(PlainDriver):
+    """A driver that overrides methods without inheriting interfaces."""
+
+    def create_replica(
+        self,
+        context,
+        replica_list,
+        new_replica,
+        access_rules,
+        replica_snapshots,
+        share_server=None,
+    ):
+        return None
+
+    def delete_replica(
+        self,
+        context,
+        replica_list,
+        replica_snapshots,
+        replica,
+        share_server=None,
+    ):
+        return None
+
+
+class TestDefaultedInterfaces:
+    INTERFACES = (
+        base.ManageSupport,
+        base.ManageWithServerSupport,
+        base.ReplicationSupport,
+        base.ServerMigrationSupport,
+    )
+
+    @pytest.mark.parametrize('interface', INTERFACES)
+    def test_defaults_do_not_make_an_interface(self, interface):
+        assert not issubclass(PlainDriver, interface)
+        assert not issubclass(object, interface)
+
+    def test_overridden_methods_make_an_interface(self):
+        driver = ReplicatingDriver(configuration=configuration())
+        assert isinstance(driver, base.ReplicationSupport)
+        assert not isinstance(driver, base.ServerMigrationSupport)
+        with pytest.raises(NotImplementedError):
+            driver.promote_replica(CTX, [], None, [])
+
+    def test_one_of_two_methods_does_not_make_an_interface(self):
+        class Driver(PlainDriver):
+            create_replica = ReplicatingDriver.create_replica
+
+        assert not issubclass(Driver, base.ReplicationSupport)
+
+    @pytest.mark.parametrize('interface', INTERFACES)
+    def test_inherited_interface_must_be_implemented(self, interface):
+        class Driver(PlainDriver, interface):
+            """It inherits an interface without implementing it."""
+
+        assert issubclass(Driver, interface)
+        with pytest.raises(TypeError, match='abstract'):
+            Driver(configuration=configuration())
+
+    def test_driver_that_inherits_one_is_no_interface(self):
+        class Driver(ReplicatingDriver, base.ReplicationSupport):
+            """A driver, with all methods."""
+
+        assert isinstance(
+            Driver(configuration=configuration()), base.ReplicationSupport
+        )
+        assert not issubclass(ReplicatingDriver, Driver)
+
+
 class TestStatistics:
     def test_back_end_has_its_configured_name(self):
         assert stats_of(PlainDriver)['share_backend_name'] == 'section'
@@ -280,19 +350,20 @@ def test_methods_are_called_as_published():
         for row in reference.table('driver-interface.csv')
         if row['kind'] == 'method'
     }
-    ours = {
-        **vars(base.ShareDriver),
-        **{
-            name: method
-            for interface in base.CAPABILITIES.values()
-            for name, method in vars(interface).items()
-        },
-    }
-    for name, method in ours.items():
+    ours = [
+        item
+        for each in (
+            *base.ShareDriver.__mro__,
+            *base.CAPABILITIES.values(),
+            *TestDefaultedInterfaces.INTERFACES,
+        )
+        for item in vars(each).items()
+    ]
+    for name, method in ours:
         if not inspect.isfunction(method) or name not in published:
             continue
         given = [
-            part.partition('=')[0].strip()
+            part.partition('=')[0].strip().lstrip('*')
             for part in published[name].split(',')
             if part.strip()
         ]
