@@ -9,6 +9,7 @@ import collections
 from collections.abc import Collection, Sequence
 import typing
 
+from manila_lite.db.moves import shares as share_moves
 from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import instances as share_instances
@@ -125,7 +126,7 @@ def remove_and_credit(
         lock_instances(session, instance)
         instance = share_instances.get(session, instance.id)
         size = instance.size
-    if shares.remove_instance(session, instance, event):
+    if share_moves.remove_instance(session, instance, event):
         charges.credit(session, owner_of(instance), deltas_of(instance))
     elif instance.replica_state and size:
         charges.credit(session, owner_of(instance), replica_deltas(instance))
@@ -135,5 +136,5 @@ def remove_and_credit(
 
 def remove_uncharged(session: Session, instance: InstanceRow) -> None:
     """Remove an instance whose quota was given back before."""
-    shares.remove_instance(session, instance)
+    share_moves.remove_instance(session, instance)
     pools.adjust_allocated(session, instance.host, -instance.size)

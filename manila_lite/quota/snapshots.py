@@ -1,6 +1,6 @@
 """The quota of snapshots: what they are charged for, and removal."""
 
-from manila_lite.db.queries.snapshots import snapshots
+from manila_lite.db.moves import snapshots as snapshot_moves
 from manila_lite.db.rows import ChargedRow
 from manila_lite.db.rows import SnapshotInstanceRow
 from manila_lite.db.session import Session
@@ -29,5 +29,5 @@ def remove_and_credit(
     session: Session, instance: SnapshotInstanceRow, event: str = 'deleted'
 ) -> None:
     """Remove an instance by its last move and give back its quota."""
-    if snapshots.remove_instance(session, instance, event):
+    if snapshot_moves.remove_instance(session, instance, event):
         charges.credit(session, owner_of(instance), deltas_of(instance.size))

@@ -7,7 +7,6 @@ from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db import transitions
 from manila_lite.db.models import engine
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
@@ -287,24 +286,6 @@ def remove_unmapped(session: Session, access_ids: Collection[str]) -> None:
     """Delete those rules that no instance has any longer."""
     if access_ids:
         session.run(_REMOVE_UNMAPPED, rule_ids=sorted(access_ids))
-
-
-def remove_all(session: Session, snapshot_instance_id: str) -> list[str]:
-    """Fire the last move of all rules on an instance; return their ids.
-
-    The rules stay locked for the caller, who has to call
-    `remove_unmapped`.
-    """
-    ids = [row.id for row in list_for_instance(session, snapshot_instance_id)]
-    if ids:
-        lock_rules(session, ids)
-        transitions.fire_matching(
-            session,
-            SNAPSHOT_ACCESS_RULE,
-            'removed',
-            {'share_snapshot_instance_id': snapshot_instance_id},
-        )
-    return ids
 
 
 def has_rules_in_flight(session: Session, snapshot_instance_id: str) -> bool:

@@ -7,16 +7,12 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db import transitions
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
-from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.metadata import MetadataTable
 from manila_lite.db.queries.shares import displayed_instance
-from manila_lite.db.rows import ReplicaStateRow
 from manila_lite.db.rows import ShareTarget
 from manila_lite.db.session import Session
-from manila_lite.states import access_rule
 from manila_lite.states import share_instance as instance_states
 from manila_lite.states.share_replica import PASSIVE
 
@@ -225,35 +221,14 @@ def list_expired(session: Session, service_host: str | None) -> list[str]:
     ]
 
 
-def remove_instance(
-    session: Session, instance: ReplicaStateRow, event: str = 'deleted'
-) -> bool:
-    """Remove an instance by its last move; True if the share went too.
+def has_instances(session: Session, share_id: str) -> bool:
+    """Whether the share has any instance left."""
+    return bool(session.value(_COUNT_INSTANCES, of_share=share_id))
 
-    `instance` has id, share_id and replica_state. Dependent rows are
-    deleted too, and rules that no other replica has.
-    """
-    rules = (
-        [row.id for row in share_rules.list_for_instance(session, instance.id)]
-        if instance.replica_state is not None
-        else []
-    )
-    if rules:
-        share_rules.lock_rules(session, rules)
-    transitions.fire_matching(
-        session,
-        access_rule.ACCESS_RULE,
-        'removed',
-        {'share_instance_id': instance.id},
-    )
-    transitions.fire(
-        session, instance_states.SHARE_INSTANCE, instance.id, event
-    )
-    if session.value(_COUNT_INSTANCES, of_share=instance.share_id):
-        if rules:
-            share_rules.remove_unmapped(session, rules)
-        return False
-    return session.run(_REMOVE, share_id=instance.share_id) == 1
+
+def remove(session: Session, share_id: str) -> bool:
+    """Delete a share without instances; return whether it existed."""
+    return session.run(_REMOVE, share_id=share_id) == 1
 
 
 def has_snapshots(session: Session, share_id: str) -> bool:

@@ -8,10 +8,8 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db import transitions
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
-from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.queries.metadata import MetadataTable
 from manila_lite.db.rows import RankedRow
 from manila_lite.db.rows import SnapshotInstanceRow
@@ -21,7 +19,6 @@ from manila_lite.db.session import Session
 from manila_lite.states import snapshot_instance as states
 from manila_lite.states.share_replica import UP_TO_DATE
 from manila_lite.states.share_replica import ReplicaState
-from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.states.snapshot_instance import SnapshotStatus
 
 SNAPSHOT = snapshots.Snapshot.__table__
@@ -277,27 +274,14 @@ def update(
         raise exception.ShareSnapshotNotFound(snapshot_id=snapshot_id)
 
 
-def remove_instance(
-    session: Session, instance: SnapshotInstanceRow, event: str = 'deleted'
-) -> bool:
-    """Remove an instance by its last move; True if the snapshot went too.
+def has_instances(session: Session, snapshot_id: str) -> bool:
+    """Whether the snapshot has any instance left."""
+    return bool(session.value(_COUNT_INSTANCES, of_snapshot=snapshot_id))
 
-    `instance` is a row of `find`. Dependent rows are deleted too.
-    Instances on replicas may be removed by several back ends at the same
-    time; the lock makes sure that one of them is the last.
-    """
-    if instance.replica_state is not None:
-        lock(session, instance.snapshot_id)
-    rules = (
-        snapshot_rules.remove_all(session, instance.id)
-        if instance.mount_snapshot_support
-        else ()
-    )
-    transitions.fire(session, SNAPSHOT_INSTANCE, instance.id, event)
-    if session.value(_COUNT_INSTANCES, of_snapshot=instance.snapshot_id):
-        snapshot_rules.remove_unmapped(session, rules)
-        return False
-    return session.run(_REMOVE, snapshot_id=instance.snapshot_id) == 1
+
+def remove(session: Session, snapshot_id: str) -> bool:
+    """Delete a snapshot without instances; return whether it existed."""
+    return session.run(_REMOVE, snapshot_id=snapshot_id) == 1
 
 
 def lock(session: Session, snapshot_id: str) -> None:

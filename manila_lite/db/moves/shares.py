@@ -1,0 +1,36 @@
+"""Moves of share instances."""
+
+from manila_lite.db.queries.access import share_rules
+from manila_lite.db.queries.shares import shares
+from manila_lite.db.rows import ReplicaStateRow
+from manila_lite.db.session import Session
+from manila_lite.db.transitions import fire
+from manila_lite.db.transitions import fire_matching
+from manila_lite.states.access_rule import ACCESS_RULE
+from manila_lite.states.share_instance import SHARE_INSTANCE
+
+
+def remove_instance(
+    session: Session, instance: ReplicaStateRow, event: str = 'deleted'
+) -> bool:
+    """Remove an instance by its last move; True if the share went too.
+
+    `instance` has id, share_id and replica_state. Dependent rows are
+    deleted too, and rules that no other replica has.
+    """
+    rules = (
+        [row.id for row in share_rules.list_for_instance(session, instance.id)]
+        if instance.replica_state is not None
+        else []
+    )
+    if rules:
+        share_rules.lock_rules(session, rules)
+    fire_matching(
+        session, ACCESS_RULE, 'removed', {'share_instance_id': instance.id}
+    )
+    fire(session, SHARE_INSTANCE, instance.id, event)
+    if shares.has_instances(session, instance.share_id):
+        if rules:
+            share_rules.remove_unmapped(session, rules)
+        return False
+    return shares.remove(session, instance.share_id)

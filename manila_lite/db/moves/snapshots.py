@@ -1,0 +1,56 @@
+"""Moves of snapshot instances."""
+
+from manila_lite.db.queries.access import snapshot_rules
+from manila_lite.db.queries.snapshots import snapshots
+from manila_lite.db.rows import SnapshotInstanceRow
+from manila_lite.db.session import Session
+from manila_lite.db.transitions import fire
+from manila_lite.db.transitions import fire_matching
+from manila_lite.states.access_rule import SNAPSHOT_ACCESS_RULE
+from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
+
+
+def remove_instance(
+    session: Session, instance: SnapshotInstanceRow, event: str = 'deleted'
+) -> bool:
+    """Remove an instance by its last move; True if the snapshot went too.
+
+    `instance` is a row of `find`. Dependent rows are deleted too.
+    Instances on replicas may be removed by several back ends at the same
+    time; the lock makes sure that one of them is the last.
+    """
+    if instance.replica_state is not None:
+        snapshots.lock(session, instance.snapshot_id)
+    rules = (
+        _remove_rules(session, instance.id)
+        if instance.mount_snapshot_support
+        else ()
+    )
+    fire(session, SNAPSHOT_INSTANCE, instance.id, event)
+    if snapshots.has_instances(session, instance.snapshot_id):
+        snapshot_rules.remove_unmapped(session, rules)
+        return False
+    return snapshots.remove(session, instance.snapshot_id)
+
+
+def _remove_rules(session: Session, snapshot_instance_id: str) -> list[str]:
+    """Fire the last move of all rules on an instance; return their ids.
+
+    The rules stay locked for the caller, who has to call
+    `snapshot_rules.remove_unmapped`.
+    """
+    ids = [
+        row.id
+        for row in snapshot_rules.list_for_instance(
+            session, snapshot_instance_id
+        )
+    ]
+    if ids:
+        snapshot_rules.lock_rules(session, ids)
+        fire_matching(
+            session,
+            SNAPSHOT_ACCESS_RULE,
+            'removed',
+            {'share_snapshot_instance_id': snapshot_instance_id},
+        )
+    return ids
