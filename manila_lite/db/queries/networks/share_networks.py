@@ -6,7 +6,6 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db import transitions
 from manila_lite.db.models import networks
 from manila_lite.db.models import share_servers
 from manila_lite.db.models import shares
@@ -15,7 +14,6 @@ from manila_lite.db.rows import NetworkInstanceRow
 from manila_lite.db.rows import NetworkServerRow
 from manila_lite.db.rows import ShareNetworkRow
 from manila_lite.db.session import Session
-from manila_lite.states.share_network import SHARE_NETWORK
 from manila_lite.states.share_network import NetworkStatus
 from manila_lite.states.share_server import ServerStatus
 
@@ -110,9 +108,11 @@ def lock(session: Session, network_id: str) -> ShareNetworkRow:
     return _found(session.one(_LOCK, network_id=network_id), network_id)
 
 
-def lock_if_exists(session: Session, network_id: str) -> None:
+def lock_if_exists(
+    session: Session, network_id: str
+) -> ShareNetworkRow | None:
     """Lock a network that may be gone; networks are locked before servers."""
-    session.one(_LOCK, network_id=network_id)
+    return session.one(_LOCK, network_id=network_id)
 
 
 def lock_shared(session: Session, network_id: str) -> ShareNetworkRow:
@@ -165,31 +165,9 @@ def detach_servers(session: Session, server_ids: Collection[str]) -> None:
         session.run(statement, ids=sorted(server_ids))
 
 
-def finish_change(session: Session, network_id: str, *, failed: bool) -> None:
-    """Bring a network to rest if none of its servers is changing.
-
-    Call it in the transaction that ends the change of a server. With
-    `failed` the change of the whole network has failed.
-    """
-    row = session.one(_LOCK, network_id=network_id)
-    if row is None or row.status != NetworkStatus.NETWORK_CHANGE:
-        return
-    if failed:
-        transitions.fire(
-            session,
-            SHARE_NETWORK,
-            network_id,
-            'change_failed',
-            updated_at=session.now,
-        )
-    elif not session.value(_IS_CHANGING, network_id=network_id):
-        transitions.fire(
-            session,
-            SHARE_NETWORK,
-            network_id,
-            'changed',
-            updated_at=session.now,
-        )
+def is_changing(session: Session, network_id: str) -> bool:
+    """Whether any server of the network is changing."""
+    return bool(session.value(_IS_CHANGING, network_id=network_id))
 
 
 def list_stuck(session: Session, most: int) -> typing.Sequence[IdStatusRow]:
@@ -199,10 +177,6 @@ def list_stuck(session: Session, most: int) -> typing.Sequence[IdStatusRow]:
 
 def has_shares(session: Session, network_id: str) -> bool:
     return bool(session.value(_HAS_SHARES, network_id=network_id))
-
-
-def insert(session: Session, values: dict[str, object]) -> None:
-    transitions.insert_row(session, SHARE_NETWORK, 'create', **values)
 
 
 def update(
@@ -218,8 +192,3 @@ def update(
         != 1
     ):
         raise exception.ShareNetworkNotFound(share_network_id=network_id)
-
-
-def remove(session: Session, network_id: str) -> None:
-    """Remove a network by its last move, with attachments and checks."""
-    transitions.fire(session, SHARE_NETWORK, network_id, 'deleted')

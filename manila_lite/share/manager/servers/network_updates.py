@@ -11,6 +11,7 @@ import typing
 from manila_lite import exception
 from manila_lite import messages
 from manila_lite.context import RequestContext
+from manila_lite.db.moves import share_networks as network_moves
 from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.networks import security_services
 from manila_lite.db.queries.networks import share_networks
@@ -345,7 +346,7 @@ class NetworkUpdatesEndpoint(NetworkChecks):
     def _finish_change(
         self, session: Session, job, *, failed: bool = False
     ) -> None:
-        share_networks.finish_change(
+        network_moves.finish_change(
             session, job.args['share_network_id'], failed=failed
         )
 

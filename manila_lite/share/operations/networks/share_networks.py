@@ -10,6 +10,7 @@ from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.session import transaction
 from manila_lite.db.transitions import fire
+from manila_lite.db.transitions import insert_row
 from manila_lite.quota import charges
 from manila_lite.quota.charges import Owner
 from manila_lite.rpc.contract import Client
@@ -54,16 +55,16 @@ class ShareNetworks:
             limits=self.limits,
         )
         network_id = session.new_id()
-        share_networks.insert(
+        insert_row(
             session,
-            {
-                'id': network_id,
-                'project_id': ctx.project_id,
-                'user_id': ctx.user_id,
-                'name': name,
-                'description': description,
-                'created_at': session.now,
-            },
+            SHARE_NETWORK,
+            'create',
+            id=network_id,
+            project_id=ctx.project_id,
+            user_id=ctx.user_id,
+            name=name,
+            description=description,
+            created_at=session.now,
         )
         subnets.insert(
             session, network_id, {'availability_zone_id': zone_id, **subnet}
@@ -134,7 +135,7 @@ class ShareNetworks:
         )
         subnets.remove_all(session, network_id)
         try:
-            share_networks.remove(session, network_id)
+            fire(session, SHARE_NETWORK, network_id, 'deleted')
         except exception.InvalidStatus as error:
             raise in_use('it is changing') from error
         charges.credit(
