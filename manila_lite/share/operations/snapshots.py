@@ -136,12 +136,12 @@ class Snapshots:
             ],
         )
         moves.write()
-        self._on(
-            parent.host,
-            locked_replicas,
-            'create_snapshot_instance',
-            'create_replicated_snapshot',
-        )(
+        submit = (
+            self.for_replicas.on(parent.host).create_replicated_snapshot
+            if _has_several(locked_replicas)
+            else self.work.on(parent.host).create_snapshot_instance
+        )
+        submit(
             session,
             ctx,
             snapshot_instance_id=instance_ids[active_id],
@@ -156,12 +156,6 @@ class Snapshots:
         locked_replicas = replicated_snapshots.lock_replicas(session, share.id)
         locked_replicas.refuse_during_promotion(event)
         return locked_replicas
-
-    def _on(self, host, locked_replicas, plain, replicated):
-        """Return the method that submits the work for the active replica."""
-        if locked_replicas and locked_replicas.has_several:
-            return getattr(self.for_replicas.on(host), replicated)
-        return getattr(self.work.on(host), plain)
 
     def _refuse_soft_deleted(self, share: typing.Any) -> None:
         if share.is_soft_deleted:
@@ -237,12 +231,12 @@ class Snapshots:
                 snapshot_quota.remove_and_credit(session, row)
             return
         subject = replicated_snapshots.instance_for_work(found, active)
-        self._on(
-            active.host,
-            locked_replicas,
-            'delete_snapshot_instance',
-            'delete_replicated_snapshot',
-        )(session, ctx, snapshot_instance_id=subject.id, force=force)
+        submit = (
+            self.for_replicas.on(active.host).delete_replicated_snapshot
+            if _has_several(locked_replicas)
+            else self.work.on(active.host).delete_snapshot_instance
+        )
+        submit(session, ctx, snapshot_instance_id=subject.id, force=force)
 
     def _begin_deletion(
         self, session, found: Sequence[typing.Any], *, force: bool
@@ -323,12 +317,12 @@ class Snapshots:
                 limits=self.limits,
                 reserve=True,
             )
-        self._on(
-            parent.host,
-            locked_replicas,
-            'revert_to_snapshot',
-            'revert_to_replicated_snapshot',
-        )(session, ctx, instance_id=active_id, snapshot_id=snapshot_id)
+        submit = (
+            self.for_replicas.on(parent.host).revert_to_replicated_snapshot
+            if _has_several(locked_replicas)
+            else self.work.on(parent.host).revert_to_snapshot
+        )
+        submit(session, ctx, instance_id=active_id, snapshot_id=snapshot_id)
 
     def _get_revertible(
         self, share, share_instance_id, snapshot_id, instances
@@ -432,3 +426,7 @@ def _reset(status: str, allowed: frozenset[str]) -> str:
             f'{", ".join(sorted(allowed))}'
         )
     return SNAPSHOT_INSTANCE.reset_event(status)
+
+
+def _has_several(locked_replicas: LockedReplicas | None) -> bool:
+    return locked_replicas is not None and locked_replicas.has_several
