@@ -43,6 +43,7 @@ TABLE = {
     'api': (
         'share.operations',
         'db.queries',
+        'db.rows',
         'db.session',
         'policies',
         'states',

@@ -8,8 +8,8 @@ from manila_lite.api import wsgi
 from manila_lite.api.v2 import literals
 from manila_lite.api.v2 import metadata
 from manila_lite.api.v2.access import share_rules as share_access
-from manila_lite.api.v2.shares.shares import ShareTargetController
-from manila_lite.api.v2.shares.shares import is_share_visible
+from manila_lite.api.v2.targets import AccessRuleTargetController
+from manila_lite.api.v2.targets import get_share
 from manila_lite.db.queries.access import views as access_views
 from manila_lite.db.queries.shares import shares
 from manila_lite.share.operations.access import targets as access_targets
@@ -23,17 +23,6 @@ UPDATE = s.schema(
     missing=400,
     access_level=share_access.LEVEL,
 )
-
-
-class AccessRuleTargetController(wsgi.Controller):
-    """Base of controllers whose target is a rule of the own project."""
-
-    def target(self, req: wsgi.Request, access_id: str) -> typing.Any:
-        row = self.services.db.read(access_views.get_target, access_id)
-        is_own = row.project_id == req.ctx.project_id or req.ctx.is_admin
-        if not is_own or not is_share_visible(req.ctx, row):
-            raise exception.ShareAccessNotFound(access_id=access_id)
-        return row
 
 
 class ShareAccessRulesController(AccessRuleTargetController):
@@ -60,7 +49,7 @@ class ShareAccessRulesController(AccessRuleTargetController):
                 reason='share_id is required in the query'
             )
         try:
-            return ShareTargetController(self.services).target(req, share_id)
+            return get_share(self.services.db, req.ctx, share_id)
         except exception.ShareNotFound as error:
             raise exception.InvalidInput(reason=error.msg) from error
 

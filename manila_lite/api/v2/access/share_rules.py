@@ -12,7 +12,7 @@ from manila_lite.api.fields import child
 from manila_lite.api.fields import fields
 from manila_lite.api.fields import fn
 from manila_lite.api.fields import fn2
-from manila_lite.api.v2.shares.shares import ShareTargetController
+from manila_lite.api.v2.targets import ShareTargetController
 from manila_lite.db.queries.access import views as access_views
 from manila_lite.share.operations.access import targets as access_targets
 from manila_lite.share.operations.access.share_rules import RuleLockOptions

@@ -6,7 +6,7 @@ from manila_lite.api import schema as s
 from manila_lite.api import wsgi
 from manila_lite.api.fields import Field
 from manila_lite.api.fields import fields
-from manila_lite.api.v2.snapshots.snapshots import SnapshotTargetController
+from manila_lite.api.v2.targets import SnapshotTargetController
 from manila_lite.db.queries.access import snapshot_rules
 
 IPV6_SINCE = 38

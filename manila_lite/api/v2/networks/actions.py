@@ -2,16 +2,13 @@
 
 import typing
 
-from manila_lite import exception
 from manila_lite.api import schema as s
 from manila_lite.api import wsgi
-from manila_lite.api.v2.networks.share_networks import (
-    ShareNetworkTargetController,
-)
-from manila_lite.api.v2.networks.share_networks import is_network_visible
 from manila_lite.api.v2.networks.share_networks import neutron_ids
+from manila_lite.api.v2.networks.share_networks import show_network
 from manila_lite.api.v2.networks.subnets import SUBNET_FIELDS
-from manila_lite.db.queries.networks import security_services
+from manila_lite.api.v2.targets import ShareNetworkTargetController
+from manila_lite.api.v2.targets import get_security_service
 
 _ID = s.string(255, 1)
 _SERVICE: dict[str, s.Type] = {'security_service_id': _ID}
@@ -42,14 +39,14 @@ class ShareNetworkActionsController(ShareNetworkTargetController):
         self, req: wsgi.Request, network: typing.Any, args: dict
     ) -> dict:
         """Attach a security service, at most one of each type."""
-        service = self._service(req, args['security_service_id'])
+        service_id = self._service_id(req, args['security_service_id'])
         self.services.network_changes.add_security_service(
             req.ctx,
             network.id,
-            service.id,
+            service_id,
             allow_in_use=req.minor >= _IN_USE_SINCE,
         )
-        return self.detail_response(req, network.id)
+        return show_network(self.services.db, req, network.id)
 
     @wsgi.action(
         'add_security_service_check',
@@ -61,8 +58,8 @@ class ShareNetworkActionsController(ShareNetworkTargetController):
         self, req: wsgi.Request, network: typing.Any, args: dict
     ) -> dict:
         """Check whether a service can be added to a network in use."""
-        service = self._service(req, args['security_service_id'])
-        return self._check_services(req, network, args, 'add', service.id)
+        service_id = self._service_id(req, args['security_service_id'])
+        return self._check_services(req, network, args, 'add', service_id)
 
     @wsgi.action(
         'update_security_service',
@@ -78,7 +75,7 @@ class ShareNetworkActionsController(ShareNetworkTargetController):
         self.services.network_changes.replace_security_service(
             req.ctx, network.id, current, new
         )
-        return self.detail_response(req, network.id)
+        return show_network(self.services.db, req, network.id)
 
     @wsgi.action(
         'update_security_service_check',
@@ -140,11 +137,11 @@ class ShareNetworkActionsController(ShareNetworkTargetController):
         self, req: wsgi.Request, network: typing.Any, args: dict
     ) -> dict:
         """Detach a security service."""
-        service = self._service(req, args['security_service_id'])
+        service_id = self._service_id(req, args['security_service_id'])
         self.services.network_changes.remove_security_service(
-            req.ctx, network.id, service.id
+            req.ctx, network.id, service_id
         )
-        return self.detail_response(req, network.id)
+        return show_network(self.services.db, req, network.id)
 
     @wsgi.action(
         'reset_status',
@@ -162,18 +159,13 @@ class ShareNetworkActionsController(ShareNetworkTargetController):
     def _two_services(self, req: wsgi.Request, args: dict) -> tuple[str, str]:
         """Return the ids of the current and the new service."""
         current, new = (
-            self._service(req, args[name]).id for name in _SERVICES
+            self._service_id(req, args[name]) for name in _SERVICES
         )
         return current, new
 
-    def _service(self, req: wsgi.Request, service_id: str) -> typing.Any:
-        """Return a service named in a body if the caller may see it."""
-        row = self.services.db.read(security_services.get, service_id)
-        if not is_network_visible(req.ctx, row):
-            raise exception.SecurityServiceNotFound(
-                security_service_id=service_id
-            )
-        return row
+    def _service_id(self, req: wsgi.Request, service_id: str) -> str:
+        """Return the id of a service if it is visible to the caller."""
+        return get_security_service(self.services.db, req.ctx, service_id).id
 
 
 def _check_response(req: wsgi.Request, result: typing.Any) -> dict:

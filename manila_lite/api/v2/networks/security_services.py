@@ -10,9 +10,9 @@ from manila_lite.api.fields import Field
 from manila_lite.api.fields import child
 from manila_lite.api.fields import const
 from manila_lite.api.fields import fields
-from manila_lite.api.v2.networks.share_networks import is_network_visible
+from manila_lite.api.v2.targets import SecurityServiceTargetController
+from manila_lite.api.v2.targets import get_network
 from manila_lite.db.queries.networks import security_services as records
-from manila_lite.db.queries.networks import share_networks
 
 ACTIVE_DIRECTORY = 'active_directory'
 TYPES = ('ldap', 'kerberos', ACTIVE_DIRECTORY)
@@ -71,21 +71,10 @@ _FILTERS = {
 """The exact filters, with the minor versions since which they exist."""
 
 
-class SecurityServicesController(wsgi.Controller):
+class SecurityServicesController(SecurityServiceTargetController):
     def __init__(self, services: typing.Any):
         super().__init__(services)
         self._max_limit = services.conf.osapi_max_limit
-
-    def target(
-        self, req: wsgi.Request, security_service_id: str
-    ) -> typing.Any:
-        """Return the service of the URL if it is visible to the caller."""
-        row = self.services.db.read(records.get, security_service_id)
-        if not is_network_visible(req.ctx, row):
-            raise exception.SecurityServiceNotFound(
-                security_service_id=security_service_id
-            )
-        return row
 
     @wsgi.method('security_service:index')
     def index(self, req: wsgi.Request) -> dict:
@@ -114,13 +103,7 @@ class SecurityServicesController(wsgi.Controller):
         )
         network_id = query.get('share_network_id')
         if network_id is not None:
-            network = self.services.db.read(
-                share_networks.get_target, network_id
-            )
-            if not is_network_visible(req.ctx, network):
-                raise exception.ShareNetworkNotFound(
-                    share_network_id=network_id
-                )
+            get_network(self.services.db, req.ctx, network_id)
             all_projects = all_projects or req.ctx.is_admin
         return records.SecurityServiceFilter(
             project_id=None if all_projects else req.ctx.project_id,

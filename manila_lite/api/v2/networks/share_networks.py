@@ -8,8 +8,9 @@ from manila_lite.api import schema as s
 from manila_lite.api import wsgi
 from manila_lite.api.v2.networks import filters as share_network_filters
 from manila_lite.api.v2.networks import views
-from manila_lite.db.queries.networks import share_networks
+from manila_lite.api.v2.targets import ShareNetworkTargetController
 from manila_lite.db.queries.networks import views as network_views
+from manila_lite.db.session import Database
 
 _NAME = s.string(255, nullable=True)
 NEUTRON_FIELDS = {
@@ -46,30 +47,12 @@ def neutron_ids(args: dict) -> dict[str, typing.Any]:
     return found
 
 
-class ShareNetworkTargetController(wsgi.Controller):
-    """Base of controllers whose target is a network the caller may see."""
-
-    def target(self, req: wsgi.Request, share_network_id: str) -> typing.Any:
-        row = self.services.db.read(
-            share_networks.get_target, share_network_id
-        )
-        if not is_network_visible(req.ctx, row):
-            raise exception.ShareNetworkNotFound(
-                share_network_id=share_network_id
-            )
-        return row
-
-    def detail_response(self, req: wsgi.Request, network_id: str) -> dict:
-        """Return the network in detail."""
-        found = self.services.db.read(network_views.get, network_id)
-        if not found.rows:
-            raise exception.ShareNetworkNotFound(share_network_id=network_id)
-        return {'share_network': views.show_networks(req, found)[0]}
-
-
-def is_network_visible(ctx: typing.Any, row: typing.Any) -> bool:
-    """Return whether a resource of a project is visible to the caller."""
-    return row.project_id == ctx.project_id or ctx.is_admin
+def show_network(db: Database, req: wsgi.Request, network_id: str) -> dict:
+    """Return one network in detail."""
+    found = db.read(network_views.get, network_id)
+    if not found.rows:
+        raise exception.ShareNetworkNotFound(share_network_id=network_id)
+    return {'share_network': views.show_networks(req, found)[0]}
 
 
 class ShareNetworksController(ShareNetworkTargetController):
@@ -94,13 +77,14 @@ class ShareNetworksController(ShareNetworkTargetController):
 
     @wsgi.method('share_network:show', target=True)
     def show(self, req: wsgi.Request, network: typing.Any) -> dict:
-        return self.detail_response(req, network.id)
+        return show_network(self.services.db, req, network.id)
 
     @wsgi.method('share_network:create', body=CREATE)
     def create(self, req: wsgi.Request, args: dict) -> dict:
         """Create a network with its first subnet."""
         _refuse_nova(args)
-        return self.detail_response(
+        return show_network(
+            self.services.db,
             req,
             self.services.share_networks.create(
                 req.ctx,
@@ -127,7 +111,7 @@ class ShareNetworksController(ShareNetworkTargetController):
             },
             neutron_ids(args),
         )
-        return self.detail_response(req, network.id)
+        return show_network(self.services.db, req, network.id)
 
     @wsgi.method('share_network:delete', target=True, status=202)
     def delete(self, req: wsgi.Request, network: typing.Any) -> None:

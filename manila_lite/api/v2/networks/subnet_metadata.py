@@ -5,7 +5,7 @@ import typing
 from manila_lite import exception
 from manila_lite.api import wsgi
 from manila_lite.api.v2 import metadata
-from manila_lite.api.v2.networks.subnets import SubnetTargetController
+from manila_lite.api.v2.targets import SubnetTargetController
 from manila_lite.db.queries.networks import subnets
 
 _GET = 'share_network_subnet:get_metadata'

@@ -6,10 +6,8 @@ from manila_lite.api import schema as s
 from manila_lite.api import wsgi
 from manila_lite.api.v2.networks import views
 from manila_lite.api.v2.networks.share_networks import NEUTRON_FIELDS
-from manila_lite.api.v2.networks.share_networks import (
-    ShareNetworkTargetController,
-)
 from manila_lite.api.v2.networks.share_networks import neutron_ids
+from manila_lite.api.v2.targets import SubnetTargetController
 from manila_lite.db.queries.networks import subnets
 
 SUBNET_FIELDS: dict[str, s.Type] = {
@@ -25,13 +23,6 @@ CREATE = s.schema(
 
 SEVERAL_PER_ZONE_SINCE = 70
 """The minor version since which a zone may have several subnets."""
-
-
-class SubnetTargetController(ShareNetworkTargetController):
-    """Base of controllers for the subnets of a visible network."""
-
-    def subnet(self, network: typing.Any, subnet_id: str) -> subnets.Subnet:
-        return self.services.db.read(subnets.get, network.id, subnet_id)
 
 
 class ShareNetworkSubnetsController(SubnetTargetController):

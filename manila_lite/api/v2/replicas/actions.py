@@ -6,8 +6,9 @@ from manila_lite import exception
 from manila_lite.api import schema as s
 from manila_lite.api import wsgi
 from manila_lite.api.v2.replicas.replicas import EXPERIMENTAL
-from manila_lite.api.v2.replicas.replicas import ShareReplicaTargetController
+from manila_lite.api.v2.replicas.replicas import show_replica
 from manila_lite.api.v2.shares.actions import STATUS
+from manila_lite.api.v2.targets import ShareReplicaTargetController
 
 PROMOTE = s.schema(quiesce_wait_time=s.positive_int)
 REPLICA_STATE = s.schema(['replica_state'], replica_state=s.string(255, 1))
@@ -40,7 +41,7 @@ class ShareReplicaActionsController(ShareReplicaTargetController):
             ) from error
         if not accepted:
             return wsgi.Response(status=200)
-        return self.detail_response(req, replica.id)
+        return show_replica(self.services.db, req, replica.id)
 
     @wsgi.action(
         'resync',

@@ -5,8 +5,8 @@ import typing
 from manila_lite.api import wsgi
 from manila_lite.api.fields import Field
 from manila_lite.api.fields import fields
-from manila_lite.api.v2.replicas.replicas import ShareReplicaTargetController
 from manila_lite.api.v2.shares import export_locations as views
+from manila_lite.api.v2.targets import ShareReplicaTargetController
 from manila_lite.db.queries.shares import export_locations
 
 _OF_REPLICAS = (Field('replica_state'), Field('availability_zone'))

@@ -5,7 +5,7 @@ import typing
 from manila_lite import exception
 from manila_lite.api import wsgi
 from manila_lite.api.v2 import metadata
-from manila_lite.api.v2.replicas.replicas import ShareReplicaTargetController
+from manila_lite.api.v2.targets import ShareReplicaTargetController
 from manila_lite.db.queries.replicas import replicas
 
 _GET = 'share_replica:get_metadata'

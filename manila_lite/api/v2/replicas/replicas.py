@@ -9,12 +9,9 @@ from manila_lite.api import wsgi
 from manila_lite.api.fields import Field
 from manila_lite.api.fields import child
 from manila_lite.api.fields import fields
-from manila_lite.api.v2.shares import shares as share_views
-from manila_lite.db.queries.networks import share_networks
-from manila_lite.db.queries.replicas import replicas
+from manila_lite.api.v2 import targets
 from manila_lite.db.queries.replicas import views as replica_views
-from manila_lite.db.queries.shares import shares
-from manila_lite.states.share_instance import HIDDEN_FROM_TENANTS
+from manila_lite.db.session import Database
 
 EXPERIMENTAL = '2.11-2.55'
 
@@ -48,49 +45,24 @@ DETAIL = fields(
 )
 
 
-class ShareReplicaTargetController(wsgi.Controller):
-    """Base of controllers whose target is a replica the caller may see."""
-
-    def target(self, req: wsgi.Request, share_replica_id: str) -> typing.Any:
-        row = self.services.db.read(replicas.get_target, share_replica_id)
-        if not is_replica_visible(req.ctx, row):
-            raise exception.ShareReplicaNotFound(replica_id=share_replica_id)
-        return row
-
-    def detail_response(
-        self,
-        req: wsgi.Request,
-        share_replica_id: str,
-        policy: str | None = None,
-    ) -> dict:
-        """Return the replica in detail if the policy allows it."""
-        listing = self.services.db.read(replica_views.get, share_replica_id)
-        if not listing.rows or not is_replica_visible(
-            req.ctx, listing.rows[0]
-        ):
-            raise exception.ShareReplicaNotFound(replica_id=share_replica_id)
-        (row,) = listing.rows
-        if policy:
-            req.ctx.authorize(policy, row)
-        view = DETAIL.function(req.minor, req.ctx.is_admin)
-        return {'share_replica': view(row, {'metadata': listing.metadata})}
+def show_replica(
+    db: Database,
+    req: wsgi.Request,
+    share_replica_id: str,
+    policy: str | None = None,
+) -> dict:
+    """Return one replica in detail if the policy allows it."""
+    listing = db.read(replica_views.get, share_replica_id)
+    row = listing.rows[0] if listing.rows else None
+    if row is None or not targets.is_replica_visible(req.ctx, row):
+        raise exception.ShareReplicaNotFound(replica_id=share_replica_id)
+    if policy:
+        req.ctx.authorize(policy, row)
+    view = DETAIL.function(req.minor, req.ctx.is_admin)
+    return {'share_replica': view(row, {'metadata': listing.metadata})}
 
 
-def is_replica_visible(ctx: typing.Any, row: typing.Any) -> bool:
-    """Return whether the replica is visible to the caller.
-
-    Replicas of a public share are visible only to its own project.
-    """
-    if row.project_id != ctx.project_id and not ctx.is_admin:
-        return False
-    return row.status not in HIDDEN_FROM_TENANTS or _sees_hidden(ctx, row)
-
-
-def _sees_hidden(ctx: typing.Any, *row: typing.Any) -> bool:
-    return ctx.can('share:list_shares_in_deferred_deletion_states', *row)
-
-
-class ShareReplicasController(ShareReplicaTargetController):
+class ShareReplicasController(targets.ShareReplicaTargetController):
     def __init__(self, services: typing.Any):
         super().__init__(services)
         self._max_limit = services.conf.osapi_max_limit
@@ -123,10 +95,12 @@ class ShareReplicasController(ShareReplicaTargetController):
         ctx = req.ctx
         filters = replica_views.ShareReplicaFilter(
             project_id=None if ctx.is_admin else ctx.project_id,
-            include_hidden=_sees_hidden(ctx),
+            include_hidden=targets.sees_hidden(ctx),
         )
         if 'share_id' in req.query:
-            filters.share_id = self._share(req, req.query['share_id']).id
+            filters.share_id = targets.get_share(
+                self.services.db, req.ctx, req.query['share_id']
+            ).id
         # Clients that do not use the link of this name page by the last id.
         if 'offset' not in req.query:
             filters.after = req.query.get('marker')
@@ -134,22 +108,22 @@ class ShareReplicasController(ShareReplicaTargetController):
 
     @wsgi.method(None)
     def show(self, req: wsgi.Request, share_replica_id: str) -> dict:
-        return self.detail_response(
-            req, share_replica_id, 'share_replica:show'
+        return show_replica(
+            self.services.db, req, share_replica_id, 'share_replica:show'
         )
 
     @wsgi.method('share_replica:create', body=CREATE, status=202)
     def create(self, req: wsgi.Request, args: dict) -> dict:
         """Accept a new replica; responds before it is placed."""
-        share = self._share(req, args['share_id'])
+        share = targets.get_share(self.services.db, req.ctx, args['share_id'])
         req.ctx.authorize('share_replica:create', share)
         try:
             replica_id = self.services.replicas.create(
                 req.ctx,
                 share,
                 availability_zone=args.get('availability_zone'),
-                share_network_id=self._network_id(
-                    req, args.get('share_network_id')
+                share_network_id=targets.usable_network_id(
+                    self.services.db, req.ctx, args.get('share_network_id')
                 ),
                 scheduler_hints=args.get('scheduler_hints') or {},
                 metadata=args.get('metadata') or {},
@@ -164,22 +138,7 @@ class ShareReplicasController(ShareReplicaTargetController):
             raise exception.ReplicationException(
                 reason=error.public_message
             ) from error
-        return self.detail_response(req, replica_id)
-
-    def _share(self, req, share_id):
-        row = self.services.db.read(shares.get_target, share_id)
-        if not share_views.is_share_visible(req.ctx, row):
-            raise exception.ShareNotFound(share_id=share_id)
-        return row
-
-    def _network_id(self, req, network_id):
-        """Return the id of a network visible to the caller, or None."""
-        if not network_id:
-            return None
-        row = self.services.db.read(share_networks.get_target, network_id)
-        if not req.ctx.can('share_network:show', row):
-            raise exception.ShareNetworkNotFound(share_network_id=network_id)
-        return row.id
+        return show_replica(self.services.db, req, replica_id)
 
     @wsgi.method('share_replica:delete', target=True, status=202)
     def delete(self, req: wsgi.Request, replica: typing.Any) -> None:

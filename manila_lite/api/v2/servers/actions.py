@@ -8,10 +8,8 @@ from manila_lite.api import wsgi
 from manila_lite.api.v2.servers.migrations import (
     ShareServerMigrationsController,
 )
-from manila_lite.api.v2.servers.share_servers import (
-    ShareServerTargetController,
-)
 from manila_lite.api.v2.shares.actions import STATUS
+from manila_lite.api.v2.targets import ShareServerTargetController
 
 UNMANAGE = s.schema(force=s.boolean)
 

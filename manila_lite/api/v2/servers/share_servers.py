@@ -13,6 +13,7 @@ from manila_lite.api.fields import fn
 from manila_lite.api.fields import fn2
 from manila_lite.api.v2.servers.task_state_names import task_state_from_wire
 from manila_lite.api.v2.servers.task_state_names import task_state_to_wire
+from manila_lite.api.v2.targets import ShareServerTargetController
 from manila_lite.db.queries.servers import views as server_views
 from manila_lite.share.operations.servers.share_servers import (
     ManageServerRequest,
@@ -78,15 +79,6 @@ SUMMARY = fields(*_OF_ALL)
 DETAIL = fields(
     *_OF_ALL, Field('created_at'), Field('backend_details', child('details'))
 )
-
-
-class ShareServerTargetController(wsgi.Controller):
-    """Base of controllers whose target is a share server."""
-
-    def target(self, req: wsgi.Request, share_server_id: str) -> typing.Any:
-        # Checked before the row is read, so that a 404 reveals nothing.
-        req.ctx.authorize('share_server:show')
-        return self.services.db.read(server_views.get_target, share_server_id)
 
 
 class ShareServersController(ShareServerTargetController):

@@ -11,8 +11,8 @@ from manila_lite.api.fields import fields
 from manila_lite.api.fields import fn2
 from manila_lite.api.v2 import metadata
 from manila_lite.api.v2.shares.filters import check_metadata
-from manila_lite.api.v2.shares.instances import ShareInstanceTargetController
-from manila_lite.api.v2.shares.shares import ShareTargetController
+from manila_lite.api.v2.targets import ShareInstanceTargetController
+from manila_lite.api.v2.targets import ShareTargetController
 from manila_lite.db.queries.shares import export_locations
 from manila_lite.db.queries.shares.export_locations import PREFERRED
 

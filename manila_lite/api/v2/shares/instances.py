@@ -10,9 +10,9 @@ from manila_lite.api.fields import fields
 from manila_lite.api.v2.shares.actions import STATUS
 from manila_lite.api.v2.shares.shares import EXPORT_PATHS_UNTIL
 from manila_lite.api.v2.shares.shares import STATUS_AND_EXPORT_FIELDS
-from manila_lite.api.v2.shares.shares import ShareTargetController
+from manila_lite.api.v2.targets import ShareInstanceTargetController
+from manila_lite.api.v2.targets import ShareTargetController
 from manila_lite.db.queries.shares import instance_views
-from manila_lite.db.queries.shares import instances as share_instances
 
 DETAIL = fields(
     *STATUS_AND_EXPORT_FIELDS,
@@ -37,15 +37,6 @@ _FILTERS = (
     'share_network_id',
     'share_type_id',
 )
-
-
-class ShareInstanceTargetController(wsgi.Controller):
-    """Base of controllers whose target is a share instance."""
-
-    def target(self, req: wsgi.Request, share_instance_id: str) -> typing.Any:
-        # Checked before the row is read, so that a 404 reveals nothing.
-        req.ctx.authorize('share_instance:show')
-        return self.services.db.read(share_instances.get, share_instance_id)
 
 
 class ShareInstancesController(ShareInstanceTargetController):

@@ -5,8 +5,8 @@ import typing
 from manila_lite import exception
 from manila_lite.api import schema as s
 from manila_lite.api import wsgi
-from manila_lite.api.v2.shares.shares import ShareTargetController
 from manila_lite.api.v2.shares.shares import show_share
+from manila_lite.api.v2.targets import ShareTargetController
 from manila_lite.share.operations.managing import ManageShareRequest
 
 SHARE_SERVERS_SINCE = 49

@@ -6,7 +6,7 @@ from manila_lite import exception
 from manila_lite.api import wsgi
 from manila_lite.api.v2 import metadata
 from manila_lite.api.v2.shares.filters import check_metadata
-from manila_lite.api.v2.shares.shares import ShareTargetController
+from manila_lite.api.v2.targets import ShareTargetController
 from manila_lite.db.queries.shares import shares
 
 _GET = 'share:get_share_metadata'

@@ -15,14 +15,12 @@ from manila_lite.api.fields import child
 from manila_lite.api.fields import fields
 from manila_lite.api.fields import fn
 from manila_lite.api.fields import fn2
+from manila_lite.api.v2 import targets
 from manila_lite.api.v2.shares import filters as share_filters
-from manila_lite.db.queries.networks import share_networks
-from manila_lite.db.queries.shares import shares
 from manila_lite.db.queries.shares import views as share_views
 from manila_lite.db.queries.shares.views import Exports
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.share.operations.shares.share_request import ShareRequest
-from manila_lite.states.share_instance import HIDDEN_FROM_TENANTS
 
 EXPORT_PATHS_UNTIL = 8
 """The last minor version whose view shows export paths."""
@@ -144,36 +142,13 @@ def _exports(req: wsgi.Request) -> Exports:
     return Exports.ALL if req.ctx.is_admin else Exports.OPEN
 
 
-class ShareTargetController(wsgi.Controller):
-    """Base of controllers whose target is a share visible to the caller."""
-
-    def target(self, req: wsgi.Request, share_id: str) -> typing.Any:
-        row = self.services.db.read(shares.get_target, share_id)
-        if not is_share_visible(req.ctx, row):
-            raise exception.ShareNotFound(share_id=share_id)
-        return row
-
-
-def is_share_visible(ctx: typing.Any, row: typing.Any) -> bool:
-    """Return whether the share is visible to the caller."""
-    if (
-        row.project_id != ctx.project_id
-        and not row.is_public
-        and not ctx.is_admin
-    ):
-        return False
-    return row.status not in HIDDEN_FROM_TENANTS or ctx.can(
-        'share:list_shares_in_deferred_deletion_states', row
-    )
-
-
 def show_share(
     db: typing.Any, req: wsgi.Request, share_id: str, policy: str
 ) -> dict:
     """Return one share in detail if the policy allows it."""
     found = db.read(share_views.get, share_id, exports=_exports(req))
     row = found.rows[0] if found.rows else None
-    if row is None or not is_share_visible(req.ctx, row):
+    if row is None or not targets.is_share_visible(req.ctx, row):
         raise exception.ShareNotFound(share_id=share_id)
     if not row.is_public and not req.ctx.can(policy, row):
         raise exception.ShareNotFound(share_id=share_id)
@@ -182,7 +157,7 @@ def show_share(
     return {'share': view(row, more)}
 
 
-class SharesController(ShareTargetController):
+class SharesController(targets.ShareTargetController):
     @wsgi.method('share:get_all')
     def index(self, req: wsgi.Request) -> dict:
         return self._list(req, detailed=False)
@@ -254,8 +229,8 @@ class SharesController(ShareTargetController):
                 description=args.get('description'),
                 share_type=args.get('share_type'),
                 snapshot_id=self._snapshot_id(req, args.get('snapshot_id')),
-                share_network_id=self._network_id(
-                    req, args.get('share_network_id')
+                share_network_id=targets.usable_network_id(
+                    self.services.db, req.ctx, args.get('share_network_id')
                 ),
                 availability_zone=args.get('availability_zone'),
                 metadata=args.get('metadata') or {},
@@ -275,15 +250,6 @@ class SharesController(ShareTargetController):
             raise exception.ShareGroupNotFound(
                 share_group_id=args['share_group_id']
             )
-
-    def _network_id(self, req, network_id):
-        """Return the id of a network visible to the caller, or None."""
-        if not network_id:
-            return None
-        row = self.services.db.read(share_networks.get_target, network_id)
-        if not req.ctx.can('share_network:show', row):
-            raise exception.ShareNetworkNotFound(share_network_id=network_id)
-        return row.id
 
     def _snapshot_id(self, req, snapshot_id):
         """Return the id of a snapshot visible to the caller, or None."""

@@ -8,10 +8,8 @@ from manila_lite.api import wsgi
 from manila_lite.api.fields import LINKS
 from manila_lite.api.fields import Field
 from manila_lite.api.fields import fields
-from manila_lite.api.v2.snapshots.instances import (
-    SnapshotInstanceTargetController,
-)
-from manila_lite.api.v2.snapshots.snapshots import SnapshotTargetController
+from manila_lite.api.v2.targets import SnapshotInstanceTargetController
+from manila_lite.api.v2.targets import SnapshotTargetController
 from manila_lite.db.queries.snapshots import exports as snapshot_exports
 
 SUMMARY = fields(

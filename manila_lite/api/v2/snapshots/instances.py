@@ -6,6 +6,7 @@ from manila_lite.api import wsgi
 from manila_lite.api.fields import Field
 from manila_lite.api.fields import fields
 from manila_lite.api.v2.shares.actions import STATUS
+from manila_lite.api.v2.targets import SnapshotInstanceTargetController
 from manila_lite.db.queries.snapshots import instance_views
 
 _OF_ALL = (Field('id'), Field('snapshot_id'), Field('status'))
@@ -21,17 +22,6 @@ DETAIL = fields(
     Field('progress'),
     Field('provider_location'),
 )
-
-
-class SnapshotInstanceTargetController(wsgi.Controller):
-    """Base of controllers whose target is a snapshot instance."""
-
-    def target(
-        self, req: wsgi.Request, snapshot_instance_id: str
-    ) -> typing.Any:
-        # Checked before the row is read, so that a 404 reveals nothing.
-        req.ctx.authorize('share_snapshot_instance:show')
-        return self.services.db.read(instance_views.get, snapshot_instance_id)
 
 
 class SnapshotInstancesController(SnapshotInstanceTargetController):

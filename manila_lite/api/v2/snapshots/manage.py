@@ -5,10 +5,9 @@ import typing
 from manila_lite import exception
 from manila_lite.api import schema as s
 from manila_lite.api import wsgi
+from manila_lite.api.v2 import targets
 from manila_lite.api.v2.shares.manage import SHARE_SERVERS_SINCE
-from manila_lite.api.v2.shares.shares import is_share_visible
 from manila_lite.api.v2.snapshots.snapshots import show_snapshot
-from manila_lite.db.queries.shares import shares
 from manila_lite.share.operations.managing import ManageSnapshotRequest
 
 _NAME = s.string(255, nullable=True)
@@ -29,9 +28,7 @@ class SnapshotManageController(wsgi.Controller):
     @wsgi.method('share_snapshot:manage_snapshot', body=MANAGE, status=202)
     def create(self, req: wsgi.Request, args: dict) -> dict:
         """Accept a snapshot; responds before the back end is asked."""
-        share = self.services.db.read(shares.get_target, args['share_id'])
-        if not is_share_visible(req.ctx, share):
-            raise exception.ShareNotFound(share_id=args['share_id'])
+        share = targets.get_share(self.services.db, req.ctx, args['share_id'])
         refuse_servers(req, share)
         snapshot_id = self.services.managing.manage_snapshot(
             req.ctx,

@@ -5,7 +5,7 @@ import typing
 from manila_lite import exception
 from manila_lite.api import wsgi
 from manila_lite.api.v2 import metadata
-from manila_lite.api.v2.snapshots.snapshots import SnapshotTargetController
+from manila_lite.api.v2.targets import SnapshotTargetController
 from manila_lite.db.queries.snapshots import snapshots
 
 _GET = 'share_snapshot:get_metadata'

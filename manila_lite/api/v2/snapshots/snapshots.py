@@ -14,10 +14,8 @@ from manila_lite.api.fields import attr
 from manila_lite.api.fields import child
 from manila_lite.api.fields import fields
 from manila_lite.api.fields import fn
-from manila_lite.api.v2.shares.shares import is_share_visible
+from manila_lite.api.v2 import targets
 from manila_lite.api.v2.snapshots import filters as snapshot_filters
-from manila_lite.db.queries.shares import shares
-from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.queries.snapshots import views as snapshot_views
 from manila_lite.states.snapshot_instance import SnapshotStatus
 
@@ -64,21 +62,6 @@ DETAIL = fields(
 )
 
 
-class SnapshotTargetController(wsgi.Controller):
-    """Base of controllers whose target is a snapshot the caller may see."""
-
-    def target(self, req: wsgi.Request, snapshot_id: str) -> typing.Any:
-        row = self.services.db.read(snapshots.get_target, snapshot_id)
-        if not is_snapshot_visible(req.ctx, row):
-            raise exception.ShareSnapshotNotFound(snapshot_id=snapshot_id)
-        return row
-
-
-def is_snapshot_visible(ctx: typing.Any, row: typing.Any) -> bool:
-    """Return whether the snapshot is visible to the caller."""
-    return row.project_id == ctx.project_id or ctx.is_admin
-
-
 def show_snapshot(
     db: typing.Any,
     req: wsgi.Request,
@@ -91,7 +74,7 @@ def show_snapshot(
     # 404 instead of 403: the response must not reveal that it exists.
     if (
         row is None
-        or not is_snapshot_visible(req.ctx, row)
+        or not targets.is_of_project(req.ctx, row)
         or (policy and not req.ctx.can(policy, row))
     ):
         raise exception.ShareSnapshotNotFound(snapshot_id=snapshot_id)
@@ -105,7 +88,7 @@ def _detail(
     return {'snapshot': view(listing.rows[0], _more(req, listing))}
 
 
-class SnapshotsController(SnapshotTargetController):
+class SnapshotsController(targets.SnapshotTargetController):
     def __init__(self, services: typing.Any):
         super().__init__(services)
         self._max_limit = services.conf.osapi_max_limit
@@ -180,9 +163,7 @@ class SnapshotsController(SnapshotTargetController):
         )
 
     def _share(self, req, share_id):
-        row = self.services.db.read(shares.get_target, share_id)
-        if not is_share_visible(req.ctx, row):
-            raise exception.ShareNotFound(share_id=share_id)
+        row = targets.get_share(self.services.db, req.ctx, share_id)
         req.ctx.authorize('share:create_snapshot', row)
         return row
 
