@@ -5,7 +5,7 @@ driver has managed before its work was given up stays managed until it is
 unmanaged.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 import datetime
 import functools
 import typing
@@ -82,20 +82,19 @@ class ManagingEndpoint:
 
     def _call(
         self,
-        method: str,
+        method: Callable[..., typing.Any],
+        method_with_server: Callable[..., typing.Any],
         resource: LoadedInstance | LoadedSnapshot,
         *args: typing.Any,
     ) -> typing.Any:
         """Call the variant of a driver method for its DHSS mode."""
         if not self.driver.driver_handles_share_servers:
-            return getattr(self.driver, method)(*args)
+            return method(*args)
         if resource.share_server is None:
             raise exception.InvalidShareServer(
                 reason=f'{resource.row.id} is on no share server'
             )
-        return getattr(self.driver, f'{method}_with_server')(
-            *args, share_server=resource.share_server
-        )
+        return method_with_server(*args, share_server=resource.share_server)
 
     # Shares
 
@@ -105,10 +104,22 @@ class ManagingEndpoint:
     def manage_share_instance(self, job, instance_id, driver_options):
         share = self._view(job.prepared)
         managed = _parse_reply(
-            self._call('manage_existing', job.prepared, share, driver_options),
+            self._call(
+                self.driver.manage_existing,
+                self.driver.manage_existing_with_server,
+                job.prepared,
+                share,
+                driver_options,
+            ),
             job.prepared,
         )
-        undo = functools.partial(self._call, 'unmanage', job.prepared, share)
+        undo = functools.partial(
+            self._call,
+            self.driver.unmanage,
+            self.driver.unmanage_with_server,
+            job.prepared,
+            share,
+        )
         with undo_if_gone(job, share_instances.find, instance_id, undo):
             job.finish(self._managed, job.prepared.row, managed)
 
@@ -158,7 +169,12 @@ class ManagingEndpoint:
         if job.prepared.server is not None or (
             not self.driver.driver_handles_share_servers
         ):
-            self._call('unmanage', job.prepared, self._view(job.prepared))
+            self._call(
+                self.driver.unmanage,
+                self.driver.unmanage_with_server,
+                job.prepared,
+                self._view(job.prepared),
+            )
         job.finish(self._unmanaged, job.prepared.row)
 
     def _unmanaged(self, session, row):
@@ -179,7 +195,8 @@ class ManagingEndpoint:
         snapshot = share_view.snapshot_for_driver(job.prepared, self.names)
         reply = (
             self._call(
-                'manage_existing_snapshot',
+                self.driver.manage_existing_snapshot,
+                self.driver.manage_existing_snapshot_with_server,
                 job.prepared,
                 snapshot,
                 driver_options,
@@ -187,7 +204,11 @@ class ManagingEndpoint:
             or {}
         )
         undo = functools.partial(
-            self._call, 'unmanage_snapshot', job.prepared, snapshot
+            self._call,
+            self.driver.unmanage_snapshot,
+            self.driver.unmanage_snapshot_with_server,
+            job.prepared,
+            snapshot,
         )
         with undo_if_gone(job, snapshots.find, snapshot_instance_id, undo):
             job.finish(self._managed_snapshot, job.prepared.row, reply)
@@ -239,7 +260,12 @@ class ManagingEndpoint:
         loaded = job.prepared.snapshot
         snapshot = share_view.snapshot_for_driver(loaded, self.names)
         snapshot_rules.deny_all(self.driver, snapshot, job.prepared)
-        self._call('unmanage_snapshot', loaded, snapshot)
+        self._call(
+            self.driver.unmanage_snapshot,
+            self.driver.unmanage_snapshot_with_server,
+            loaded,
+            snapshot,
+        )
         job.finish(self._unmanaged_snapshot, loaded)
 
     def _unmanaged_snapshot(self, session, snapshot):

@@ -22,6 +22,7 @@ from manila_lite.rpc.contract import Client
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.share import SnapshotAccessRpc
 from manila_lite.share.drivers.base import AccessReply
+from manila_lite.share.drivers.base import MountSnapshotSupport
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.drivers.base import ShareServerMapping
 from manila_lite.share.drivers.base import SnapshotForDriver
@@ -285,12 +286,13 @@ def _update(
     share_server: ShareServerMapping | None,
     *rules: list[typing.Any],
 ) -> RuleReplies:
-    """Return the driver's replies; raise when it has no such method."""
-    update = getattr(driver, 'snapshot_update_access', None)
-    if update is None:
+    """Return the replies of a driver with mountable snapshots."""
+    if not isinstance(driver, MountSnapshotSupport):
         raise NotImplementedError
     return normalise_access_replies(
-        update(RequestContext(), snapshot, *rules, share_server=share_server)
+        driver.snapshot_update_access(
+            RequestContext(), snapshot, *rules, share_server=share_server
+        )
     )
 
 
