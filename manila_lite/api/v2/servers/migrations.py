@@ -15,9 +15,8 @@ from manila_lite.api.v2.servers.task_state_names import task_state_to_wire
 from manila_lite.share.operations.servers.migration_checks import (
     MigrationOptions,
 )
-
-CAPABILITIES = ('writable', 'nondisruptive', 'preserve_snapshots')
-OPTIONAL_OPERATIONS = ('migration_cancel', 'migration_get_progress')
+from manila_lite.share.operations.servers.migrations import CAPABILITIES
+from manila_lite.share.operations.servers.migrations import OPTIONAL_OPERATIONS
 
 MIGRATE = s.schema(
     ['host', *CAPABILITIES],
