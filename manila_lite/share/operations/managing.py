@@ -27,8 +27,8 @@ from manila_lite.db.transitions import insert_row
 from manila_lite.quota.shares import remove_and_credit
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import BINARY
+from manila_lite.share.operations import network_rules
 from manila_lite.share.operations.replication import guards as replica_guards
-from manila_lite.share.operations.shares import network_rules
 from manila_lite.share.operations.shares import share_request
 from manila_lite.share.operations.shares.share_request import ShareRequest
 from manila_lite.share.operations.snapshots import owner_user_id

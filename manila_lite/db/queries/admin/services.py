@@ -55,6 +55,12 @@ _FINISH_ENSURING = (
     )
     .values(ensuring=False)
 )
+_ZONES = sa.select(ZONE).where(
+    sa.or_(
+        ZONE.c.id == sa.bindparam('wanted'),
+        ZONE.c.name == sa.bindparam('wanted'),
+    )
+)
 _ZONE_ID = sa.select(ZONE.c.id).where(ZONE.c.name == sa.bindparam('of_name'))
 
 
@@ -197,6 +203,15 @@ def restart_ensuring(
 def finish_ensuring(session: Session, service_id: int, work_id: str) -> None:
     """Record that shares are ensured, unless this work is still owed."""
     session.run(_FINISH_ENSURING, service_id=service_id, work_id=work_id)
+
+
+def find_zone(session: Session, name_or_id: str) -> ZoneRow | None:
+    """Return the zone with this name, or else with this id."""
+    return min(
+        session.rows(_ZONES, wanted=name_or_id),
+        key=lambda zone: zone.name != name_or_id,
+        default=None,
+    )
 
 
 def list_zones(session: Session) -> typing.Sequence[ZoneRow]:

@@ -98,12 +98,6 @@ _DELETE = sa.delete(SUBNET).where(SUBNET.c.id == sa.bindparam('subnet_id'))
 _DELETE_OF = sa.delete(SUBNET).where(
     SUBNET.c.share_network_id == sa.bindparam('network_id')
 )
-_ZONE = sa.select(ZONE.c.id, ZONE.c.name).where(
-    sa.or_(
-        ZONE.c.id == sa.bindparam('wanted'),
-        ZONE.c.name == sa.bindparam('wanted'),
-    )
-)
 
 
 def list_for_network(session: Session, network_id: str) -> list[Subnet]:
@@ -152,16 +146,6 @@ def _subnets(rows: Iterable[sa.Row]) -> list[Subnet]:
 def count(session: Session, network_id: str) -> int:
     """Return the number of subnets of a network."""
     return session.value(_COUNT, network_id=network_id)
-
-
-def get_zone_id(session: Session, wanted: str) -> str:
-    """Return the id of the zone with this name or id; or InvalidInput."""
-    found = session.rows(_ZONE, wanted=wanted)
-    if not found:
-        raise exception.InvalidInput(
-            reason=f'availability_zone {wanted} does not exist'
-        )
-    return min(found, key=lambda zone: zone.name != wanted).id
 
 
 def insert(

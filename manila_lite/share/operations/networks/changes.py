@@ -20,6 +20,7 @@ from manila_lite.db.session import transaction
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import fire_all
 from manila_lite.rpc.contract import Client
+from manila_lite.share.operations import network_rules
 from manila_lite.share.operations.networks import checks
 from manila_lite.share.operations.networks.checks import CheckResult
 from manila_lite.share.operations.networks.checks import NetworkChange
@@ -315,7 +316,7 @@ class NetworkChanges:
         allow_several: bool = True,
     ) -> tuple[str | None, Sequence[typing.Any]]:
         """Check a new subnet; return the id of its zone and its servers."""
-        zone_id = subnets.get_zone_id(session, zone) if zone else None
+        zone_id = network_rules.find_zone_id(session, zone)
         present = [
             row
             for row in subnets.list_for_network(session, network_id)

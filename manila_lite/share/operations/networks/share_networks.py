@@ -14,6 +14,7 @@ from manila_lite.db.transitions import insert_row
 from manila_lite.quota import charges
 from manila_lite.quota.charges import Owner
 from manila_lite.rpc.contract import Client
+from manila_lite.share.operations import network_rules
 from manila_lite.share.operations.servers.release import release_unused
 from manila_lite.states.share_network import SHARE_NETWORK
 
@@ -47,7 +48,7 @@ class ShareNetworks:
 
         Without a zone, it is the default subnet, which serves all zones.
         """
-        zone_id = subnets.get_zone_id(session, zone) if zone else None
+        zone_id = network_rules.find_zone_id(session, zone)
         charges.charge(
             session,
             Owner(ctx.project_id, ctx.user_id),

@@ -10,6 +10,7 @@ import typing
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db.moves import replicas as replica_moves
+from manila_lite.db.moves.access_rules import mark_for_resync
 from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.queries.admin import services
@@ -22,13 +23,12 @@ from manila_lite.db.session import Session
 from manila_lite.db.session import transaction
 from manila_lite.db.transitions import TransitionBatch
 from manila_lite.db.transitions import fire
-from manila_lite.db.transitions import fire_matching
 from manila_lite.quota import charges
 from manila_lite.quota.shares import owner_of
 from manila_lite.quota.shares import replica_deltas
 from manila_lite.rpc.contract import Client
+from manila_lite.share.operations import network_rules
 from manila_lite.share.operations.replication import removal as replica_removal
-from manila_lite.share.operations.shares import network_rules
 from manila_lite.states.access_rule import ACCESS_RULE
 from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
 from manila_lite.states.access_rule import SNAPSHOT_ACCESS_RULE
@@ -417,10 +417,7 @@ class Replicas:
             session, locked, replica.replication_type, event
         )
         replicas.advance_generation(session, locked.share_id)
-        share_rules.mark_stale(session, locked.id)
-        fire_matching(
-            session, SHARE_INSTANCE_ACCESS, 'change', {'id': locked.id}
-        )
+        mark_for_resync(session, [locked.id])
 
 
 _BUSY_TASKS = frozenset(
@@ -470,13 +467,13 @@ def _zone(session: Session, name_or_id: str | None) -> typing.Any:
     """Return the zone with this name or id."""
     if name_or_id is None:
         return None
-    for zone in services.list_zones(session):
-        if name_or_id in (zone.id, zone.name):
-            return zone
-    # The published code of this error is 400 here.
-    raise exception.InvalidInput(
-        reason=f'there is no availability zone {name_or_id}'
-    )
+    zone = services.find_zone(session, name_or_id)
+    if zone is None:
+        # The published code of this error is 400 here.
+        raise exception.InvalidInput(
+            reason=f'there is no availability zone {name_or_id}'
+        )
+    return zone
 
 
 def _check_network(specs: Mapping[str, str], network_id: str | None) -> None:

@@ -17,7 +17,7 @@ from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import insert_row
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import BINARY
-from manila_lite.share.operations.shares import network_rules
+from manila_lite.share.operations import network_rules
 from manila_lite.states.share_server import SHARE_SERVER
 from manila_lite.states.share_server import ServerStatus
 

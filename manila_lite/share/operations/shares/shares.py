@@ -27,10 +27,10 @@ from manila_lite.quota.shares import deltas_of
 from manila_lite.quota.shares import owner_of
 from manila_lite.quota.shares import remove_and_credit
 from manila_lite.rpc.contract import Client
+from manila_lite.share.operations import network_rules
 from manila_lite.share.operations.replication import guards as replica_guards
 from manila_lite.share.operations.replication import removal as replica_removal
 from manila_lite.share.operations.shares import clone_request
-from manila_lite.share.operations.shares import network_rules
 from manila_lite.share.operations.shares import share_request
 from manila_lite.share.operations.shares.share_request import ShareRequest
 from manila_lite.states.access_rule import RulesStatus
@@ -201,10 +201,10 @@ class Shares:
         """Return the zone with this name or id."""
         if name_or_id is None:
             return None
-        for zone in services.list_zones(session):
-            if name_or_id in (zone.id, zone.name):
-                return zone
-        raise exception.AvailabilityZoneNotFound(zone=name_or_id)
+        zone = services.find_zone(session, name_or_id)
+        if zone is None:
+            raise exception.AvailabilityZoneNotFound(zone=name_or_id)
+        return zone
 
     def _zones(self, session, request, share_type):
         """Return the zones of the type in which the network has subnets."""

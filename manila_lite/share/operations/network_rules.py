@@ -4,6 +4,7 @@ from collections.abc import Sequence
 import typing
 
 from manila_lite import exception
+from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.networks import share_networks
 from manila_lite.db.queries.networks import subnets
 from manila_lite.db.session import Session
@@ -48,3 +49,15 @@ def zones_with_subnet(
             f'for {" or ".join(wanted) or "any zone"}'
         )
     return remaining
+
+
+def find_zone_id(session: Session, zone: str | None) -> str | None:
+    """Return the id of the zone of a new subnet; None means all zones."""
+    if not zone:
+        return None
+    found = services.find_zone(session, zone)
+    if found is None:
+        raise exception.InvalidInput(
+            reason=f'availability_zone {zone} does not exist'
+        )
+    return found.id
