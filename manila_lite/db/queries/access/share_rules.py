@@ -29,6 +29,9 @@ SHARE = shares.Share.__table__
 WORK = engine.Work.__table__
 NETWORK = networks.ShareNetwork.__table__
 
+_AT_ONCE = 500
+"""The most ids named in one statement."""
+
 _LOCK_INSTANCES = (
     sa.select(
         INSTANCE.c.id,
@@ -255,6 +258,17 @@ def set_access_keys(
 def mark_stale(session: Session, instance_id: str, stale: bool = True) -> None:
     """Record whether the rules on the back end may differ from ours."""
     session.run(_MARK_STALE, instance_id=instance_id, stale=stale)
+
+
+def mark_all_stale(session: Session, instance_ids: Collection[str]) -> None:
+    """Record that the rules of these instances may differ on back ends."""
+    ids = sorted(instance_ids)
+    for begin in range(0, len(ids), _AT_ONCE):
+        session.run(
+            sa.update(INSTANCE)
+            .where(INSTANCE.c.id.in_(ids[begin : begin + _AT_ONCE]))
+            .values(access_stale=True)
+        )
 
 
 def lock_instance(session: Session, instance_id: str) -> None:

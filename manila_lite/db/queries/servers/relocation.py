@@ -181,25 +181,14 @@ def _owners_in(
     ]
 
 
-def mark_rules_stale(session: Session, instance_ids: Collection[str]) -> None:
-    """Record that the rules of share instances may differ on back ends."""
-    _mark_stale(session, INSTANCE, instance_ids)
-
-
 def mark_snapshot_rules_stale(
     session: Session, instance_ids: Collection[str]
 ) -> None:
     """Record that the rules of snapshot instances may differ."""
-    _mark_stale(session, SNAPSHOT_INSTANCE, instance_ids)
-
-
-def _mark_stale(
-    session: Session, table: sa.Table, ids: Collection[str]
-) -> None:
-    for part in _batches(ids):
+    for part in _batches(instance_ids):
         session.run(
-            sa.update(table)
-            .where(table.c.id.in_(part))
+            sa.update(SNAPSHOT_INSTANCE)
+            .where(SNAPSHOT_INSTANCE.c.id.in_(part))
             .values(access_stale=True)
         )
 

@@ -15,6 +15,7 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.coordination import Coordinator
 from manila_lite.coordination import NullCoordinator
+from manila_lite.db.moves.access_rules import mark_for_resync
 from manila_lite.db.queries.access import share_rules
 from manila_lite.db.session import ConcurrentChange
 from manila_lite.db.session import Database
@@ -107,17 +108,10 @@ class AccessEndpoint:
     def resync(
         self, session: Session, ctx: RequestContext, instance_id: str
     ) -> None:
-        """Send the whole rule set of an instance to the driver again.
-
-        Used when the meaning of the rules has changed, as by the cast to
-        read-only, or when the back end may not have them.
-        """
+        """Send the whole rule set of an instance to the driver again."""
         # Same lock order as in requests: the work, then the instance.
         self.sync_client.sync_access(session, ctx, instance_id=instance_id)
-        share_rules.mark_stale(session, instance_id)
-        fire_matching(
-            session, SHARE_INSTANCE_ACCESS, 'change', {'id': instance_id}
-        )
+        mark_for_resync(session, [instance_id])
 
     def run_pass(self) -> int:
         """Submit work for pending rules without any; return the count."""

@@ -16,7 +16,7 @@ from manila_lite import exception
 from manila_lite import messages
 from manila_lite.context import RequestContext
 from manila_lite.db.moves import replicas as replica_moves
-from manila_lite.db.queries.access import share_rules
+from manila_lite.db.moves.access_rules import mark_for_resync
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.replicas import updates as replica_updates
 from manila_lite.db.queries.shares import instances as share_instances
@@ -25,14 +25,12 @@ from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
-from manila_lite.db.transitions import fire_matching
 from manila_lite.quota.snapshots import remove_and_credit
 from manila_lite.share.manager.access.share_rules import AccessEndpoint
 from manila_lite.share.manager.driver_view import replica_view
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
 from manila_lite.share.manager.replication import outcomes
 from manila_lite.share.manager.replication.outcomes import SnapshotOutcome
-from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_replica import SHARE_REPLICA
@@ -157,8 +155,7 @@ class OutcomeWriter:
         """Store its exports and mark its rules stale: they may be outdated."""
         if exports:
             share_instances.replace_export_locations(session, own.id, exports)
-        share_rules.mark_stale(session, own.id)
-        fire_matching(session, SHARE_INSTANCE_ACCESS, 'change', {'id': own.id})
+        mark_for_resync(session, [own.id])
 
     # The state of a snapshot on a replica
 

@@ -10,6 +10,7 @@ import typing
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db.moves import replicas as replica_moves
+from manila_lite.db.moves.access_rules import mark_for_resync
 from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import instances as share_instances
@@ -108,7 +109,7 @@ class PromotionWriter:
             self._replace_exports(session, id, by_id.get(id))
         replica_moves.activate(session, rows[job.resource_id], type_)
         replicas.advance_generation(session, share.share_id)
-        self.rules.mark_stale(session, {row.id for row in stale} & rows.keys())
+        mark_for_resync(session, {row.id for row in stale} & rows.keys())
         # Access to snapshots may depend on which replica is active.
         snapshot_rules.mark_stale_on_share_instances(session, rows.keys())
 

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 import typing
 
 from manila_lite.context import RequestContext
+from manila_lite.db.moves.access_rules import mark_for_resync
 from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.servers import migrations as server_migrations
@@ -24,7 +25,6 @@ from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.manager.driver_view.migration_view import (
     LoadedMigration,
 )
-from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_server import SHARE_SERVER
 from manila_lite.states.share_server import SHARE_SERVER_TASK
@@ -177,11 +177,7 @@ class ServerMigrationPhases:
                 session, _owner(migration), instance_id=id
             )
         change()
-        if ids:
-            server_relocation.mark_rules_stale(session, ids)
-            fire_matching(
-                session, SHARE_INSTANCE_ACCESS, 'change', {'id': sorted(ids)}
-            )
+        mark_for_resync(session, ids)
 
     # The outcomes
 
