@@ -13,6 +13,7 @@ import re
 import typing
 
 from manila_lite import context
+from manila_lite.host import Host
 from manila_lite.rpc import transport as rpc_transport
 
 Args = dict[str, typing.Any]
@@ -286,7 +287,7 @@ class Client:
             self.contract,
             self._submit,
             self._transport,
-            host.partition('#')[0],
+            Host.parse(host).service_host,
         )
 
     def __getattr__(self, name: str) -> Callable[..., typing.Any]:

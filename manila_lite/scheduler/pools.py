@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from manila_lite.host import Host
+
 
 @dataclass(frozen=True, slots=True)
 class Pool:
@@ -30,12 +32,12 @@ class Pool:
     @property
     def service_host(self) -> str:
         """The share service of the pool, as 'host@backend'."""
-        return self.host.partition('#')[0]
+        return Host.parse(self.host).service_host
 
     @property
     def backend(self) -> str:
-        return self.service_host.partition('@')[2]
+        return Host.parse(self.host).backend
 
     @property
     def name(self) -> str:
-        return self.host.partition('#')[2]
+        return Host.parse(self.host).pool

@@ -9,7 +9,7 @@ import manila_lite
 
 ROOT = pathlib.Path(manila_lite.__file__).parent
 
-FIRST = ('states', 'exception', 'context', 'conf')
+FIRST = ('states', 'exception', 'context', 'conf', 'host')
 SECOND = ('db',)
 THIRD = (
     'work.table',
@@ -34,7 +34,7 @@ TABLE = {
     # A runner runs the handlers of contracts.
     'work.runner': (*FIRST, *SECOND, *THIRD, 'work.notify', 'rpc.contract'),
     # Drivers are given options and a request context.
-    'share.drivers': ('exception', 'conf', 'context'),
+    'share.drivers': ('exception', 'conf', 'context', 'host'),
     'scheduler': FIRST_FOUR,
     'share.operations': FIRST_FOUR,
     'share.manager': (*FIRST_FOUR, 'share.drivers.base'),
@@ -49,6 +49,7 @@ TABLE = {
         'states',
         'exception',
         'context',
+        'host',
         'quota',
         'messages',
     ),

@@ -1,5 +1,6 @@
 """Place shares that are created from a snapshot."""
 
+from manila_lite.host import Host
 from manila_lite.scheduler.filters import Filter
 from manila_lite.scheduler.filters.extra_specs import mismatch_reason
 from manila_lite.scheduler.pools import Pool
@@ -28,7 +29,7 @@ def _out_of_reach(pool: Pool, request: PlacementRequest) -> str | None:
     """Return why the pool cannot reach the snapshot; None if it can."""
     if (
         request.host is None
-        or pool.service_host == request.host.partition('#')[0]
+        or pool.service_host == Host.parse(request.host).service_host
     ):
         return None
     domain = pool.capabilities.get('replication_domain')

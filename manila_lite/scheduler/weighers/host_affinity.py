@@ -1,5 +1,6 @@
 """Prefer pools near the source snapshot."""
 
+from manila_lite.host import Host
 from manila_lite.scheduler.pools import Pool
 from manila_lite.scheduler.request import PlacementRequest
 from manila_lite.scheduler.weighers import Weigher
@@ -13,8 +14,8 @@ class HostAffinityWeigher(Weigher):
             return 0.0
         if pool.host == request.host:
             return 3.0
-        service = request.host.partition('#')[0]
-        if pool.service_host == service:
+        wanted = Host.parse(request.host)
+        if pool.service_host == wanted.service_host:
             return 2.0
-        machine = pool.host.partition('@')[0]
-        return 1.0 if machine == service.partition('@')[0] else 0.0
+        machine = Host.parse(pool.host).machine
+        return 1.0 if machine == wanted.machine else 0.0

@@ -20,6 +20,7 @@ from manila_lite.db.queries.snapshots import exports as snapshot_exports
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
+from manila_lite.host import Host
 from manila_lite.quota import charges
 from manila_lite.quota import snapshots as snapshot_quota
 from manila_lite.quota.shares import deltas_of
@@ -152,7 +153,7 @@ class ManagingEndpoint:
         A request may name a path in another form than the driver reports.
         The row lock serializes managing on one back end.
         """
-        host, _, _ = row.host.partition('#')
+        host = Host.parse(row.host).service_host
         services.get(session, host, BINARY, lock=True)
         for export in managed.exports:
             if share_instances.is_path_owned(

@@ -24,6 +24,7 @@ from manila_lite.db.session import transaction
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import fire_all
 from manila_lite.db.transitions import insert_row
+from manila_lite.host import Host
 from manila_lite.quota.shares import remove_and_credit
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import BINARY
@@ -219,7 +220,7 @@ class Managing:
         if not request.share_server_id:
             return None
         server = share_servers.get(session, request.share_server_id)
-        if server.host != request.service_host.partition('#')[0]:
+        if server.host != Host.parse(request.service_host).service_host:
             raise exception.InvalidInput(
                 reason='share_server_id must be that of a server on '
                 f'{request.service_host}'
@@ -258,14 +259,18 @@ class Managing:
         The lock serialises requests: of two for one path the second sees the
         first.
         """
-        service_host, _, pool = host.partition('#')
-        if not pool:
+        address = Host.parse(host)
+        if not address.pool:
             raise exception.InvalidInput(
                 reason='service_host must name a pool, as in host@backend#pool'
             )
-        service = services.get(session, service_host, BINARY, lock=True)
+        service = services.get(
+            session, address.service_host, BINARY, lock=True
+        )
         if not services.is_up(service, self.down_time):
-            raise exception.ServiceIsDown(binary=BINARY, host=service_host)
+            raise exception.ServiceIsDown(
+                binary=BINARY, host=address.service_host
+            )
         if not pools.pool_exists(session, host):
             raise exception.ServiceNotFound(binary=BINARY, host=host)
         return service

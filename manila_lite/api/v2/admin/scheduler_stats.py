@@ -19,6 +19,7 @@ from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.admin import services as service_queries
 from manila_lite.db.queries.types import types as share_types
 from manila_lite.db.session import Session
+from manila_lite.host import Host
 
 _FILTERS = ('host', 'backend', 'pool')
 _FILTER_BY_TYPE = versions.window(since='2.23')
@@ -88,10 +89,13 @@ class SchedulerStatsController(wsgi.Controller):
 
 
 def _pool(row: sa.Row) -> PoolView:
-    service, _, pool = row.host.partition('#')
-    host, _, backend = service.partition('@')
+    host = Host.parse(row.host)
     return PoolView(
-        row.host, host, backend, pool, orjson.loads(row.capabilities)
+        row.host,
+        host.machine,
+        host.backend,
+        host.pool,
+        orjson.loads(row.capabilities),
     )
 
 

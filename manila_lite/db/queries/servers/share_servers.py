@@ -24,6 +24,7 @@ from manila_lite.db.rows import ShareServerRow
 from manila_lite.db.rows import SubnetRow
 from manila_lite.db.session import ConcurrentChange
 from manila_lite.db.session import Session
+from manila_lite.host import Host
 from manila_lite.states.share_server import ServerStatus
 
 SERVER = share_servers.ShareServer.__table__
@@ -313,7 +314,11 @@ def make_build_key(
 ) -> str:
     """Return the key that allows one server at a time to be built."""
     key = '\n'.join(
-        (host.partition('#')[0], encryption_key_ref or '', *sorted(subnet_ids))
+        (
+            Host.parse(host).service_host,
+            encryption_key_ref or '',
+            *sorted(subnet_ids),
+        )
     )
     return hashlib.sha256(key.encode()).hexdigest()
 
@@ -392,7 +397,7 @@ def list_suitable(
             ).outerjoin(SHARE, SHARE.c.id == INSTANCE.c.share_id)
         )
         .where(
-            SERVER.c.host == host.partition('#')[0],
+            SERVER.c.host == Host.parse(host).service_host,
             SERVER.c.status == ServerStatus.ACTIVE,
             inside == len(subnet_ids),
             SERVER.c.encryption_key_ref == encryption_key_ref

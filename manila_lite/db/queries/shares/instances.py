@@ -14,6 +14,7 @@ from manila_lite.db.rows import IdStatusRow
 from manila_lite.db.rows import InstanceRow
 from manila_lite.db.rows import LostInstanceRow
 from manila_lite.db.session import Session
+from manila_lite.host import Host
 from manila_lite.states.share_instance import InstanceStatus
 
 INSTANCE = shares.ShareInstance.__table__
@@ -366,5 +367,5 @@ def list_without_work(
     return [
         row
         for row in rows
-        if (row.host and row.host.partition('#')[0]) == service_host
+        if (row.host and Host.parse(row.host).service_host) == service_host
     ]

@@ -7,6 +7,7 @@ them or their clients.
 from collections.abc import Mapping
 
 from manila_lite import exception
+from manila_lite.host import Host
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.dummy import faults
@@ -173,7 +174,7 @@ class DummyManaging(
         }
 
     def _pool_for(self, share: base.ShareForDriver) -> str:
-        _, _, pool = (share['host'] or '').partition('#')
+        pool = Host.parse(share['host'] or '').pool
         return pool or self.configuration.dummy_driver_pools[0]
 
     # Snapshots

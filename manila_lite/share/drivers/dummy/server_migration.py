@@ -10,6 +10,7 @@ from typing import Any
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
+from manila_lite.host import Host
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.contract.server_migrations import (
@@ -99,7 +100,7 @@ class DummyServerMigration(InstrumentedDriver, base.ServerMigrationSupport):
             and self.driver_handles_share_servers
             and source.servers.find(share_server['id']) is not None
         )
-        pool = dest_host.partition('#')[2]
+        pool = Host.parse(dest_host).pool
         if pool and pool not in self.configuration.dummy_driver_pools:
             compatible = False
         return ServerMigrationCompatibility(
@@ -266,7 +267,7 @@ class DummyServerMigration(InstrumentedDriver, base.ServerMigrationSupport):
     ) -> str:
         """Return the requested pool, one of the same name, or any pool."""
         pools = self.configuration.dummy_driver_pools
-        wanted = destination['host'].partition('#')[2] or current
+        wanted = Host.parse(destination['host']).pool or current
         return wanted if wanted in pools else pools[0]
 
     def _move_snapshot(
@@ -316,7 +317,7 @@ class DummyServerMigration(InstrumentedDriver, base.ServerMigrationSupport):
     ) -> DummyState | None:
         """Return the state of the source, or None if it is not a dummy."""
         configuration = self.configuration.for_backend(
-            server['host'].partition('@')[2]
+            Host.parse(server['host']).backend
         )
         if configuration is None or configuration.share_driver != 'dummy':
             return None

@@ -8,6 +8,7 @@ option that names the roots of other services.
 import contextlib
 import pathlib
 
+from manila_lite.host import Host
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.local.replica import LocalReplica
 from manila_lite.share.drivers.local.replica import ReplicaUnreachable
@@ -44,10 +45,12 @@ class LocalPeers(base.ShareDriver):
         """
         if not host or not name:
             return None
-        backend = host.partition('#')[0]
-        root = self.configuration.local_replication_peers.get(backend)
+        address = Host.parse(host)
+        root = self.configuration.local_replication_peers.get(
+            address.service_host
+        )
         if root is None:
-            root = self._root_of(backend.partition('@')[2])
+            root = self._root_of(address.backend)
         if root is None:
             return None
         return LocalReplica(LocalStore(pathlib.Path(root)), name, host)

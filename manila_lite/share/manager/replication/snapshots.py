@@ -20,6 +20,7 @@ from manila_lite.db.queries.snapshots import exports as snapshot_exports
 from manila_lite.db.queries.snapshots import snapshots as rows
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire_matching
+from manila_lite.host import Host
 from manila_lite.messages import Detail
 from manila_lite.quota.snapshots import remove_and_credit
 from manila_lite.rpc.contract import Client
@@ -480,4 +481,4 @@ def _by_id(
 
 
 def _back_end(host: str | None) -> str:
-    return (host or '').partition('#')[0]
+    return Host.parse(host or '').service_host

@@ -19,6 +19,7 @@ from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import fire_matching
 from manila_lite.db.transitions import insert_row
+from manila_lite.host import Host
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import BINARY
 from manila_lite.share.drivers.base import normalise_export_locations
@@ -244,9 +245,9 @@ class ServerMigrationPhases:
             pool = (
                 updates.get(instance.row.id, {}).get('pool_name')
                 or loaded.migration.destination_pool
-                or instance.row.host.partition('#')[2]
+                or Host.parse(instance.row.host).pool
             )
-            by_host.setdefault(f'{destination.host}#{pool}', []).append(
+            by_host.setdefault(str(Host(destination.host, pool)), []).append(
                 instance.row
             )
         for host, rows in sorted(by_host.items()):

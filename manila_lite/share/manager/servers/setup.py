@@ -18,6 +18,7 @@ from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import insert_row
+from manila_lite.host import Host
 from manila_lite.messages import Action
 from manila_lite.messages import Detail
 from manila_lite.network.base import NetworkPlugin
@@ -253,7 +254,7 @@ class ServerSetup:
         row = snapshot.share.row
         return (
             row.share_server_id is not None
-            and row.host.partition('#')[0] == self.service_host
+            and Host.parse(row.host).service_host == self.service_host
         )
 
     def _choose(

@@ -6,6 +6,7 @@ import typing
 
 from manila_lite import exception
 from manila_lite.db.queries.servers import migrations as server_migrations
+from manila_lite.host import Host
 from manila_lite.states.access_rule import RulesStatus
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_network import NetworkStatus
@@ -44,15 +45,15 @@ class MigrationPlan(typing.NamedTuple):
 
 def refuse_destination(server: typing.Any, options: MigrationOptions) -> None:
     """Raise if the destination is malformed or is the current back end."""
-    service_host, _, _ = options.dest_host.partition('#')
-    host, _, backend = service_host.partition('@')
-    if not (host and backend):
+    destination = Host.parse(options.dest_host)
+    if not (destination.machine and destination.backend):
         raise exception.InvalidInput(
             reason='host must be host@backend or host@backend#pool'
         )
-    if service_host == server.host:
+    if destination.service_host == server.host:
         raise exception.ShareServerNotMigratable(
-            reason=f'share server {server.id} is already on {service_host}'
+            reason=f'share server {server.id} is already on '
+            f'{destination.service_host}'
         )
 
 

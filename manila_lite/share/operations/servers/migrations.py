@@ -15,6 +15,7 @@ from manila_lite.db.session import read_transaction
 from manila_lite.db.session import transaction
 from manila_lite.db.transitions import TransitionBatch
 from manila_lite.db.transitions import fire
+from manila_lite.host import Host
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import BINARY
 from manila_lite.share.operations.servers import migration_checks
@@ -160,7 +161,7 @@ class ServerMigrations:
         )
 
     def _service(self, session: Session, host: str) -> typing.Any:
-        service_host = host.partition('#')[0]
+        service_host = Host.parse(host).service_host
         service = services.get(session, service_host, BINARY)
         if not services.is_up(service, self.down_time):
             raise exception.ServiceIsDown(binary=BINARY, host=service_host)
@@ -219,13 +220,13 @@ class ServerMigrations:
             {row.id: row.status for row in snapshots},
         )
         moves.write()
-        service_host, _, pool = options.dest_host.partition('#')
+        destination = Host.parse(options.dest_host)
         server_migrations.insert(
             session,
             source_server_id=server_id,
             source_host=rows[0].host,
-            destination_host=service_host,
-            destination_pool=pool or None,
+            destination_host=destination.service_host,
+            destination_pool=destination.pool or None,
             old_share_network_id=rows[0].share_network_id,
             new_share_network_id=plan.share_network_id,
             writable=options.writable,
@@ -234,7 +235,7 @@ class ServerMigrations:
             project_id=rows[0].project_id,
             user_id=rows[0].user_id,
         )
-        self.work.on(service_host).start_server_migration(
+        self.work.on(destination.service_host).start_server_migration(
             session, ctx, share_server_id=server_id
         )
 
