@@ -208,14 +208,6 @@ class ApiClient:
         return self.get(f'/shares/{share_id}', version=version)['share']
 
 
-def _share_statements(engine: sa.Engine) -> None:
-    """Let all clouds on SQLite share compiled statements."""
-    if engine.dialect.name == 'sqlite':
-        with engine.connect():  # the first connection sets up the dialect
-            engine.dialect = _DIALECTS.setdefault('sqlite', engine.dialect)
-        engine.update_execution_options(compiled_cache=_STATEMENTS)
-
-
 def _enforcer(configured: str, conf: cfg.ConfigOpts) -> Enforcer:
     """Return the enforcer shared by all clouds with this configuration."""
     if configured not in _ENFORCERS:
@@ -223,8 +215,6 @@ def _enforcer(configured: str, conf: cfg.ConfigOpts) -> Enforcer:
     return _ENFORCERS[configured]
 
 
-_DIALECTS: dict[str, sa.Dialect] = {}
-_STATEMENTS: dict[object, object] = {}
 _ENFORCERS: dict[str, Enforcer] = {}
 
 
@@ -265,7 +255,7 @@ class Cloud:
             rng=self.rng,
             sleep=self.clock.advance,
         )
-        _share_statements(self.db.engine)
+        databases.share_statements(self.db)
         self._policies = extra_conf
         self._start_process()
         if initialize:

@@ -11,10 +11,6 @@ from manila_lite.db.session import Database
 from manila_lite.messages import Action
 from manila_lite.messages import Detail
 from tests.support import reference
-from tests.support.databases import database_url
-from tests.support.databases import shared_database
-
-__all__ = ['database_url', 'shared_database']
 
 DAY = 86400
 MONDAY = datetime.datetime(2026, 8, 3, 12, 0, 0, 250000)

@@ -14,9 +14,6 @@ from tests.support.cloud import TYPE_ID
 from tests.support.cloud import ApiClient
 from tests.support.cloud import Cloud
 from tests.support.databases import empty_tables
-from tests.support.databases import shared_database
-
-__all__ = ['shared_database']
 
 PATH = '/quota-sets/project'
 PRIVATE_ID = '99999999-2222-3333-4444-555555555555'

@@ -1,14 +1,11 @@
 import pytest
 
 from manila_lite.db.session import Database
-from tests.support.databases import database_url
-from tests.support.databases import shared_database
-
-__all__ = ['database_url', 'shared_database']
+from tests.support.databases import share_statements
 
 
 @pytest.fixture
 def db(database_url):
-    database = Database(database_url)
+    database = share_statements(Database(database_url))
     yield database
     database.dispose()

@@ -6,10 +6,7 @@ from manila_lite.db.models import shares
 from manila_lite.db.session import Database
 from manila_lite.db.transitions import insert_row
 from manila_lite.states.share_instance import SHARE_INSTANCE
-from tests.support.databases import database_url
-from tests.support.databases import shared_database
-
-__all__ = ['database_url', 'shared_database']
+from tests.support.databases import share_statements
 
 SHARE = shares.Share.__table__
 _FLAGS = (
@@ -29,7 +26,7 @@ def new_database(database_url):
     created = []
 
     def create(**options):
-        created.append(Database(database_url, **options))
+        created.append(share_statements(Database(database_url, **options)))
         return created[-1]
 
     yield create

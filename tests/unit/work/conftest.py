@@ -8,6 +8,7 @@ from manila_lite.db.session import Database
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import insert_row
 from manila_lite.states.share_instance import SHARE_INSTANCE
+from tests.support.databases import share_statements
 
 INSTANCE = shares.ShareInstance.__table__
 SHARE = shares.Share.__table__
@@ -22,7 +23,7 @@ def new_database(database_url):
     made = []
 
     def make(**given):
-        made.append(Database(database_url, **given))
+        made.append(share_statements(Database(database_url, **given)))
         return made[-1]
 
     yield make

@@ -4,11 +4,8 @@ from manila_lite import conf as configuration
 from manila_lite.db.session import Database
 from manila_lite.policies.enforcer import Enforcer
 from tests.functional.api.plain import client
-from tests.support.databases import database_url
 from tests.support.databases import empty_tables
-from tests.support.databases import shared_database
-
-__all__ = ['database_url', 'shared_database']
+from tests.support.databases import share_statements
 
 DEFAULT_TYPE = 'default'
 
@@ -46,7 +43,7 @@ def api(shared_database, conf, enforcer, clock):
     """Return a client of the application on SQLite with empty tables."""
     url = shared_database('sqlite')
     empty_tables(url)
-    db = Database(url, clock=clock)
+    db = share_statements(Database(url, clock=clock))
     yield client.Api(db, conf, enforcer)
     db.dispose()
 
@@ -54,6 +51,6 @@ def api(shared_database, conf, enforcer, clock):
 @pytest.fixture
 def api_on_every_database(database_url, conf, enforcer):
     """Return a client of the application, on each database in turn."""
-    db = Database(database_url)
+    db = share_statements(Database(database_url))
     yield client.Api(db, conf, enforcer)
     db.dispose()
