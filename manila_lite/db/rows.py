@@ -285,20 +285,13 @@ class SnapshotInstanceRow(PlainSnapshotInstanceRow, OwnedRow, Protocol):
     host: str
     share_type_id: str | None
     replica_state: str | None
+    mount_snapshot_support: bool
+
+
+class SnapshotOnInstanceRow(SnapshotInstanceRow, Protocol):
+    """A snapshot instance with the status of its share instance."""
+
     share_status: str
-    mount_snapshot_support: bool
-
-
-class ReplicatedSnapshotRow(PlainSnapshotInstanceRow, OwnedRow, Protocol):
-    """A snapshot instance as drivers are given it with all replicas."""
-
-    share_id: str
-    size: int
-    share_size: int
-    replica_state: str
-    host: str
-    share_type_id: str | None
-    mount_snapshot_support: bool
 
 
 class MigratingSnapshotRow(PlainSnapshotInstanceRow, Protocol):

@@ -16,7 +16,7 @@ from manila_lite.db.rows import InstanceRow
 from manila_lite.db.rows import ReplicaRow
 from manila_lite.db.rows import ReplicaRuleRow
 from manila_lite.db.rows import ReplicaTarget
-from manila_lite.db.rows import ReplicatedSnapshotRow
+from manila_lite.db.rows import SnapshotInstanceRow
 from manila_lite.db.session import Session
 from manila_lite.states.share_replica import PROMOTABLE
 from manila_lite.states.share_replica import SHARE_REPLICA
@@ -245,7 +245,7 @@ def list_rules(
 
 def list_snapshots(
     session: Session, share_ids: Collection[str]
-) -> tuple[typing.Sequence[ReplicatedSnapshotRow], dict[str, dict]]:
+) -> tuple[typing.Sequence[SnapshotInstanceRow], dict[str, dict]]:
     """Return all snapshot instances of the shares, and their metadata.
 
     The oldest snapshots come first; each row has the `replica_state` of

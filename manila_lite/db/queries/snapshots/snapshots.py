@@ -13,6 +13,7 @@ from manila_lite.db.models import snapshots
 from manila_lite.db.queries.metadata import MetadataTable
 from manila_lite.db.rows import RankedRow
 from manila_lite.db.rows import SnapshotInstanceRow
+from manila_lite.db.rows import SnapshotOnInstanceRow
 from manila_lite.db.rows import SnapshotParentRow
 from manila_lite.db.rows import SnapshotTarget
 from manila_lite.db.session import Session
@@ -324,7 +325,7 @@ def get_with_metadata(
 
 def list_for_snapshot(
     session: Session, snapshot_id: str
-) -> typing.Sequence[SnapshotInstanceRow]:
+) -> typing.Sequence[SnapshotOnInstanceRow]:
     """Return all instances of a snapshot as rows of `find`, by id."""
     return session.rows(_OF_SNAPSHOT, of_snapshot=snapshot_id)
 

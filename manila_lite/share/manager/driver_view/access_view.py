@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable
 import ipaddress
 import typing
 
+from manila_lite.db.rows import AccessRuleRow
+from manila_lite.db.rows import InstanceRow
 from manila_lite.share.drivers.base import AccessRuleForDriver
 from manila_lite.share.drivers.base import ShareDriver
 
@@ -24,11 +26,11 @@ class RuleView(typing.NamedTuple):
 
 
 def rule_views(
-    instance: typing.Any,
-    rows: Iterable[typing.Any],
+    instance: InstanceRow,
+    rows: Iterable[AccessRuleRow],
     driver: ShareDriver,
     *,
-    state_of: Callable[[typing.Any], str] = lambda row: row.state,
+    state_of: Callable[[AccessRuleRow], str] = lambda row: row.state,
     read_only: bool | None = None,
 ) -> list[RuleView]:
     """Return the rules of an instance.
@@ -62,7 +64,7 @@ def rule_views(
     ]
 
 
-def _is_ipv6(row: typing.Any) -> bool:
+def _is_ipv6(row: AccessRuleRow) -> bool:
     return (
         row.access_type == 'ip'
         and ipaddress.ip_network(row.access_to, strict=False).version == 6

@@ -5,12 +5,15 @@ import typing
 
 from manila_lite import exception
 from manila_lite.db.queries.servers import migrations as server_migrations
+from manila_lite.db.rows import MigrationRow
 from manila_lite.db.session import Session
+from manila_lite.share.drivers.base import ShareForDriver
+from manila_lite.share.drivers.base import SnapshotForDriver
 from manila_lite.share.manager.driver_view import server_view
 from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.server_view import LoadedServer
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
-from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
+from manila_lite.share.manager.driver_view.share_view import MovingSnapshot
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
 
 
@@ -20,11 +23,11 @@ class LoadedMigration(typing.NamedTuple):
     `destination` is None until one has been created or chosen.
     """
 
-    migration: typing.Any
+    migration: MigrationRow
     source: LoadedServer
     destination: LoadedServer | None
     shares: list[LoadedInstance]
-    snapshots: list[LoadedSnapshot]
+    snapshots: list[MovingSnapshot]
 
     @property
     def dest_host(self) -> str:
@@ -64,7 +67,7 @@ def load_migration(session: Session, source_id: str) -> LoadedMigration:
 
 def load_contents(
     session: Session, server_id: str
-) -> tuple[list[LoadedInstance], list[LoadedSnapshot]]:
+) -> tuple[list[LoadedInstance], list[MovingSnapshot]]:
     """Read the share instances on a server and their snapshots."""
     ids = [
         row.instance_id
@@ -77,7 +80,7 @@ def load_contents(
     by_id = {instance.row.id: instance for instance in shares}
     tags = server_migrations.get_snapshot_metadata(session, server_id)
     return shares, [
-        LoadedSnapshot(row, tags.get(row.id, {}), by_id[row.share_instance_id])
+        MovingSnapshot(row, tags.get(row.id, {}), by_id[row.share_instance_id])
         for row in server_migrations.list_snapshot_instances(
             session, server_id
         )
@@ -102,9 +105,9 @@ def driver_arguments(
 
 def contents_for_driver(
     shares: list[LoadedInstance],
-    snapshots: list[LoadedSnapshot],
+    snapshots: list[MovingSnapshot],
     names: NameTemplates,
-) -> tuple[list[typing.Any], list[typing.Any]]:
+) -> tuple[list[ShareForDriver], list[SnapshotForDriver]]:
     """Return shares and snapshots in the form given to drivers."""
     return (
         [share_view.share_for_driver(one, names.share) for one in shares],
@@ -113,7 +116,7 @@ def contents_for_driver(
 
 
 def request_spec(
-    shares: list[LoadedInstance], snapshots: list[LoadedSnapshot]
+    shares: list[LoadedInstance], snapshots: list[MovingSnapshot]
 ) -> dict[str, typing.Any]:
     """Return what the destination has to hold; sizes are in GiB."""
     return {

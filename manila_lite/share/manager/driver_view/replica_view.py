@@ -1,9 +1,10 @@
 """A replicated share as read for work, and as given to drivers."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 import typing
 
-from manila_lite.db.queries.replicas import replicas as rows
+from manila_lite.db.queries.replicas import replicas
+from manila_lite.db.rows import ReplicaRuleRow
 from manila_lite.db.session import Session
 from manila_lite.share.drivers.base import AccessRuleForDriver
 from manila_lite.share.drivers.base import ReplicaSnapshot
@@ -25,6 +26,9 @@ from manila_lite.states.share_replica import ReplicaState
 _DENIED = frozenset({RuleState.QUEUED_TO_DENY, RuleState.DENYING})
 
 
+Item = typing.TypeVar('Item')
+
+
 class ReplicatedShare(typing.NamedTuple):
     """A share with all its replicas, read at one time.
 
@@ -34,7 +38,7 @@ class ReplicatedShare(typing.NamedTuple):
 
     share_id: str
     replicas: list[LoadedInstance]
-    rules: dict[str, list[typing.Any]]
+    rules: dict[str, list[ReplicaRuleRow]]
     snapshots: list[LoadedSnapshot]
 
     def find_replica(self, replica_id: str) -> LoadedInstance | None:
@@ -164,7 +168,7 @@ def load_replicated_shares(
     session: Session, share_ids: Collection[str]
 ) -> dict[str, ReplicatedShare]:
     """Read several shares, in as many statements as for one."""
-    found = rows.list_instances(session, share_ids)
+    found = replicas.list_instances(session, share_ids)
     servers = server_view.load_servers(
         session,
         {row.share_server_id for row, _, _ in found if row.share_server_id},
@@ -175,8 +179,8 @@ def load_replicated_shares(
         )
         for row, metadata, exports in found
     }
-    rules = rows.list_rules(session, share_ids)
-    snapshots, metadata = rows.list_snapshots(session, share_ids)
+    rules = replicas.list_rules(session, share_ids)
+    snapshots, metadata = replicas.list_snapshots(session, share_ids)
     by_share = _grouped(instances.values(), lambda one: one.row.share_id)
     snapshots_by_share = _grouped(
         [
@@ -211,9 +215,9 @@ def snapshot_for_driver(
 
 
 def _grouped(
-    items: Iterable[typing.Any], key: typing.Callable[[typing.Any], str]
-) -> dict[str, list[typing.Any]]:
-    groups: dict[str, list[typing.Any]] = {}
+    items: Iterable[Item], key: Callable[[Item], str]
+) -> dict[str, list[Item]]:
+    groups: dict[str, list[Item]] = {}
     for one in items:
         groups.setdefault(key(one), []).append(one)
     return groups

@@ -1,9 +1,12 @@
 """A share server as read for work, and as given to drivers."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 import typing
 
 from manila_lite.db.queries.servers import share_servers
+from manila_lite.db.rows import AllocationRow
+from manila_lite.db.rows import SecurityServiceRow
+from manila_lite.db.rows import ShareServerRow
 from manila_lite.db.session import Session
 from manila_lite.share.drivers.base import NetworkAllocation
 from manila_lite.share.drivers.base import NetworkInfo
@@ -14,10 +17,10 @@ from manila_lite.share.drivers.base import ShareServerForDriver
 class LoadedServer(typing.NamedTuple):
     """A share server as read for work, with what belongs to it."""
 
-    row: typing.Any
+    row: ShareServerRow
     details: Mapping[str, str]
     subnet_ids: list[str]
-    allocations: list[typing.Any]
+    allocations: list[AllocationRow]
 
 
 def load_server(
@@ -34,7 +37,7 @@ def load_server(
 
 def load_servers(
     session: Session, ids: Collection[str]
-) -> dict[str, LoadedServer]:
+) -> Mapping[str | None, LoadedServer]:
     """Read several servers, by id; skip those that no longer exist."""
     if not ids:
         return {}
@@ -52,7 +55,7 @@ def find_server(
 
 
 def _with_all(
-    session: Session, rows: typing.Sequence[typing.Any]
+    session: Session, rows: Sequence[ShareServerRow]
 ) -> list[LoadedServer]:
     ids = [row.id for row in rows]
     details = share_servers.get_backend_details(session, ids)
@@ -99,7 +102,7 @@ def optional_server_for_driver(
     return None if server is None else server_for_driver(server)
 
 
-def allocation_for_driver(row: typing.Any) -> NetworkAllocation:
+def allocation_for_driver(row: AllocationRow) -> NetworkAllocation:
     """Return an allocated address in the form given to drivers."""
     return NetworkAllocation(
         id=row.id,
@@ -117,7 +120,9 @@ def allocation_for_driver(row: typing.Any) -> NetworkAllocation:
     )
 
 
-def security_service_for_driver(row: typing.Any) -> SecurityServiceForDriver:
+def security_service_for_driver(
+    row: SecurityServiceRow,
+) -> SecurityServiceForDriver:
     """Return a security service in the form given to drivers."""
     return SecurityServiceForDriver(
         id=row.id,

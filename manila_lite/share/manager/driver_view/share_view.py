@@ -5,6 +5,10 @@ import typing
 
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.snapshots import snapshots
+from manila_lite.db.rows import ExportLocationRow
+from manila_lite.db.rows import InstanceRow
+from manila_lite.db.rows import MigratingSnapshotRow
+from manila_lite.db.rows import SnapshotInstanceRow
 from manila_lite.db.session import Session
 from manila_lite.share.drivers.base import ShareForDriver
 from manila_lite.share.drivers.base import ShareServerForDriver
@@ -16,9 +20,9 @@ from manila_lite.share.manager.driver_view.server_view import LoadedServer
 class LoadedInstance(typing.NamedTuple):
     """A share instance as read for work, with what belongs to it."""
 
-    row: typing.Any
+    row: InstanceRow
     metadata: Mapping[str, str]
-    exports: list[typing.Any]
+    exports: list[ExportLocationRow]
     server: LoadedServer | None = None
 
     @property
@@ -81,7 +85,7 @@ def load_instances(
 class LoadedSnapshot(typing.NamedTuple):
     """A snapshot instance and the share instance it belongs to."""
 
-    row: typing.Any
+    row: SnapshotInstanceRow
     metadata: Mapping[str, str]
     share: LoadedInstance
 
@@ -89,6 +93,14 @@ class LoadedSnapshot(typing.NamedTuple):
     def share_server(self) -> ShareServerForDriver | None:
         """The share server of its share in the form given to drivers."""
         return self.share.share_server
+
+
+class MovingSnapshot(typing.NamedTuple):
+    """A snapshot instance on a share server that is migrated."""
+
+    row: MigratingSnapshotRow
+    metadata: Mapping[str, str]
+    share: LoadedInstance
 
 
 def load_snapshot(
@@ -153,7 +165,7 @@ class NameTemplates(typing.NamedTuple):
 
 
 def snapshot_for_driver(
-    snapshot: LoadedSnapshot, names: NameTemplates
+    snapshot: LoadedSnapshot | MovingSnapshot, names: NameTemplates
 ) -> SnapshotForDriver:
     row = snapshot.row
     return SnapshotForDriver(
