@@ -786,6 +786,19 @@ class MessageRow(Protocol):
     expires_at: datetime.datetime
 
 
+class MessageSnapshotRow(Protocol):
+    """The snapshot that a message about a snapshot instance names."""
+
+    id: str
+    project_id: str
+
+
+class MessageShareRow(MessageSnapshotRow, Protocol):
+    """The share that a message about a share instance names."""
+
+    replica_state: str | None
+
+
 class StuckRow(OwnedRow, Protocol):
     """A resource in flight for which no work is queued.
 

@@ -2,31 +2,13 @@
 
 import typing
 
-import sqlalchemy as sa
-
 from manila_lite import messages
-from manila_lite.db.models import shares
-from manila_lite.db.models import snapshots
+from manila_lite.db.queries.admin import messages as message_rows
+from manila_lite.db.rows import MessageShareRow
 from manila_lite.db.session import Session
 from manila_lite.states.share_replica import PASSIVE
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.work.table import Claim
-
-INSTANCE = shares.ShareInstance.__table__
-SHARE = shares.Share.__table__
-OF_SNAPSHOT = snapshots.SnapshotInstance.__table__
-SNAPSHOT = snapshots.Snapshot.__table__
-
-_SHARE_OF = (
-    sa.select(SHARE.c.id, SHARE.c.project_id, INSTANCE.c.replica_state)
-    .join(INSTANCE)
-    .where(INSTANCE.c.id == sa.bindparam('instance_id'))
-)
-_SNAPSHOT_OF = (
-    sa.select(SNAPSHOT.c.id, SNAPSHOT.c.project_id)
-    .join(OF_SNAPSHOT)
-    .where(OF_SNAPSHOT.c.id == sa.bindparam('instance_id'))
-)
 
 
 def notify_user(
@@ -43,12 +25,18 @@ def notify_user(
     request without a project, the message goes to the project that owns
     the share.
     """
-    of_snapshot = claim.resource == SNAPSHOT_INSTANCE.resource
-    parent = session.one(
-        _SNAPSHOT_OF if of_snapshot else _SHARE_OF,
-        instance_id=claim.resource_id,
-    )
-    project_id = claim.project_id or (parent and parent.project_id)
+    if claim.resource == SNAPSHOT_INSTANCE.resource:
+        snapshot = message_rows.find_snapshot(session, claim.resource_id)
+        owner_id = snapshot and snapshot.project_id
+        resource = {
+            'resource_type': 'SHARE_SNAPSHOT',
+            'resource_id': snapshot.id if snapshot else claim.resource_id,
+        }
+    else:
+        share = message_rows.find_share(session, claim.resource_id)
+        owner_id = share and share.project_id
+        resource = _displayed(claim.resource_id, share)
+    project_id = claim.project_id or owner_id
     if project_id is None:
         return  # no project to notify
     messages.record(
@@ -57,18 +45,15 @@ def notify_user(
         request_id=claim.request_id,
         action=action,
         detail=detail,
-        **_displayed(claim.resource_id, parent, of_snapshot),
+        **resource,
         ttl=ttl,
     )
 
 
-def _displayed(
-    id: str, parent: typing.Any, of_snapshot: bool
-) -> dict[str, str]:
-    kind = 'SHARE_SNAPSHOT' if of_snapshot else 'SHARE'
-    if parent and not of_snapshot:
-        return displayed_resource(id, parent.id, parent.replica_state)
-    return {'resource_type': kind, 'resource_id': parent.id if parent else id}
+def _displayed(id: str, share: MessageShareRow | None) -> dict[str, str]:
+    if share is None:
+        return {'resource_type': 'SHARE', 'resource_id': id}
+    return displayed_resource(id, share.id, share.replica_state)
 
 
 def displayed_resource(

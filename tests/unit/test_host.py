@@ -12,7 +12,7 @@ def test_a_host_has_a_machine_a_back_end_and_a_pool():
 
 
 @pytest.mark.parametrize(
-    ('text', 'machine', 'backend', 'pool'),
+    'text, machine, backend, pool',
     [
         ('', '', '', ''),
         ('node1', 'node1', '', ''),

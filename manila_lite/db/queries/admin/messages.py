@@ -8,10 +8,18 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import services
+from manila_lite.db.models import shares
+from manila_lite.db.models import snapshots
 from manila_lite.db.rows import MessageRow
+from manila_lite.db.rows import MessageShareRow
+from manila_lite.db.rows import MessageSnapshotRow
 from manila_lite.db.session import Session
 
 MESSAGE = services.Message.__table__
+INSTANCE = shares.ShareInstance.__table__
+SHARE = shares.Share.__table__
+SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
+SNAPSHOT = snapshots.Snapshot.__table__
 
 SORT_KEYS = tuple(column.name for column in MESSAGE.c)
 FILTERS = (
@@ -37,6 +45,28 @@ _EXPIRED = (
 _DELETE_ALL = sa.delete(MESSAGE).where(
     MESSAGE.c.id.in_(sa.bindparam('message_ids', expanding=True))
 )
+_SHARE_OF = (
+    sa.select(SHARE.c.id, SHARE.c.project_id, INSTANCE.c.replica_state)
+    .join(INSTANCE)
+    .where(INSTANCE.c.id == sa.bindparam('instance_id'))
+)
+_SNAPSHOT_OF = (
+    sa.select(SNAPSHOT.c.id, SNAPSHOT.c.project_id)
+    .join(SNAPSHOT_INSTANCE)
+    .where(SNAPSHOT_INSTANCE.c.id == sa.bindparam('instance_id'))
+)
+
+
+def find_share(session: Session, instance_id: str) -> MessageShareRow | None:
+    """Return the share of an instance, which users know it by."""
+    return session.one(_SHARE_OF, instance_id=instance_id)
+
+
+def find_snapshot(
+    session: Session, instance_id: str
+) -> MessageSnapshotRow | None:
+    """Return the snapshot of a snapshot instance."""
+    return session.one(_SNAPSHOT_OF, instance_id=instance_id)
 
 
 def insert_message(session: Session, values: Mapping[str, object]) -> None:
