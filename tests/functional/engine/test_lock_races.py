@@ -3,19 +3,17 @@
 One of the two is accepted and the other refused, on each database.
 """
 
-import concurrent.futures
 import functools
-import threading
 
 import pytest
 
-from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.access import locks as lock_rows
 from manila_lite.policies.enforcer import Enforcer
 from manila_lite.share.operations.access.locks import LockRequest
 from manila_lite.share.operations.access.locks import Locks
 from manila_lite.share.operations.access.share_rules import RuleLockOptions
+from tests.support.concurrent_calls import are_accepted
 
 ROUNDS = 8
 
@@ -39,27 +37,6 @@ def lock(node, ctx):
     return lambda id, kind='share', action='delete': operations.create(
         ctx, LockRequest(id, kind, action)
     )
-
-
-def at_once(*calls):
-    """Run the calls concurrently; return which are accepted."""
-    start = threading.Barrier(len(calls))
-
-    def accepted(call):
-        start.wait()
-        try:
-            call()
-        except (
-            exception.Forbidden,
-            exception.Conflict,
-            exception.Invalid,
-            exception.NotFound,
-        ):
-            return False
-        return True
-
-    with concurrent.futures.ThreadPoolExecutor(len(calls)) as pool:
-        return list(pool.map(accepted, calls))
 
 
 def shares(node):
@@ -86,7 +63,7 @@ def locks_of(node, id):
 @pytest.mark.parametrize('verb', ['delete', 'force_delete', 'soft_delete'])
 def test_either_lock_or_deletion_of_a_share_is_accepted(node, lock, verb):
     for share in shares(node):
-        locked, gone = at_once(
+        locked, gone = are_accepted(
             functools.partial(lock, share),
             functools.partial(node.ask, verb, share),
         )
@@ -97,7 +74,7 @@ def test_either_lock_or_deletion_of_a_share_is_accepted(node, lock, verb):
 
 def test_either_lock_or_deletion_of_its_instance_is_accepted(node, ctx, lock):
     for share in shares(node):
-        locked, gone = at_once(
+        locked, gone = are_accepted(
             functools.partial(lock, share),
             functools.partial(
                 node.operations.force_delete_instance,
@@ -114,7 +91,7 @@ def test_either_lock_or_deletion_of_its_instance_is_accepted(node, ctx, lock):
 def test_either_lock_or_denial_of_a_rule_is_accepted(node, ctx, lock):
     for share in shares(node):
         rule = allow(node, ctx, share)
-        locked, denied = at_once(
+        locked, denied = are_accepted(
             functools.partial(lock, rule, 'access_rule'),
             functools.partial(node.access.deny, ctx, node.target(share), rule),
         )
@@ -125,7 +102,7 @@ def test_either_lock_or_denial_of_a_rule_is_accepted(node, ctx, lock):
 
 def test_either_locked_rule_or_deletion_of_its_share_is_accepted(node, ctx):
     for share in shares(node):
-        allowed, gone = at_once(
+        allowed, gone = are_accepted(
             functools.partial(
                 allow, node, ctx, share, locked=RuleLockOptions(deletion=True)
             ),
@@ -140,10 +117,10 @@ def test_concurrent_requests_create_one_visibility_lock(node, ctx, lock):
     for share in shares(node):
         rule = allow(node, ctx, share)
         hide = functools.partial(lock, rule, 'access_rule', 'show')
-        assert sum(at_once(hide, hide, hide)) == 1
+        assert sum(are_accepted(hide, hide, hide)) == 1
 
 
 def test_concurrent_lock_requests_all_succeed(node, lock):
     for share in shares(node)[:2]:
-        assert all(at_once(*[functools.partial(lock, share)] * 5))
+        assert all(are_accepted(*[functools.partial(lock, share)] * 5))
         assert len(locks_of(node, share)) == 5

@@ -1,13 +1,10 @@
 """Share networks on every database, and with concurrent clients."""
 
-from collections.abc import Callable
-import concurrent.futures
-import threading
-
 import pytest
 
 from tests.functional.engine.networks_in_use import NEUTRON
 from tests.functional.engine.networks_in_use import NetworkCloud
+from tests.support.concurrent_calls import each
 from tests.support.databases import database_url
 from tests.support.databases import shared_database
 
@@ -21,18 +18,6 @@ def cloud(tmp_path, database_url):
     cloud = NetworkCloud(tmp_path, url=database_url, backends=['alpha'])
     yield cloud
     cloud.db.dispose()
-
-
-def at_once(call: Callable[[int], int], times: int = THREADS) -> list[int]:
-    """Run calls concurrently; return their status codes, sorted."""
-    start = threading.Barrier(times)
-
-    def run(number: int) -> int:
-        start.wait()
-        return call(number)
-
-    with concurrent.futures.ThreadPoolExecutor(times) as pool:
-        return sorted(pool.map(run, range(times)))
 
 
 def test_lifecycle_of_networks_in_use_on_each_database(cloud):
@@ -84,27 +69,33 @@ def test_concurrent_changes_are_accepted_only_as_often_as_allowed(cloud):
     api, network = cloud.api, cloud.add_network()
     action = f'/share-networks/{network}/action'
     services = [cloud.new_service() for _ in range(THREADS)]
-    assert at_once(
-        lambda number: (
-            api.request(
-                'POST',
-                action,
-                {
-                    'add_security_service': {
-                        'security_service_id': services[number]
-                    }
-                },
-            ).status_int
+    assert sorted(
+        each(
+            lambda number: (
+                api.request(
+                    'POST',
+                    action,
+                    {
+                        'add_security_service': {
+                            'security_service_id': services[number]
+                        }
+                    },
+                ).status_int
+            ),
+            THREADS,
         )
     ) == [200] + [409] * (THREADS - 1)
-    assert at_once(
-        lambda number: (
-            api.request(
-                'POST',
-                f'/share-networks/{network}/subnets',
-                {'share-network-subnet': {'availability_zone': 'nova'}},
-                version='2.69',
-            ).status_int
+    assert sorted(
+        each(
+            lambda number: (
+                api.request(
+                    'POST',
+                    f'/share-networks/{network}/subnets',
+                    {'share-network-subnet': {'availability_zone': 'nova'}},
+                    version='2.69',
+                ).status_int
+            ),
+            THREADS,
         )
     ) == [200] + [409] * (THREADS - 1)
     api.request(
@@ -113,17 +104,23 @@ def test_concurrent_changes_are_accepted_only_as_often_as_allowed(cloud):
         {'quota_set': {'share_networks': 4}},
         expect=200,
     )
-    assert at_once(
-        lambda number: (
-            api.request(
-                'POST', '/share-networks', {'share_network': {}}
-            ).status_int
+    assert sorted(
+        each(
+            lambda number: (
+                api.request(
+                    'POST', '/share-networks', {'share_network': {}}
+                ).status_int
+            ),
+            THREADS,
         )
     ) == [200] * 2 + [413] * (THREADS - 2)
     other = cloud.api.get('/share-networks')['share_networks'][0]['id']
-    assert at_once(
-        lambda number: (
-            api.request('DELETE', f'/share-networks/{other}').status_int
+    assert sorted(
+        each(
+            lambda number: (
+                api.request('DELETE', f'/share-networks/{other}').status_int
+            ),
+            THREADS,
         )
     ) == [202] + [404] * (THREADS - 1)
     assert cloud.usage('share_networks') == (3, 0)
@@ -151,7 +148,7 @@ def test_share_and_deletion_of_its_network_exclude_each_other(cloud):
             },
         ).status_int
 
-    codes = at_once(ask, 4)
+    codes = each(ask, 4)
     created, deleted = codes.count(200), codes.count(202)
     assert (created == 0) != (deleted == 0), codes
     cloud.settle()

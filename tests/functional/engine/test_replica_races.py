@@ -13,7 +13,8 @@ import threading
 import pytest
 
 from manila_lite import exception
-from tests.support.cloud import Cloud
+from tests.support.concurrent_calls import are_accepted
+from tests.support.concurrent_calls import at_once
 from tests.support.replicated import ReplicatedCloud
 from tests.support.seeds import seeds
 
@@ -39,27 +40,6 @@ def build_cloud(database_url, tmp_path):
     yield build
     for cloud in built:
         cloud.db.dispose()
-
-
-def at_once(cloud: Cloud, *calls):
-    """Run the calls concurrently; return whether each was accepted."""
-    start = threading.Barrier(len(calls))
-    order = list(range(len(calls)))
-    cloud.rng.shuffle(order)
-    answers = {}
-
-    def ask(number):
-        start.wait()
-        try:
-            answer = calls[number]()
-        except REFUSED:
-            answers[number] = False
-        else:
-            answers[number] = getattr(answer, 'status_int', 202) < 300
-
-    with concurrent.futures.ThreadPoolExecutor(len(calls)) as pool:
-        list(pool.map(ask, order))
-    return [answers[number] for number in range(len(calls))]
 
 
 def run(cloud):
@@ -92,7 +72,7 @@ def test_one_of_ten_concurrent_promotions_is_accepted(build_cloud):
             )
             for _ in range(CLIENTS)
         ]
-        accepted = at_once(cloud, *calls)
+        accepted = are_accepted(*calls, rng=cloud.rng, refused=REFUSED)
         assert accepted.count(True) == 1, seed
         changing = [
             row
@@ -114,8 +94,7 @@ def test_concurrent_deletions_leave_one_writable_replica(build_cloud):
         cloud.rng.seed(f'race {seed}')
         while len(cloud.replicas(share_id)) < 3:
             cloud.replicate(share_id)
-        accepted = at_once(
-            cloud,
+        accepted = are_accepted(
             *[
                 partial(
                     cloud.ask,
@@ -124,6 +103,8 @@ def test_concurrent_deletions_leave_one_writable_replica(build_cloud):
                 )
                 for row in cloud.replicas(share_id)
             ],
+            rng=cloud.rng,
+            refused=REFUSED,
         )
         assert accepted.count(False) == 1, seed
         run(cloud)
@@ -191,10 +172,11 @@ def test_promotion_and_conflicting_requests_are_never_both_accepted(
         cloud.rng.seed(f'race {seed}')
         if not passive(cloud, share_id):
             cloud.replicate(share_id)
-        promoted, accepted = at_once(
-            cloud,
+        promoted, accepted = are_accepted(
             partial(cloud.ask, 'promote', passive(cloud, share_id)[0]),
             partial(other, cloud, share_id),
+            rng=cloud.rng,
+            refused=REFUSED,
         )
         assert promoted != accepted, (seed, other.__name__)
         seen[other.__name__ if accepted else 'promote'] += 1
@@ -218,10 +200,11 @@ def test_requests_compatible_with_promotion_apply_to_the_new_active_replica(
         if not passive(cloud, share_id):
             cloud.replicate(share_id)
         wanted = passive(cloud, share_id)[0]
-        accepted = at_once(
-            cloud,
+        accepted = are_accepted(
             partial(cloud.ask, 'promote', wanted),
             partial(other, cloud, share_id),
+            rng=cloud.rng,
+            refused=REFUSED,
         )
         cloud.settle()
         cloud.update()
@@ -244,8 +227,11 @@ def test_share_is_not_deleted_while_a_replica_is_created(build_cloud):
             if how == 'delete'
             else partial(cloud.api.act, share_id, how, None, None)
         )
-        replicated, deleted = at_once(
-            cloud, partial(cloud.request_replica, share_id), asked
+        replicated, deleted = are_accepted(
+            partial(cloud.request_replica, share_id),
+            asked,
+            rng=cloud.rng,
+            refused=REFUSED,
         )
         assert replicated != deleted, (seed, how)
         cloud.settle()
@@ -260,7 +246,7 @@ def test_concurrent_requests_place_one_replica_per_pool(build_cloud):
         share_id = cloud.create_share_on('alpha')
         asked = [cloud.request_replica(share_id, 'beta') for _ in range(2)]
         schedulers = [cloud.scheduler.runners[0], competing_runners[0]]
-        at_once(cloud, *[scheduler.step for scheduler in schedulers])
+        at_once(*[one.step for one in schedulers], rng=cloud.rng)
         cloud.settle()
         assert sorted(cloud.replica(id).status for id in asked) == [
             'available',
@@ -289,8 +275,7 @@ def test_random_requests_with_two_services_keep_usage_consistent(build_cloud):
         try:
             for seed in SEEDS:
                 cloud.rng.seed(f'race {seed}')
-                at_once(
-                    cloud,
+                are_accepted(
                     *[
                         partial(verb, cloud, share_id)
                         for verb in (
@@ -301,6 +286,8 @@ def test_random_requests_with_two_services_keep_usage_consistent(build_cloud):
                             take,
                         )
                     ],
+                    rng=cloud.rng,
+                    refused=REFUSED,
                 )
         finally:
             asked.set()

@@ -4,14 +4,13 @@ In real threads, on each database. Rows are locked in one order: requests
 wait for each other, and none has to be retried.
 """
 
-import concurrent.futures
 from functools import partial
-import threading
 
 import pytest
 
 from manila_lite import exception
 from tests.support.access import ShareRules
+from tests.support.concurrent_calls import are_accepted
 from tests.support.replicated import ADMIN
 from tests.support.replicated import ReplicatedCloud
 from tests.support.seeds import seeds
@@ -39,26 +38,6 @@ def rules(cloud):
     cloud.replicate(share_id, 'beta')
     cloud.db.retries = 0
     return ShareRules(cloud, share_id)
-
-
-def at_once(cloud, *calls):
-    """Run the calls concurrently; return whether each was accepted."""
-    start = threading.Barrier(len(calls))
-    order = list(range(len(calls)))
-    cloud.rng.shuffle(order)
-    accepted = {}
-
-    def ask(number):
-        start.wait()
-        try:
-            calls[number]()
-            accepted[number] = True
-        except REFUSED:
-            accepted[number] = False
-
-    with concurrent.futures.ThreadPoolExecutor(len(calls)) as pool:
-        list(pool.map(ask, order))
-    return [accepted[number] for number in range(len(calls))]
 
 
 def passive(cloud, rules):
@@ -126,7 +105,7 @@ def test_rules_change_on_all_replicas_or_none(cloud, rules, change):
             partial(rules.deny, doomed),
             partial(rules.change, kept, level),
         )[verb]
-        accepted, _ = at_once(cloud, ask, change(cloud, rules))
+        accepted, _ = are_accepted(ask, change(cloud, rules), rng=cloud.rng)
         settle(cloud, rules)
         if verb == 0:
             assert (to in rules.states) == accepted
@@ -144,8 +123,7 @@ def test_concurrent_rule_changes_do_not_deadlock(cloud, rules):
         cloud.rng.seed(f'race {seed}')
         known = [rules.allow(f'10.0.{seed}.{number}') for number in range(4)]
         run(cloud)
-        at_once(
-            cloud,
+        are_accepted(
             *(partial(rules.deny, access_id) for access_id in known),
             *(
                 partial(rules.allow, f'10.1.{seed}.{number}')
@@ -153,6 +131,7 @@ def test_concurrent_rule_changes_do_not_deadlock(cloud, rules):
             ),
             runner(cloud, 'alpha').step,
             runner(cloud, 'beta').step,
+            rng=cloud.rng,
         )
         settle(cloud, rules)
     assert len(rules.states) == 2 * len(SEEDS)
@@ -168,7 +147,11 @@ def test_rule_removed_concurrently_from_its_last_replicas_is_deleted(
         for row in cloud.replicas(rules.share_id):
             if row.replica_state != 'active':
                 cloud.ask('force_delete', row.id)
-        at_once(cloud, runner(cloud, 'alpha').step, runner(cloud, 'beta').step)
+        are_accepted(
+            runner(cloud, 'alpha').step,
+            runner(cloud, 'beta').step,
+            rng=cloud.rng,
+        )
         settle(cloud, rules)
         assert rules.known == 0
 
@@ -184,9 +167,10 @@ def test_usage_is_consistent_when_replica_deletion_meets_extend(cloud, rules):
             size + 1,
             force=bool(seed % 2),
         )
-        at_once(cloud, grow, removed(cloud, rules))
+        are_accepted(grow, removed(cloud, rules), rng=cloud.rng)
         cloud.scheduler.runners[0].step()
-        at_once(
-            cloud, *(runner(cloud, name).step for name in cloud.backend_names)
+        are_accepted(
+            *(runner(cloud, name).step for name in cloud.backend_names),
+            rng=cloud.rng,
         )
         settle(cloud, rules)

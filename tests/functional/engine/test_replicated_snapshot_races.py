@@ -5,10 +5,8 @@ replicas end with the same snapshots and the same rules.
 """
 
 import collections
-import concurrent.futures
 from functools import partial
 import itertools
-import threading
 
 import pytest
 import sqlalchemy as sa
@@ -16,6 +14,7 @@ import sqlalchemy as sa
 from manila_lite import exception
 from manila_lite.db.models import snapshots
 from tests.support import cloud_snapshots
+from tests.support.concurrent_calls import are_accepted
 from tests.support.replicated import ReplicatedCloud
 from tests.support.seeds import seeds
 
@@ -37,22 +36,6 @@ def cloud(database_url, tmp_path):
     cloud_snapshots.enable_snapshot_features(cloud)
     yield cloud
     cloud.db.dispose()
-
-
-def at_once(*calls):
-    """Run the calls concurrently; return whether each was accepted."""
-    start = threading.Barrier(len(calls))
-
-    def ask(call):
-        start.wait()
-        try:
-            answer = call()
-        except REFUSED:
-            return False
-        return getattr(answer, 'status_int', 202) < 300
-
-    with concurrent.futures.ThreadPoolExecutor(len(calls)) as pool:
-        return list(pool.map(ask, calls))
 
 
 def passive(cloud, share_id):
@@ -126,7 +109,7 @@ def test_all_replicas_end_with_the_same_snapshots(cloud, change):
             partial(change, cloud, share_id),
         ]
         cloud.rng.shuffle(calls)
-        accepted = at_once(*calls)
+        accepted = are_accepted(*calls, refused=REFUSED)
         assert any(accepted)
         if (verb, change) == (revert, promote):
             assert not all(accepted)

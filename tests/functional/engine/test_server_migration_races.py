@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import shares
-from tests.functional.engine.test_snapshot_races import at_once
+from tests.support.concurrent_calls import status_codes
 from tests.support.server_migrations import MIGRATION
 from tests.support.server_migrations import ServerMigrationCloud
 
@@ -39,18 +39,21 @@ def test_one_of_ten_concurrent_migration_requests_is_accepted(
 ):
     cloud = ServerMigrationCloud(tmp_path, url=database_url)
     server = cloud.server_of(cloud.create_share_on_alpha(cloud.add_network()))
-    codes = at_once(
-        cloud, *[partial(cloud.start, server, expect=None)] * CLIENTS
+    codes = status_codes(
+        *[partial(cloud.start, server, expect=None)] * CLIENTS, rng=cloud.rng
     )
     assert sorted(codes) == [202] + [409] * (CLIENTS - 1)
     cloud.settle()
-    codes = at_once(cloud, *[lambda: cloud.cancel(server, None)] * CLIENTS)
+    codes = status_codes(
+        *[lambda: cloud.cancel(server, None)] * CLIENTS, rng=cloud.rng
+    )
     assert sorted(codes) == [202] + [400] * (CLIENTS - 1)
     cloud.settle()
     cloud.check_invariants()
     cloud.start_to_phase1(server)
-    codes = at_once(
-        cloud, *[lambda: cloud.act(server, 'migration_complete')] * CLIENTS
+    codes = status_codes(
+        *[lambda: cloud.act(server, 'migration_complete')] * CLIENTS,
+        rng=cloud.rng,
     )
     assert sorted(codes) == [200] + [400] * (CLIENTS - 1)
     cloud.settle()
@@ -62,10 +65,10 @@ def test_either_cancel_or_complete_is_accepted(cloud, server):
     for seed in range(4):
         cloud.start_to_phase1(server)
         cloud.rng.seed(seed)
-        codes = at_once(
-            cloud,
+        codes = status_codes(
             partial(cloud.cancel, server, None),
             partial(cloud.act, server, 'migration_complete'),
+            rng=cloud.rng,
         )
         assert codes in ([202, 400], [400, 200])
         there = cloud.progress(server)['destination_share_server_id']

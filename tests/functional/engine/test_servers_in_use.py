@@ -4,12 +4,11 @@ On each database, one of two concurrent requests is accepted and the other
 refused, or both outcomes are consistent.
 """
 
-import concurrent.futures
 import functools
-import threading
 
 import pytest
 
+from tests.support.concurrent_calls import status_codes
 from tests.support.dhss import ShareServersCloud
 from tests.support.share_servers import HOST
 from tests.support.share_servers import insert_server
@@ -22,18 +21,6 @@ def cloud(database_url, tmp_path):
     cloud = ShareServersCloud(tmp_path, url=database_url, backends=['alpha'])
     yield cloud
     cloud.db.dispose()
-
-
-def at_once(*calls):
-    """Run the calls concurrently; return their status codes."""
-    start = threading.Barrier(len(calls))
-
-    def answered(call):
-        start.wait()
-        return call().status_int
-
-    with concurrent.futures.ThreadPoolExecutor(len(calls)) as pool:
-        return list(pool.map(answered, calls))
 
 
 def asked(cloud, method, path, body=None):
@@ -59,7 +46,7 @@ def manage_share(cloud, server, number):
 def test_either_network_deletion_or_share_creation_is_accepted(cloud):
     for _ in range(ROUNDS):
         network = cloud.add_network()
-        created, gone = at_once(
+        created, gone = status_codes(
             asked(
                 cloud,
                 'POST',
@@ -81,7 +68,7 @@ def test_either_server_deletion_or_managing_a_share_is_accepted(cloud):
     network = cloud.add_network()
     for number in range(ROUNDS):
         server = insert_server(cloud, network)
-        taken, gone = at_once(
+        taken, gone = status_codes(
             manage_share(cloud, server, number),
             asked(cloud, 'DELETE', f'/share-servers/{server}'),
         )
@@ -94,7 +81,7 @@ def test_either_unmanage_or_deletion_of_a_server_is_accepted(cloud):
     network = cloud.add_network()
     for _ in range(ROUNDS):
         server = insert_server(cloud, network)
-        unmanaged, gone = at_once(
+        unmanaged, gone = status_codes(
             asked(
                 cloud,
                 'POST',
@@ -109,7 +96,7 @@ def test_either_unmanage_or_deletion_of_a_server_is_accepted(cloud):
 def test_server_is_managed_once(cloud):
     network = cloud.add_network()
     for number in range(ROUNDS):
-        codes = at_once(
+        codes = status_codes(
             *[
                 asked(
                     cloud,

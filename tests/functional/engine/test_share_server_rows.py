@@ -1,7 +1,5 @@
 """Guards of share servers under concurrency, on every database."""
 
-from concurrent import futures
-
 import pytest
 import sqlalchemy as sa
 
@@ -14,6 +12,7 @@ from manila_lite.db.session import Database
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import insert_row
 from manila_lite.states.share_server import SHARE_SERVER
+from tests.support.concurrent_calls import each
 from tests.support.databases import database_url
 from tests.support.databases import shared_database
 
@@ -98,11 +97,6 @@ def db(database_url):
     db.dispose()
 
 
-def at_once(function):
-    with futures.ThreadPoolExecutor(THREADS) as pool:
-        return list(pool.map(function, range(THREADS)))
-
-
 def on_server(db):
     return db.read(share_servers.get_load, 'server')
 
@@ -117,10 +111,11 @@ def on_server(db):
 )
 def test_server_limit_holds_under_concurrency(db, limits, most):
     db.write(active_server)
-    put = at_once(
+    put = each(
         lambda number: db.write(
             share_servers.bind, f'i-{number}', 'server', 2, limits
-        )
+        ),
+        THREADS,
     )
     assert sum(put) == most
     assert on_server(db) == (most, 2 * most)
@@ -135,7 +130,7 @@ def test_one_of_many_concurrent_builds_creates_the_server(db):
         )
         return share_servers.attach(session, f'i-{number}', f'server-{number}')
 
-    won = at_once(lambda number: db.write(found, number))
+    won = each(lambda number: db.write(found, number), THREADS)
     assert sum(won) == 1
     assert (
         len(db.read(lambda session: session.rows(sa.select(SERVER.c.id)))) == 1
@@ -160,7 +155,7 @@ def test_server_being_deleted_gets_no_share(db):
             return None
         return 'deleting'
 
-    done = at_once(act)
+    done = each(act, THREADS)
     status = db.read(share_servers.find, 'server').status
     assert (status == 'deleting') == ('deleting' in done)
     assert on_server(db)[0] == (
@@ -177,5 +172,6 @@ def test_last_share_to_leave_marks_the_server_idle(db):
         session.run(sa.delete(INSTANCE).where(INSTANCE.c.id == f'i-{number}'))
         return share_servers.mark_idle(session, 'server')
 
-    assert at_once(lambda number: db.write(leave, number)).count(True) == 1
+    left = each(lambda number: db.write(leave, number), THREADS)
+    assert left.count(True) == 1
     assert db.read(share_servers.find, 'server').idle_since is not None

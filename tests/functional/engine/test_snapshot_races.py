@@ -5,14 +5,13 @@ meantime, so that accepted requests keep what they have reserved.
 """
 
 import collections
-import concurrent.futures
 from functools import partial
-import threading
 
 import pytest
 
 from tests.support import cloud_snapshots
 from tests.support.cloud import Cloud
+from tests.support.concurrent_calls import status_codes
 from tests.support.seeds import seeds
 
 CLIENTS = 10
@@ -33,35 +32,19 @@ def cloud(database_url, tmp_path):
     cloud.db.dispose()
 
 
-def at_once(cloud, *calls):
-    """Run the calls concurrently; return their status codes."""
-    start = threading.Barrier(len(calls))
-    order = list(range(len(calls)))
-    cloud.rng.shuffle(order)
-    codes = {}
-
-    def ask(number):
-        start.wait()
-        codes[number] = calls[number]().status_int
-
-    with concurrent.futures.ThreadPoolExecutor(len(calls)) as pool:
-        list(pool.map(ask, order))
-    return [codes[number] for number in range(len(calls))]
-
-
 def test_one_of_ten_concurrent_reverts_is_accepted(cloud):
     share_id = cloud.create_share(size=2)
     snapshot_id = cloud_snapshots.create_available(cloud, share_id)
     for seed in SEEDS:
         cloud.rng.seed(f'race {seed}')
-        codes = at_once(
-            cloud,
+        codes = status_codes(
             *[
                 partial(
                     cloud_snapshots.revert, cloud, share_id, snapshot_id, None
                 )
             ]
             * CLIENTS,
+            rng=cloud.rng,
         )
         assert sorted(codes) == [202] + [409] * (CLIENTS - 1), seed
         assert cloud.api.show(share_id)['status'] == 'reverting'
@@ -119,12 +102,12 @@ def test_revert_and_conflicting_requests_are_never_both_accepted(
     seen = set()
     for seed in PAIRS:
         cloud.rng.seed(f'race {seed}')
-        codes = at_once(
-            cloud,
+        codes = status_codes(
             partial(
                 cloud_snapshots.revert, cloud, share_id, snapshot_id, None
             ),
             partial(other, cloud, share_id, snapshot_id),
+            rng=cloud.rng,
         )
         reverted = codes[0] == 202
         accepted = codes[1] in (200, 202)
@@ -160,12 +143,12 @@ def test_older_snapshot_is_never_restored(cloud):
     for seed in PAIRS:
         cloud.rng.seed(f'race {seed}')
         newest = cloud_snapshots.create_available(cloud, share_id)
-        codes = at_once(
-            cloud,
+        codes = status_codes(
             partial(cloud_snapshots.revert, cloud, share_id, older, None),
             partial(cloud_snapshots.revert, cloud, share_id, newest, None),
             partial(take, cloud, share_id, None),
             partial(delete, cloud, share_id, newest),
+            rng=cloud.rng,
         )
         assert codes[0] == 409, codes
         assert codes[1:] in ([202, 400, 400], [409, 202, 202]), codes
@@ -186,8 +169,7 @@ def test_revert_and_deny_are_never_both_accepted(cloud):
         cloud.rng.seed(f'race {seed}')
         rule_id = allow(cloud, share_id, None).json['access']['id']
         cloud.settle()
-        codes = at_once(
-            cloud,
+        codes = status_codes(
             partial(
                 cloud_snapshots.revert, cloud, share_id, snapshot_id, None
             ),
@@ -198,6 +180,7 @@ def test_revert_and_deny_are_never_both_accepted(cloud):
                 {'access_id': rule_id},
                 None,
             ),
+            rng=cloud.rng,
         )
         assert codes in ([202, 400], [409, 202]), codes
         cloud.settle()
@@ -212,12 +195,12 @@ def test_share_deletion_is_refused_during_a_revert(cloud):
     snapshot_id = cloud_snapshots.create_available(cloud, share_id)
     for seed in PAIRS:
         cloud.rng.seed(f'race {seed}')
-        codes = at_once(
-            cloud,
+        codes = status_codes(
             partial(
                 cloud_snapshots.revert, cloud, share_id, snapshot_id, None
             ),
             partial(cloud.api.delete, share_id, None),
+            rng=cloud.rng,
         )
         assert codes == [202, 403]
         cloud.settle()
@@ -234,7 +217,9 @@ def test_share_deletion_and_snapshot_are_never_both_accepted(cloud, end):
             if end == 'delete'
             else partial(cloud.api.act, share_id, end, None, None)
         )
-        codes = at_once(cloud, gone, partial(take, cloud, share_id, None))
+        codes = status_codes(
+            gone, partial(take, cloud, share_id, None), rng=cloud.rng
+        )
         assert codes[0] == 403 or codes[1] in (400, 403, 404), codes
         assert 202 in codes
         cloud.settle()
@@ -245,8 +230,8 @@ def test_one_of_concurrent_snapshots_is_accepted(cloud):
     share_id = cloud.create_share(size=1)
     for seed in PAIRS:
         cloud.rng.seed(f'race {seed}')
-        codes = at_once(
-            cloud, *[partial(take, cloud, share_id, None)] * CLIENTS
+        codes = status_codes(
+            *[partial(take, cloud, share_id, None)] * CLIENTS, rng=cloud.rng
         )
         assert sorted(codes) == [202] + [400] * (CLIENTS - 1)
         cloud.settle()

@@ -20,6 +20,7 @@ from tests.functional.quota import quota_rows
 from tests.functional.quota.quota_rows import DEFAULTS
 from tests.functional.quota.quota_rows import GOLD
 from tests.functional.quota.quota_rows import SILVER
+from tests.support.concurrent_calls import at_once
 
 THREADS = 8
 WORK = engine.Work.__table__
@@ -32,19 +33,16 @@ def types(db):
     db.write(quota_rows.add_types)
 
 
-def at_once(*calls):
-    """Run the calls at the same time; return their results or errors."""
-    start = threading.Barrier(len(calls))
+def attempt(*calls):
+    """Run the calls concurrently; return their results or errors."""
 
-    def run(call):
-        start.wait()
+    def result_or_error(call):
         try:
             return call()
         except exception.ManilaLiteError as error:
             return error
 
-    with concurrent.futures.ThreadPoolExecutor(len(calls)) as pool:
-        return list(pool.map(run, calls))
+    return at_once(*[functools.partial(result_or_error, one) for one in calls])
 
 
 def errors_of(results):
@@ -58,7 +56,7 @@ def make_owner(number, project_id='blue'):
 def test_exactly_the_limit_succeeds(db):
     for _ in range(DEFAULTS['shares'] - 1):
         db.write(quota_rows.create_share, make_owner(0), 1)
-    results = at_once(
+    results = attempt(
         *[
             functools.partial(
                 db.write, quota_rows.create_share, make_owner(n), 1
@@ -75,7 +73,7 @@ def test_exactly_the_limit_succeeds(db):
 
 
 def test_concurrent_first_use_creates_the_rows_once(db):
-    results = at_once(
+    results = attempt(
         *[
             functools.partial(
                 db.write, quota_rows.create_share, make_owner(n), 2
@@ -90,7 +88,7 @@ def test_concurrent_first_use_creates_the_rows_once(db):
 
 def test_default_changed_during_first_use_is_effective(db):
     projects = [f'project{n}' for n in range(6)]
-    results = at_once(
+    results = attempt(
         functools.partial(
             db.write, sets.change_class, DEFAULTS, 'default', {'shares': 77}
         ),
@@ -140,7 +138,7 @@ def test_overlapping_owners_never_deadlock(db):
     before = db.retries
     assert (
         errors_of(
-            at_once(
+            attempt(
                 *[
                     functools.partial(client, number)
                     for number in range(THREADS)
@@ -250,7 +248,7 @@ def test_usage_is_right_at_any_time_in_a_busy_project(db):
 
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         watcher = pool.submit(watch)
-        results = at_once(*[client.run for client in clients])
+        results = attempt(*[client.run for client in clients])
         done.set()
     assert errors_of(results) == []
     assert watcher.result() == []
@@ -278,5 +276,5 @@ def test_usage_is_right_after_corrections_during_charges(db):
         for _ in range(10):
             db.write(recount.correct, DEFAULTS, 'blue')
 
-    assert errors_of(at_once(correct, *[one.run for one in clients])) == []
+    assert errors_of(attempt(correct, *[one.run for one in clients])) == []
     assert quota_rows.differences(db) == []

@@ -15,6 +15,7 @@ from manila_lite.db.session import Hint
 from manila_lite.rpc.share import ProvisioningRpc
 from manila_lite.rpc.share import ReconciliationRpc
 from manila_lite.work import table
+from tests.support.concurrent_calls import at_once
 from tests.unit.work.builders import claim
 from tests.unit.work.builders import row
 from tests.unit.work.builders import submit
@@ -24,18 +25,6 @@ from tests.unit.work.builders import taken_over
 
 THREADS = 8
 SOON = 3600.0
-
-
-def at_once(*calls):
-    """Run the calls at the same moment; return their results."""
-    start = threading.Barrier(len(calls))
-
-    def run(call):
-        start.wait()
-        return call()
-
-    with futures.ThreadPoolExecutor(len(calls)) as pool:
-        return list(pool.map(run, calls))
 
 
 @pytest.fixture

@@ -1,8 +1,5 @@
 """Share types on every database: uniqueness, references and races."""
 
-from concurrent.futures import ThreadPoolExecutor
-import threading
-
 from oslo_db import exception as db_exc
 import pytest
 
@@ -11,6 +8,7 @@ from tests.functional.api.plain import rows
 from tests.functional.api.plain.client import FOREIGN
 from tests.functional.api.plain.client import MEMBER
 from tests.functional.api.plain.client import MINE
+from tests.support.concurrent_calls import at_once
 
 TABLES = [
     types.ShareType.__table__,
@@ -23,18 +21,6 @@ TABLES = [
 @pytest.fixture
 def api(api_on_every_database):
     return api_on_every_database
-
-
-def at_once(*calls):
-    """Start all calls at the same moment; return their results."""
-    start = threading.Barrier(len(calls))
-
-    def run(call):
-        start.wait()
-        return call()
-
-    with ThreadPoolExecutor(len(calls)) as pool:
-        return list(pool.map(run, calls))
 
 
 def test_life_cycle_of_a_type(api):
