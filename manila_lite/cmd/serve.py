@@ -15,7 +15,6 @@ import sys
 import typing
 
 from oslo_concurrency import lockutils
-import sqlalchemy as sa
 
 from manila_lite import conf as options
 from manila_lite.cmd import running
@@ -26,7 +25,7 @@ from manila_lite.cmd.build.scheduler import build_scheduler
 from manila_lite.cmd.build.share import build_share_service
 from manila_lite.cmd.web import web_server
 from manila_lite.db import schema
-from manila_lite.db.models import types
+from manila_lite.db.queries.types import records as share_types
 from manila_lite.db.session import Session
 from manila_lite.quota import sets
 from manila_lite.share.manager.backend import wait_until_up
@@ -178,31 +177,15 @@ def _lock_state_dir(folder: str) -> Iterator[None]:
 
 def _add_types(session: Session) -> None:
     """Create the initial share types unless there are any types."""
-    share_type = types.ShareType.__table__
-    specs = types.ShareTypeExtraSpec.__table__
-    if session.value(sa.select(sa.func.count()).select_from(share_type)):
+    if share_types.has_any(session):
         return
     for name, backend in ((DEFAULT_TYPE, 'local'), (DUMMY_TYPE, 'dummy')):
-        type_id = session.new_id()
-        session.run(
-            sa.insert(share_type),
-            id=type_id,
+        share_types.create(
+            session,
             name=name,
+            description=None,
             is_public=True,
-            created_at=session.now,
-        )
-        session.run_many(
-            sa.insert(specs),
-            [
-                {
-                    'share_type_id': type_id,
-                    'spec_key': key,
-                    'spec_value': value,
-                }
-                for key, value in (
-                    _SPECS | {'share_backend_name': backend}
-                ).items()
-            ],
+            extra_specs=_SPECS | {'share_backend_name': backend},
         )
 
 

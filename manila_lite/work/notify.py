@@ -27,14 +27,14 @@ def notify_user(
     """
     if claim.resource == SNAPSHOT_INSTANCE.resource:
         snapshot = message_rows.find_snapshot(session, claim.resource_id)
-        owner_id = snapshot and snapshot.project_id
+        owner_id = snapshot.project_id if snapshot else None
         resource = {
             'resource_type': 'SHARE_SNAPSHOT',
             'resource_id': snapshot.id if snapshot else claim.resource_id,
         }
     else:
         share = message_rows.find_share(session, claim.resource_id)
-        owner_id = share and share.project_id
+        owner_id = share.project_id if share else None
         resource = _displayed(claim.resource_id, share)
     project_id = claim.project_id or owner_id
     if project_id is None:

@@ -55,6 +55,7 @@ _BY_ID_OR_NAME = _LIST_ACCESSIBLE.where(
         TYPE.c.name == sa.bindparam('wanted'),
     )
 )
+_HAS_ANY = sa.select(sa.exists().select_from(TYPE))
 _LOCK = (
     sa.select(TYPE.c.is_public)
     .where(TYPE.c.id == sa.bindparam('of_type'))
@@ -139,6 +140,11 @@ def find(
         session.rows(_BY_ID_OR_NAME, wanted=id_or_name, **_caller(ctx))
     )
     return min(found, key=lambda record: record.id != id_or_name, default=None)
+
+
+def has_any(session: Session) -> bool:
+    """Whether there is any type, public or private."""
+    return bool(session.value(_HAS_ANY))
 
 
 def create(
