@@ -128,6 +128,14 @@ class RankedRow(Protocol):
     replica_state: str | None
 
 
+class NewExportLocation(typing.TypedDict):
+    """An export location to be stored, as drivers report it."""
+
+    path: str
+    is_admin_only: bool
+    metadata: dict[str, str]
+
+
 class ExportLocationRow(Protocol):
     """An export location of a share instance."""
 

@@ -27,6 +27,7 @@ from manila_lite.rpc.contract import implements
 from manila_lite.rpc.share import BINARY
 from manila_lite.rpc.share import EnsuringRpc
 from manila_lite.share.drivers.base import EnsureReply
+from manila_lite.share.drivers.base import ExportLocation
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.drivers.base import ShareForDriver
 from manila_lite.share.drivers.base import normalise_export_locations
@@ -35,6 +36,8 @@ from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.work.runner import JobContext
+from manila_lite.work.table import Claim
 
 LOG = logging.getLogger(__name__)
 
@@ -114,7 +117,7 @@ class EnsuringEndpoint:
 
     # The work
 
-    def prepare_ensure_shares(self, session: Session, job) -> SharePage:
+    def prepare_ensure_shares(self, session: Session, job: Claim) -> SharePage:
         rows = share_instances.list_service_page(
             session,
             self.service_host,
@@ -132,14 +135,20 @@ class EnsuringEndpoint:
             rows[-1].id if len(rows) == self.page else None,
         )
 
-    def _begin(self, session, instance_id):
+    def _begin(self, session: Session, instance_id: str) -> None:
         try:
             fire(session, SHARE_INSTANCE, instance_id, 'ensure')
         except _SKIPPED as error:
             LOG.info('Share instance is skipped: %s', error)
 
-    def ensure_shares(self, job, service_id, update_status=True, after=''):
-        page = job.prepared
+    def ensure_shares(
+        self,
+        job: JobContext,
+        service_id: str,
+        update_status: bool = True,
+        after: str = '',
+    ) -> None:
+        page: SharePage = job.prepared
         replies = self._call_driver(
             [
                 share_view.share_for_driver(one, self.name_template)
@@ -153,7 +162,7 @@ class EnsuringEndpoint:
                 {**job.args, 'after': page.last}, self._record, page, replies
             )
 
-    def dropped_ensure_shares(self, session, job):
+    def dropped_ensure_shares(self, session: Session, job: Claim) -> None:
         services.finish_ensuring(session, job.args['service_id'], job.id)
 
     # The driver
@@ -190,7 +199,13 @@ class EnsuringEndpoint:
 
     # The outcome
 
-    def _finish(self, session, job, page, replies):
+    def _finish(
+        self,
+        session: Session,
+        job: Claim,
+        page: SharePage,
+        replies: EnsureReplies,
+    ) -> None:
         self._record(session, page, replies)
         services.finish_ensuring(session, job.args['service_id'], job.id)
 
@@ -258,7 +273,7 @@ class EnsuringEndpoint:
             messages.record(
                 session,
                 project_id=row.project_id,
-                request_id=session.by and session.by.request_id,
+                request_id=session.by.request_id if session.by else None,
                 action=messages.Action.UPDATE,
                 detail=messages.Detail.UNKNOWN_ERROR,
                 resource_type='SHARE',
@@ -276,7 +291,11 @@ def _digest(info: Mapping[str, str]) -> str:
     ).hexdigest()
 
 
-def _differs(instance: LoadedInstance, exports, metadata) -> bool:
+def _differs(
+    instance: LoadedInstance,
+    exports: list[ExportLocation],
+    metadata: dict[str, str],
+) -> bool:
     known = {location.path for location in instance.exports}
     return (
         bool(exports)

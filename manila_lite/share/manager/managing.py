@@ -18,6 +18,8 @@ from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.shares import shares
 from manila_lite.db.queries.snapshots import exports as snapshot_exports
 from manila_lite.db.queries.snapshots import snapshots
+from manila_lite.db.rows import InstanceRow
+from manila_lite.db.rows import SnapshotInstanceRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.host import Host
@@ -30,9 +32,12 @@ from manila_lite.rpc.contract import implements
 from manila_lite.rpc.share import BINARY
 from manila_lite.rpc.share import ManagingRpc
 from manila_lite.share.drivers.base import ExportLocation
+from manila_lite.share.drivers.base import ManageSnapshotReply
 from manila_lite.share.drivers.base import ShareDriver
+from manila_lite.share.drivers.base import ShareForDriver
 from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.manager.access import snapshot_rules
+from manila_lite.share.manager.access.snapshot_rules import SnapshotTeardown
 from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
 from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
@@ -44,6 +49,8 @@ from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.states.snapshot_instance import SnapshotStatus
+from manila_lite.work.runner import JobContext
+from manila_lite.work.table import Claim
 
 MANAGED_AT = '__managed_at'
 """The metadata key with the time when a share was managed."""
@@ -99,32 +106,39 @@ class ManagingEndpoint:
 
     # Shares
 
-    def prepare_manage_share_instance(self, session: Session, job):
+    def prepare_manage_share_instance(
+        self, session: Session, job: Claim
+    ) -> LoadedInstance:
         return self._expect(session, job, InstanceStatus.MANAGE_STARTING)
 
-    def manage_share_instance(self, job, instance_id, driver_options):
-        share = self._view(job.prepared)
+    def manage_share_instance(
+        self, job: JobContext, instance_id: str, driver_options: dict[str, str]
+    ) -> None:
+        instance: LoadedInstance = job.prepared
+        share = self._view(instance)
         managed = _parse_reply(
             self._call(
                 self.driver.manage_existing,
                 self.driver.manage_existing_with_server,
-                job.prepared,
+                instance,
                 share,
                 driver_options,
             ),
-            job.prepared,
+            instance,
         )
         undo = functools.partial(
             self._call,
             self.driver.unmanage,
             self.driver.unmanage_with_server,
-            job.prepared,
+            instance,
             share,
         )
         with undo_if_gone(job, share_instances.find, instance_id, undo):
-            job.finish(self._managed, job.prepared.row, managed)
+            job.finish(self._managed, instance.row, managed)
 
-    def _managed(self, session, row, managed: ManagedShare):
+    def _managed(
+        self, session: Session, row: InstanceRow, managed: ManagedShare
+    ) -> None:
         fire(
             session,
             SHARE_INSTANCE,
@@ -147,7 +161,9 @@ class ManagingEndpoint:
             session, row.share_id, {MANAGED_AT: _text(session.now)}
         )
 
-    def _refuse_managed_path(self, session, row, managed):
+    def _refuse_managed_path(
+        self, session: Session, row: InstanceRow, managed: ManagedShare
+    ) -> None:
         """Raise ShareAlreadyManaged when another share has a path.
 
         A request may name a path in another form than the driver reports.
@@ -163,42 +179,53 @@ class ManagingEndpoint:
                     path=export['path'], host=host
                 )
 
-    def prepare_unmanage_share_instance(self, session: Session, job):
+    def prepare_unmanage_share_instance(
+        self, session: Session, job: Claim
+    ) -> LoadedInstance:
         return self._expect(session, job, *_BEING_UNMANAGED)
 
-    def unmanage_share_instance(self, job, instance_id):
-        if job.prepared.server is not None or (
+    def unmanage_share_instance(
+        self, job: JobContext, instance_id: str
+    ) -> None:
+        instance: LoadedInstance = job.prepared
+        if instance.server is not None or (
             not self.driver.driver_handles_share_servers
         ):
             self._call(
                 self.driver.unmanage,
                 self.driver.unmanage_with_server,
-                job.prepared,
-                self._view(job.prepared),
+                instance,
+                self._view(instance),
             )
-        job.finish(self._unmanaged, job.prepared.row)
+        job.finish(self._unmanaged, instance.row)
 
-    def _unmanaged(self, session, row):
+    def _unmanaged(self, session: Session, row: InstanceRow) -> None:
         remove_and_credit(session, row, 'unmanaged')
         self.servers.disable_auto_delete(session, row.share_server_id)
         self.servers.release(session, row.share_server_id)
 
     # Snapshots
 
-    def prepare_manage_snapshot_instance(self, session: Session, job):
+    def prepare_manage_snapshot_instance(
+        self, session: Session, job: Claim
+    ) -> LoadedSnapshot:
         return self._expect_snapshot(
             session, job, SnapshotStatus.MANAGE_STARTING
         )
 
     def manage_snapshot_instance(
-        self, job, snapshot_instance_id, driver_options
-    ):
-        snapshot = share_view.snapshot_for_driver(job.prepared, self.names)
+        self,
+        job: JobContext,
+        snapshot_instance_id: str,
+        driver_options: dict[str, str],
+    ) -> None:
+        loaded: LoadedSnapshot = job.prepared
+        snapshot = share_view.snapshot_for_driver(loaded, self.names)
         reply = (
             self._call(
                 self.driver.manage_existing_snapshot,
                 self.driver.manage_existing_snapshot_with_server,
-                job.prepared,
+                loaded,
                 snapshot,
                 driver_options,
             )
@@ -208,13 +235,18 @@ class ManagingEndpoint:
             self._call,
             self.driver.unmanage_snapshot,
             self.driver.unmanage_snapshot_with_server,
-            job.prepared,
+            loaded,
             snapshot,
         )
         with undo_if_gone(job, snapshots.find, snapshot_instance_id, undo):
-            job.finish(self._managed_snapshot, job.prepared.row, reply)
+            job.finish(self._managed_snapshot, loaded.row, reply)
 
-    def _managed_snapshot(self, session, row, reply):
+    def _managed_snapshot(
+        self,
+        session: Session,
+        row: SnapshotInstanceRow,
+        reply: ManageSnapshotReply,
+    ) -> None:
         """Record the reported size, or the size of the share without one."""
         location = reply.get('provider_location') or row.provider_location
         size = int(reply.get('size') or 0) or row.share_size
@@ -248,7 +280,9 @@ class ManagingEndpoint:
                 normalise_export_locations(reply.get('export_locations')),
             )
 
-    def prepare_unmanage_snapshot_instance(self, session: Session, job):
+    def prepare_unmanage_snapshot_instance(
+        self, session: Session, job: Claim
+    ) -> SnapshotTeardown:
         return snapshot_rules.queue_denials(
             session,
             self._expect_snapshot(
@@ -257,10 +291,13 @@ class ManagingEndpoint:
             self.driver,
         )
 
-    def unmanage_snapshot_instance(self, job, snapshot_instance_id):
-        loaded = job.prepared.snapshot
+    def unmanage_snapshot_instance(
+        self, job: JobContext, snapshot_instance_id: str
+    ) -> None:
+        removal: SnapshotTeardown = job.prepared
+        loaded = removal.snapshot
         snapshot = share_view.snapshot_for_driver(loaded, self.names)
-        snapshot_rules.deny_all(self.driver, snapshot, job.prepared)
+        snapshot_rules.deny_all(self.driver, snapshot, removal)
         self._call(
             self.driver.unmanage_snapshot,
             self.driver.unmanage_snapshot_with_server,
@@ -269,20 +306,24 @@ class ManagingEndpoint:
         )
         job.finish(self._unmanaged_snapshot, loaded)
 
-    def _unmanaged_snapshot(self, session, snapshot):
+    def _unmanaged_snapshot(
+        self, session: Session, snapshot: LoadedSnapshot
+    ) -> None:
         snapshot_quota.remove_and_credit(session, snapshot.row, 'unmanaged')
         self.servers.disable_auto_delete(
             session, snapshot.share.row.share_server_id
         )
 
-    def failed_unmanage_snapshot_instance(self, session, job, error):
+    def failed_unmanage_snapshot_instance(
+        self, session: Session, job: Claim, error: Exception
+    ) -> bool:
         snapshot_rules.fail_denials(session, job.resource_id)
         return False
 
     # All
 
     def _expect_snapshot(
-        self, session: Session, job, status: str
+        self, session: Session, job: Claim, status: str
     ) -> LoadedSnapshot:
         """Return the locked snapshot if it still waits for this work."""
         snapshot = share_view.load_snapshot(
@@ -297,7 +338,9 @@ class ManagingEndpoint:
         )
         return snapshot
 
-    def _expect(self, session: Session, job, *statuses: str) -> LoadedInstance:
+    def _expect(
+        self, session: Session, job: Claim, *statuses: str
+    ) -> LoadedInstance:
         """Return the locked instance if it still waits for this work."""
         instance = share_view.load_instance(
             session, job.resource_id, lock_shared=True
@@ -311,7 +354,7 @@ class ManagingEndpoint:
         )
         return instance
 
-    def _view(self, instance: LoadedInstance):
+    def _view(self, instance: LoadedInstance) -> ShareForDriver:
         return share_view.share_for_driver(instance, self.names.share)
 
 

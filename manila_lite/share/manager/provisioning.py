@@ -5,7 +5,7 @@ work and handles errors of the driver. `prepare_` methods read inside the
 claiming transaction and raise when the work is stale.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 import contextlib
 import functools
 import typing
@@ -16,6 +16,7 @@ from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.shares import clone_sources
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.snapshots import snapshots
+from manila_lite.db.rows import InstanceRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.quota.shares import lock_instances
@@ -25,10 +26,14 @@ from manila_lite.quota.shares import resize
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.contract import work_kinds
 from manila_lite.rpc.share import ProvisioningRpc
+from manila_lite.share.drivers.base import CreateFromSnapshotSupport
 from manila_lite.share.drivers.base import ExportLocation
 from manila_lite.share.drivers.base import ShareDriver
+from manila_lite.share.drivers.base import ShareForDriver
+from manila_lite.share.drivers.base import ShareServerForDriver
 from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.manager.access import teardown
+from manila_lite.share.manager.access.teardown import Teardown
 from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
 from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
@@ -40,6 +45,8 @@ from manila_lite.share.manager.servers.setup import ServerSetup
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.work import table
+from manila_lite.work.runner import JobContext
+from manila_lite.work.table import Claim
 
 PROGRESS_DONE = '100%'
 
@@ -89,13 +96,16 @@ class ProvisioningEndpoint:
 
     # Create
 
-    def prepare_create_share_instance(self, session: Session, job):
+    def prepare_create_share_instance(
+        self, session: Session, job: Claim
+    ) -> LoadedInstance:
         return self._expect(
             session, job, InstanceStatus.CREATING, share_view.load_new_instance
         )
 
-    def create_share_instance(self, job, instance_id):
-        instance = self.setup.provide_server(job, job.prepared)
+    def create_share_instance(self, job: JobContext, instance_id: str) -> None:
+        prepared: LoadedInstance = job.prepared
+        instance = self.setup.provide_server(job, prepared)
         if instance is None:
             return
         share, server = self._view(instance), instance.share_server
@@ -112,7 +122,14 @@ class ProvisioningEndpoint:
             normalise_export_locations(locations),
         )
 
-    def _finish_or_undo(self, job, share, server, end, *args):
+    def _finish_or_undo(
+        self,
+        job: JobContext,
+        share: ShareForDriver,
+        server: ShareServerForDriver | None,
+        end: Callable[..., None],
+        *args: typing.Any,
+    ) -> None:
         """Finish the work; delete the share if its rows are gone."""
         undo = functools.partial(
             self.driver.delete_share,
@@ -123,7 +140,12 @@ class ProvisioningEndpoint:
         with undo_if_gone(job, share_instances.find, share.id, undo):
             end(*args)
 
-    def _created(self, session, instance_id, locations):
+    def _created(
+        self,
+        session: Session,
+        instance_id: str,
+        locations: list[ExportLocation],
+    ) -> None:
         fire(
             session,
             SHARE_INSTANCE,
@@ -136,7 +158,9 @@ class ProvisioningEndpoint:
             session, instance_id, locations
         )
 
-    def failed_create_share_instance(self, session, job, error):
+    def failed_create_share_instance(
+        self, session: Session, job: Claim, error: Exception
+    ) -> bool:
         """Store exports that the driver reports in spite of the error."""
         if self.setup.record_failure(session, job, error):
             return True
@@ -152,7 +176,9 @@ class ProvisioningEndpoint:
 
     # Create from a snapshot
 
-    def prepare_create_share_from_snapshot(self, session: Session, job):
+    def prepare_create_share_from_snapshot(
+        self, session: Session, job: Claim
+    ) -> Clone:
         instance = self._expect(
             session, job, InstanceStatus.CREATING, share_view.load_new_instance
         )
@@ -163,18 +189,19 @@ class ProvisioningEndpoint:
             instance, share_view.load_snapshot(session, source.instance_id)
         )
 
-    def create_share_from_snapshot(self, job, instance_id, snapshot_id):
-        instance = self.setup.provide_server(
-            job, job.prepared.share, job.prepared.snapshot
-        )
+    def create_share_from_snapshot(
+        self, job: JobContext, instance_id: str, snapshot_id: str
+    ) -> None:
+        clone: Clone = job.prepared
+        instance = self.setup.provide_server(job, clone.share, clone.snapshot)
         if instance is None:
             return
         share, server = self._view(instance), instance.share_server
-        snapshot = share_view.snapshot_for_driver(
-            job.prepared.snapshot, self.names
-        )
+        snapshot = share_view.snapshot_for_driver(clone.snapshot, self.names)
+        # Only drivers with this interface are given such work.
+        driver = typing.cast(CreateFromSnapshotSupport, self.driver)
         reported = _parse_reply(
-            self.driver.create_share_from_snapshot(
+            driver.create_share_from_snapshot(
                 RequestContext(),
                 share,
                 snapshot,
@@ -204,10 +231,18 @@ class ProvisioningEndpoint:
                 reported,
             )
 
-    def failed_create_share_from_snapshot(self, session, job, error):
+    def failed_create_share_from_snapshot(
+        self, session: Session, job: Claim, error: Exception
+    ) -> bool:
         return self.setup.record_failure(session, job, error)
 
-    def _copying(self, session, job, instance_id, reported):
+    def _copying(
+        self,
+        session: Session,
+        job: Claim,
+        instance_id: str,
+        reported: ReportedClone,
+    ) -> None:
         """Hand over to the work that polls the driver for progress."""
         table.hand_over(
             session,
@@ -229,16 +264,20 @@ class ProvisioningEndpoint:
             session, instance_id, reported.exports
         )
 
-    def prepare_await_share_from_snapshot(self, session: Session, job):
+    def prepare_await_share_from_snapshot(
+        self, session: Session, job: Claim
+    ) -> LoadedInstance:
         return self._expect(
             session, job, InstanceStatus.CREATING_FROM_SNAPSHOT
         )
 
-    def await_share_from_snapshot(self, job, instance_id):
+    def await_share_from_snapshot(
+        self, job: JobContext, instance_id: str
+    ) -> None:
+        instance: LoadedInstance = job.prepared
         reported = _parse_reply(
             self.driver.get_share_status(
-                self._view(job.prepared),
-                share_server=job.prepared.share_server,
+                self._view(instance), share_server=instance.share_server
             )
         )
         if reported.status == InstanceStatus.AVAILABLE:
@@ -248,7 +287,9 @@ class ProvisioningEndpoint:
                 self.copy_interval, self._store_progress, instance_id, reported
             )
 
-    def _copied(self, session, instance_id, reported):
+    def _copied(
+        self, session: Session, instance_id: str, reported: ReportedClone
+    ) -> None:
         fire(
             session,
             SHARE_INSTANCE,
@@ -262,7 +303,9 @@ class ProvisioningEndpoint:
                 session, instance_id, reported.exports
             )
 
-    def _store_progress(self, session, instance_id, reported):
+    def _store_progress(
+        self, session: Session, instance_id: str, reported: ReportedClone
+    ) -> None:
         if reported.progress is not None:
             share_instances.set_progress(
                 session, instance_id, reported.progress
@@ -270,18 +313,28 @@ class ProvisioningEndpoint:
 
     # Resize
 
-    def prepare_extend_share_instance(self, session, job):
+    def prepare_extend_share_instance(
+        self, session: Session, job: Claim
+    ) -> LoadedInstance:
         return self._expect(session, job, InstanceStatus.EXTENDING)
 
-    def extend_share_instance(self, job, instance_id, new_size, growth, host):
+    def extend_share_instance(
+        self,
+        job: JobContext,
+        instance_id: str,
+        new_size: int,
+        growth: int,
+        host: str,
+    ) -> None:
+        instance: LoadedInstance = job.prepared
         self.driver.extend_share(
-            self._view(job.prepared),
-            new_size,
-            share_server=job.prepared.share_server,
+            self._view(instance), new_size, share_server=instance.share_server
         )
-        job.finish(self._extended, job, job.prepared.row, new_size)
+        job.finish(self._extended, job.claim, instance.row, new_size)
 
-    def _extended(self, session, job, row, new_size):
+    def _extended(
+        self, session: Session, job: Claim, row: InstanceRow, new_size: int
+    ) -> None:
         """Record the new size and charge it, for all replicas.
 
         Other replicas grow with the active one, on whatever host.
@@ -299,21 +352,28 @@ class ProvisioningEndpoint:
             placed=(job.args['host'], job.args['growth']),
         )
 
-    def dropped_extend_share_instance(self, session, job):
+    def dropped_extend_share_instance(
+        self, session: Session, job: Claim
+    ) -> None:
         pools.adjust_allocated(session, job.args['host'], -job.args['growth'])
 
-    def prepare_shrink_share_instance(self, session, job):
+    def prepare_shrink_share_instance(
+        self, session: Session, job: Claim
+    ) -> LoadedInstance:
         return self._expect(session, job, InstanceStatus.SHRINKING)
 
-    def shrink_share_instance(self, job, instance_id, new_size):
+    def shrink_share_instance(
+        self, job: JobContext, instance_id: str, new_size: int
+    ) -> None:
+        instance: LoadedInstance = job.prepared
         self.driver.shrink_share(
-            self._view(job.prepared),
-            new_size,
-            share_server=job.prepared.share_server,
+            self._view(instance), new_size, share_server=instance.share_server
         )
-        job.finish(self._shrunk, job.prepared.row, new_size)
+        job.finish(self._shrunk, instance.row, new_size)
 
-    def _shrunk(self, session, row, new_size):
+    def _shrunk(
+        self, session: Session, row: InstanceRow, new_size: int
+    ) -> None:
         """Record the new size and reduce the usage."""
         instances = lock_instances(session, row)
         fire(session, SHARE_INSTANCE, row.id, 'shrunk', updated_at=session.now)
@@ -321,7 +381,9 @@ class ProvisioningEndpoint:
 
     # Delete
 
-    def prepare_delete_share_instance(self, session, job):
+    def prepare_delete_share_instance(
+        self, session: Session, job: Claim
+    ) -> Teardown:
         instance = self._expect(session, job, InstanceStatus.DELETING)
         if snapshots.has_snapshots(session, instance.row.id):
             # Only after `reset_status`: requests are refused with snapshots.
@@ -330,15 +392,20 @@ class ProvisioningEndpoint:
             )
         return teardown.queue_denials(session, instance, self.driver)
 
-    def delete_share_instance(self, job, instance_id, force=False):
-        self._delete(job.prepared, force)
-        job.finish(self._deleted, job.prepared.row)
+    def delete_share_instance(
+        self, job: JobContext, instance_id: str, force: bool = False
+    ) -> None:
+        removal: Teardown = job.prepared
+        self._delete(removal, force)
+        job.finish(self._deleted, removal.row)
 
-    def _deleted(self, session, row):
+    def _deleted(self, session: Session, row: InstanceRow) -> None:
         remove_and_credit(session, row)
         self.servers.release(session, row.share_server_id)
 
-    def failed_delete_share_instance(self, session, job, error):
+    def failed_delete_share_instance(
+        self, session: Session, job: Claim, error: Exception
+    ) -> bool:
         """Force delete ignores driver errors and removes the rows."""
         if not job.args['force']:
             teardown.fail_denials(session, job.resource_id)
@@ -348,26 +415,33 @@ class ProvisioningEndpoint:
         )
         return True
 
-    def prepare_delete_share_instance_deferred(self, session, job):
+    def prepare_delete_share_instance_deferred(
+        self, session: Session, job: Claim
+    ) -> Teardown:
         return teardown.queue_denials(
             session,
             self._expect(session, job, InstanceStatus.DEFERRED_DELETING),
             self.driver,
         )
 
-    def delete_share_instance_deferred(self, job, instance_id):
-        self._delete(job.prepared)
-        job.finish(self._deleted_uncharged, job.prepared.row)
+    def delete_share_instance_deferred(
+        self, job: JobContext, instance_id: str
+    ) -> None:
+        removal: Teardown = job.prepared
+        self._delete(removal)
+        job.finish(self._deleted_uncharged, removal.row)
 
-    def _deleted_uncharged(self, session, row):
+    def _deleted_uncharged(self, session: Session, row: InstanceRow) -> None:
         remove_uncharged(session, row)
         self.servers.release(session, row.share_server_id)
 
-    def failed_delete_share_instance_deferred(self, session, job, error):
+    def failed_delete_share_instance_deferred(
+        self, session: Session, job: Claim, error: Exception
+    ) -> bool:
         teardown.fail_denials(session, job.resource_id)
         return False
 
-    def _delete(self, removal, force=False):
+    def _delete(self, removal: Teardown, force: bool = False) -> None:
         """Remove the rules, then the share; a missing share is success.
 
         With force, the share is removed even if removing the rules fails.
@@ -397,7 +471,11 @@ class ProvisioningEndpoint:
     # All
 
     def _expect(
-        self, session: Session, job, status: str, find=share_view.load_instance
+        self,
+        session: Session,
+        job: Claim,
+        status: str,
+        find: Callable[..., LoadedInstance] = share_view.load_instance,
     ) -> LoadedInstance:
         """Return the instance if it still waits for this work.
 
@@ -410,7 +488,7 @@ class ProvisioningEndpoint:
         )
         return instance
 
-    def _view(self, instance: LoadedInstance):
+    def _view(self, instance: LoadedInstance) -> ShareForDriver:
         return share_view.share_for_driver(instance, self.name_template)
 
 

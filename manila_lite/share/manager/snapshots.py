@@ -17,6 +17,7 @@ from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.queries.snapshots import exports as snapshot_exports
 from manila_lite.db.queries.snapshots import snapshots
+from manila_lite.db.rows import SnapshotInstanceRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import fire_matching
@@ -29,8 +30,12 @@ from manila_lite.quota.snapshots import remove_and_credit
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.share import SnapshotsRpc
 from manila_lite.share.drivers.base import AccessRuleForDriver
+from manila_lite.share.drivers.base import RevertSupport
 from manila_lite.share.drivers.base import ShareDriver
+from manila_lite.share.drivers.base import SnapshotForDriver
+from manila_lite.share.drivers.base import SnapshotSupport
 from manila_lite.share.drivers.base import normalise_export_locations
+from manila_lite.share.manager.access.snapshot_rules import SnapshotTeardown
 from manila_lite.share.manager.access.snapshot_rules import deny_all
 from manila_lite.share.manager.access.snapshot_rules import fail_denials
 from manila_lite.share.manager.access.snapshot_rules import queue_denials
@@ -46,6 +51,8 @@ from manila_lite.states.share_replica import ReplicaState
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.states.snapshot_instance import SnapshotStatus
 from manila_lite.work.notify import notify_user
+from manila_lite.work.runner import JobContext
+from manila_lite.work.table import Claim
 
 PROGRESS_DONE = '100%'
 
@@ -80,18 +87,28 @@ class SnapshotsEndpoint:
         self.names = names
         self.message_ttl = message_ttl
 
+    @property
+    def _snapshot_driver(self) -> SnapshotSupport:
+        """The driver, as only drivers with snapshots are given this work."""
+        return typing.cast(SnapshotSupport, self.driver)
+
     # Create
 
-    def prepare_create_snapshot_instance(self, session: Session, job):
+    def prepare_create_snapshot_instance(
+        self, session: Session, job: Claim
+    ) -> LoadedSnapshot:
         return expect(session, job, SnapshotStatus.CREATING)
 
     def create_snapshot_instance(
-        self, job, snapshot_instance_id, share_instance_id
-    ):
-        snapshot = self.view(job.prepared)
-        server = job.prepared.share_server
+        self,
+        job: JobContext,
+        snapshot_instance_id: str,
+        share_instance_id: str,
+    ) -> None:
+        loaded: LoadedSnapshot = job.prepared
+        snapshot, server = self.view(loaded), loaded.share_server
         reply = (
-            self.driver.create_snapshot(
+            self._snapshot_driver.create_snapshot(
                 RequestContext(), snapshot, share_server=server
             )
             or {}
@@ -102,16 +119,19 @@ class SnapshotsEndpoint:
         ):
             raise UnusableSnapshot(reply)
         undo = functools.partial(
-            self.driver.delete_snapshot,
+            self._snapshot_driver.delete_snapshot,
             RequestContext(),
             snapshot,
             share_server=server,
         )
         with undo_if_gone(job, snapshots.find, snapshot_instance_id, undo):
-            job.finish(self.created, job.prepared.row, reply)
+            job.finish(self.created, loaded.row, reply)
 
     def created(
-        self, session: Session, row, reply: Mapping[str, typing.Any]
+        self,
+        session: Session,
+        row: SnapshotInstanceRow,
+        reply: Mapping[str, typing.Any],
     ) -> None:
         """Record the snapshot as reported and release its share.
 
@@ -135,14 +155,18 @@ class SnapshotsEndpoint:
                 normalise_export_locations(reply.get('export_locations')),
             )
 
-    def _resize(self, session, row, size):
+    def _resize(
+        self, session: Session, row: SnapshotInstanceRow, size: int | None
+    ) -> None:
         if size and size != row.size:
             snapshots.resize(session, row.snapshot_id, size)
             charges.adjust(
                 session, owner_of(row), {'snapshot_gigabytes': size - row.size}
             )
 
-    def failed_create_snapshot_instance(self, session, job, error):
+    def failed_create_snapshot_instance(
+        self, session: Session, job: Claim, error: Exception
+    ) -> bool:
         """Store the reported location, which deletion needs."""
         if isinstance(error, UnusableSnapshot):
             snapshots.set_provider_location(
@@ -150,20 +174,27 @@ class SnapshotsEndpoint:
             )
         return False
 
-    def dropped_create_snapshot_instance(self, session, job):
+    def dropped_create_snapshot_instance(
+        self, session: Session, job: Claim
+    ) -> None:
         release_share(
             session, job.args['share_instance_id'], excluding=job.resource_id
         )
 
     # Delete
 
-    def prepare_delete_snapshot_instance(self, session: Session, job):
+    def prepare_delete_snapshot_instance(
+        self, session: Session, job: Claim
+    ) -> SnapshotTeardown:
         return queue_denials(
             session, expect(session, job, SnapshotStatus.DELETING), self.driver
         )
 
-    def delete_snapshot_instance(self, job, snapshot_instance_id, force=False):
-        removal, snapshot = job.prepared, job.prepared.snapshot
+    def delete_snapshot_instance(
+        self, job: JobContext, snapshot_instance_id: str, force: bool = False
+    ) -> None:
+        removal: SnapshotTeardown = job.prepared
+        snapshot = removal.snapshot
         if snapshot.share.row.status == InstanceStatus.REVERTING:
             # Force-deleted while its share is reverting, maybe to it.
             job.release(REVERT_PAUSE)
@@ -173,14 +204,16 @@ class SnapshotsEndpoint:
             exception.SnapshotResourceNotFound, exception.ShareResourceNotFound
         ):
             deny_all(self.driver, self.view(snapshot), removal)
-            self.driver.delete_snapshot(
+            self._snapshot_driver.delete_snapshot(
                 RequestContext(),
                 self.view(snapshot),
                 share_server=snapshot.share_server,
             )
         job.finish(remove_and_credit, snapshot.row)
 
-    def failed_delete_snapshot_instance(self, session, job, error):
+    def failed_delete_snapshot_instance(
+        self, session: Session, job: Claim, error: Exception
+    ) -> bool:
         """Force delete ignores driver errors and removes the rows."""
         if not job.args['force']:
             fail_denials(session, job.resource_id)
@@ -192,12 +225,17 @@ class SnapshotsEndpoint:
 
     # Revert
 
-    def prepare_revert_to_snapshot(self, session: Session, job):
+    def prepare_revert_to_snapshot(
+        self, session: Session, job: Claim
+    ) -> RevertTarget:
         return get_revert_target(session, job)
 
-    def revert_to_snapshot(self, job, instance_id, snapshot_id):
-        target = job.prepared
-        size = self.driver.revert_to_snapshot(
+    def revert_to_snapshot(
+        self, job: JobContext, instance_id: str, snapshot_id: str
+    ) -> None:
+        target: RevertTarget = job.prepared
+        driver = typing.cast(RevertSupport, self.driver)
+        size = driver.revert_to_snapshot(
             RequestContext(),
             self.view(target.snapshot),
             target.share_rules,
@@ -206,13 +244,13 @@ class SnapshotsEndpoint:
         )
         job.finish(
             self.reverted,
-            job,
+            job.claim,
             target.snapshot,
             size or target.snapshot.row.share_size,
         )
 
     def reverted(
-        self, session: Session, job, snapshot: LoadedSnapshot, size: int
+        self, session: Session, job: Claim, snapshot: LoadedSnapshot, size: int
     ) -> None:
         """Record the revert, and the reported size in rows and usage."""
         share = snapshot.share.row
@@ -236,7 +274,7 @@ class SnapshotsEndpoint:
             session, job, Action.REVERT_TO_SNAPSHOT, None, self.message_ttl
         )
 
-    def dropped_revert_to_snapshot(self, session, job):
+    def dropped_revert_to_snapshot(self, session: Session, job: Claim) -> None:
         """Restore the snapshot's status, whatever the state of the share."""
         snapshots.lock_share_instance(session, job.resource_id)
         fire_matching(
@@ -252,7 +290,9 @@ class SnapshotsEndpoint:
 
     # All
 
-    def given_up(self, session: Session, row, event: str) -> None:
+    def given_up(
+        self, session: Session, row: SnapshotInstanceRow, event: str
+    ) -> None:
         """Fail a snapshot whose work was lost, and release its share."""
         release_share(session, row.share_instance_id, excluding=row.id)
         fire(session, SNAPSHOT_INSTANCE, row.id, event, updated_at=session.now)
@@ -269,12 +309,12 @@ class SnapshotsEndpoint:
                 updated_at=session.now,
             )
 
-    def view(self, snapshot: LoadedSnapshot):
+    def view(self, snapshot: LoadedSnapshot) -> SnapshotForDriver:
         """Return the snapshot in the form given to drivers."""
         return share_view.snapshot_for_driver(snapshot, self.names)
 
 
-def expect(session: Session, job, status: str) -> LoadedSnapshot:
+def expect(session: Session, job: Claim, status: str) -> LoadedSnapshot:
     """Return the locked instance if it still waits for this work."""
     snapshot = share_view.load_snapshot(
         session, job.resource_id, lock_shared=True
@@ -285,7 +325,7 @@ def expect(session: Session, job, status: str) -> LoadedSnapshot:
     return snapshot
 
 
-def get_revert_target(session: Session, job) -> RevertTarget:
+def get_revert_target(session: Session, job: Claim) -> RevertTarget:
     """Return what a share is reverted to, if it still waits for this work."""
     share = share_view.load_instance(
         session, job.resource_id, lock_shared=True
@@ -331,7 +371,9 @@ def release_share(
         fire(session, SHARE_INSTANCE, share_instance_id, 'snapshotted')
 
 
-def _location(row, reply: Mapping[str, typing.Any]) -> str | None:
+def _location(
+    row: SnapshotInstanceRow, reply: Mapping[str, typing.Any]
+) -> str | None:
     return reply.get('provider_location') or row.provider_location
 
 

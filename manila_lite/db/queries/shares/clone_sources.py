@@ -112,7 +112,7 @@ def check_not_being_cloned(session: Session, snapshot_id: str) -> None:
 def is_location_in_use(
     session: Session,
     share_id: str,
-    provider_location: str,
+    provider_location: str | None,
     except_id: str = '',
 ) -> bool:
     """Whether another snapshot of the share has this location."""

@@ -13,6 +13,7 @@ from manila_lite.db.rows import ExportLocationRow
 from manila_lite.db.rows import IdStatusRow
 from manila_lite.db.rows import InstanceRow
 from manila_lite.db.rows import LostInstanceRow
+from manila_lite.db.rows import NewExportLocation
 from manila_lite.db.session import Session
 from manila_lite.host import Host
 from manila_lite.states.share_instance import InstanceStatus
@@ -306,7 +307,7 @@ def set_progress(session: Session, instance_id: str, progress: str) -> None:
 def replace_export_locations(
     session: Session,
     instance_id: str,
-    locations: Collection[dict[str, typing.Any]],
+    locations: Collection[NewExportLocation],
 ) -> None:
     """Replace the export locations of an instance.
 
@@ -330,9 +331,10 @@ def replace_export_locations(
 def insert_export_locations(
     session: Session,
     instance_id: str,
-    locations: Collection[dict[str, typing.Any]],
+    locations: Collection[NewExportLocation],
 ) -> None:
-    rows, metadata_rows = [], []
+    rows = []
+    metadata_rows: list[dict[str, object]] = []
     for location in locations:
         export_id = session.new_id()
         rows.append(

@@ -4,6 +4,7 @@ import typing
 
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.access import share_rules
+from manila_lite.db.rows import InstanceRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire_matching
 from manila_lite.share.drivers.base import ShareDriver
@@ -23,7 +24,7 @@ class Teardown(typing.NamedTuple):
     rules: list[RuleView]
 
     @property
-    def row(self) -> typing.Any:
+    def row(self) -> InstanceRow:
         return self.instance.row
 
 
