@@ -7,19 +7,16 @@ of the work still owed.
 """
 
 from collections.abc import Iterable, Mapping
-import functools
 import logging
 import typing
 
-import sqlalchemy as sa
-
 from manila_lite import exception
+from manila_lite.db.queries.admin import usages
 from manila_lite.db.queries.admin.quotas import PROJECT
 from manila_lite.db.queries.admin.quotas import SHARE_TYPE
-from manila_lite.db.queries.admin.quotas import USAGE
 from manila_lite.db.queries.admin.quotas import USER
-from manila_lite.db.queries.admin.quotas import Key
 from manila_lite.db.queries.admin.quotas import Owner
+from manila_lite.db.queries.admin.usages import Change
 from manila_lite.db.rows import UsageRow
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
@@ -31,15 +28,6 @@ from manila_lite.quota.limits import PER_SHARE
 LOG = logging.getLogger(__name__)
 
 Deltas = Mapping[str, int]
-
-
-class Change(typing.NamedTuple):
-    """A kind of change: the factor of the amounts for each column."""
-
-    name: str
-    in_use: int
-    reserved: int
-    limited: bool = False
 
 
 CHARGE = Change('charge', 1, 0, limited=True)
@@ -180,96 +168,11 @@ def _apply(
     deltas = {name: delta for name, delta in sorted(deltas.items()) if delta}
     if not deltas:
         return
-    changed = session.run(
-        _statement(session.dialect, change, *_shape(owner, deltas)),
-        **_params(owner),
-        **{f'by_{key}': n for key, n in deltas.items()},
+    changed = usages.change(
+        session, change, owner, deltas, only_checked=PER_SHARE
     )
     if changed != len(owner.keys(deltas)):
         raise ChangeRefused(change, owner, deltas, limits or {})
-
-
-def _shape(owner: Owner, deltas: Deltas) -> tuple[tuple[str, ...], ...]:
-    """Return what statements differ by: kinds of scopes, and resources."""
-    return tuple(scope.kind for scope in owner.scopes), tuple(deltas)
-
-
-def _params(owner: Owner) -> dict[str, str]:
-    return {
-        'of_project': owner.project_id,
-        **{f'of_{scope.kind}_id': scope.id for scope in owner.scopes},
-    }
-
-
-def _rows(
-    kinds: tuple[str, ...], resources: tuple[str, ...]
-) -> sa.ColumnElement[bool]:
-    return sa.and_(
-        USAGE.c.project_id == sa.bindparam('of_project'),
-        sa.or_(
-            *(
-                sa.and_(
-                    USAGE.c.scope == kind,
-                    USAGE.c.scope_id == sa.bindparam(f'of_{kind}_id'),
-                )
-                for kind in kinds
-            )
-        ),
-        USAGE.c.resource.in_(resources),
-    )
-
-
-@functools.cache
-def _statement(
-    dialect: str,
-    change: Change,
-    kinds: tuple[str, ...],
-    resources: tuple[str, ...],
-) -> sa.Update:
-    """Return the UPDATE, which matches fewer rows if it is refused."""
-    amounts = {
-        name: sa.bindparam(f'by_{name}', type_=sa.BigInteger())
-        for name in resources
-    }
-    requested = sa.case(amounts, value=USAGE.c.resource)
-    delta = sa.case({**amounts, PER_SHARE: 0}, value=USAGE.c.resource)
-    values = {
-        name: USAGE.c[name] + times * delta
-        for name, times in (
-            ('in_use', change.in_use),
-            ('reserved', change.reserved),
-        )
-        if times
-    }
-    guards = [value >= 0 for value in values.values()]
-    if change.limited:
-        guards.append(
-            sa.or_(
-                requested <= 0,
-                USAGE.c.hard_limit < 0,
-                USAGE.c.in_use + USAGE.c.reserved + requested
-                <= USAGE.c.hard_limit,
-            )
-        )
-    rows = [_rows(kinds, resources)]
-    if dialect == 'postgresql':
-        rows = _locked_in_order(rows)
-    return sa.update(USAGE).values(values).where(*rows, *guards)
-
-
-def _locked_in_order(
-    rows: list[sa.ColumnElement[bool]],
-) -> list[sa.ColumnElement[bool]]:
-    """Lock the rows in key order, which PostgreSQL does not guarantee."""
-    keys = [USAGE.c[name] for name in Key._fields]
-    held = (
-        sa.select(*keys)
-        .where(*rows)
-        .order_by(*keys)
-        .with_for_update()
-        .cte('locked')
-    )
-    return [key == held.c[key.name] for key in keys]
 
 
 # Refusals
@@ -290,9 +193,7 @@ _WHAT = {PROJECT: '', SHARE_TYPE: 'share type ', USER: 'user '}
 def _read(
     session: Session, owner: Owner, deltas: Deltas
 ) -> typing.Sequence[UsageRow]:
-    rows = session.rows(
-        sa.select(USAGE).where(_rows(*_shape(owner, deltas))), **_params(owner)
-    )
+    rows = usages.list_for_owner(session, owner, deltas)
     return sorted(rows, key=lambda row: (row.scope, NAMES.index(row.resource)))
 
 

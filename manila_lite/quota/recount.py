@@ -6,26 +6,14 @@ import itertools
 import typing
 
 import orjson
-import sqlalchemy as sa
 
-from manila_lite.db.models import engine
-from manila_lite.db.models import networks
-from manila_lite.db.models import shares
-from manila_lite.db.models import snapshots
+from manila_lite.db.queries.admin import counts
 from manila_lite.db.queries.admin import quotas
+from manila_lite.db.queries.admin.counts import Charge
 from manila_lite.db.queries.admin.quotas import Key
 from manila_lite.db.queries.admin.quotas import Owner
 from manila_lite.db.session import Session
 from manila_lite.quota import sets
-from manila_lite.states.share_instance import HIDDEN_FROM_TENANTS
-
-SHARE = shares.Share.__table__
-INSTANCE = shares.ShareInstance.__table__
-SNAPSHOT = snapshots.Snapshot.__table__
-NETWORK = networks.ShareNetwork.__table__
-WORK = engine.Work.__table__
-
-Charge = tuple[Owner, Mapping[str, int]]
 
 
 class Usage(typing.NamedTuple):
@@ -57,9 +45,9 @@ def recount(
     """Return the usage of a project, or of all, without zero entries."""
     in_use = _sum(
         itertools.chain(
-            _used(session, _SHARES, SHARE, project_id),
-            _used(session, _SNAPSHOTS, SNAPSHOT, project_id),
-            _used(session, _NETWORKS, NETWORK, project_id),
+            counts.count_shares(session, project_id),
+            counts.count_snapshots(session, project_id),
+            counts.count_networks(session, project_id),
         )
     )
     reserved = _sum(_owed(session, project_id))
@@ -112,84 +100,8 @@ def _sum(charges: Iterable[Charge]) -> Counter[Key]:
     return total
 
 
-# Deferred deletion gives back the quota when the request is accepted.
-_COUNTING = (
-    sa.select(
-        INSTANCE.c.share_id,
-        sa.func.min(INSTANCE.c.share_type_id).label('share_type_id'),
-        sa.func.count().label('instances'),
-    )
-    .where(INSTANCE.c.status.not_in(sorted(HIDDEN_FROM_TENANTS)))
-    .group_by(INSTANCE.c.share_id)
-    .subquery()
-)
-_REPLICAS = sa.case(
-    (SHARE.c.replication_type.is_(None), 0), else_=_COUNTING.c.instances
-)
-_SHARES = (
-    sa.select(
-        SHARE.c.project_id,
-        SHARE.c.user_id,
-        _COUNTING.c.share_type_id,
-        sa.func.count().label('shares'),
-        sa.func.sum(SHARE.c.size).label('gigabytes'),
-        sa.func.sum(_REPLICAS).label('share_replicas'),
-        sa.func.sum(_REPLICAS * SHARE.c.size).label('replica_gigabytes'),
-    )
-    .join(_COUNTING, _COUNTING.c.share_id == SHARE.c.id)
-    # Resources that were never successfully managed have no size.
-    .where(SHARE.c.size > 0)
-    .group_by(SHARE.c.project_id, SHARE.c.user_id, _COUNTING.c.share_type_id)
-)
-# A snapshot is charged to the share type of its share.
-_TYPES = (
-    sa.select(
-        INSTANCE.c.share_id,
-        sa.func.min(INSTANCE.c.share_type_id).label('share_type_id'),
-    )
-    .group_by(INSTANCE.c.share_id)
-    .subquery()
-)
-_SNAPSHOTS = (
-    sa.select(
-        SNAPSHOT.c.project_id,
-        SNAPSHOT.c.user_id,
-        _TYPES.c.share_type_id,
-        sa.func.count().label('snapshots'),
-        sa.func.sum(SNAPSHOT.c.size).label('snapshot_gigabytes'),
-    )
-    .join(_TYPES, _TYPES.c.share_id == SNAPSHOT.c.share_id)
-    # Resources that were never successfully managed have no size.
-    .where(SNAPSHOT.c.size > 0)
-    .group_by(
-        SNAPSHOT.c.project_id, SNAPSHOT.c.user_id, _TYPES.c.share_type_id
-    )
-)
-_NETWORKS = sa.select(
-    NETWORK.c.project_id,
-    NETWORK.c.user_id,
-    sa.null().label('share_type_id'),
-    sa.func.count().label('share_networks'),
-).group_by(NETWORK.c.project_id, NETWORK.c.user_id)
-_OWED = sa.select(WORK.c.charges).where(WORK.c.charges.is_not(None))
-
-
-def _used(
-    session: Session,
-    statement: sa.Select,
-    table: sa.Table,
-    project_id: str | None,
-) -> Iterator[Charge]:
-    if project_id is not None:
-        statement = statement.where(table.c.project_id == project_id)
-    for row in session.rows(statement):
-        counted = row._asdict()
-        owner = Owner(*(counted.pop(name) for name in Owner._fields))
-        yield owner, {name: int(n) for name, n in counted.items()}
-
-
 def _owed(session: Session, project_id: str | None) -> Iterator[Charge]:
-    for row in session.rows(_OWED):
-        for owner, deltas in map(from_reservation, orjson.loads(row.charges)):
+    for charges in counts.list_charges(session):
+        for owner, deltas in map(from_reservation, orjson.loads(charges)):
             if project_id in (None, owner.project_id):
                 yield owner, deltas
