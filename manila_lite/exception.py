@@ -21,6 +21,11 @@ class ManilaLiteError(Exception):
         super().__init__(self.msg)
 
     @property
+    def public_message(self) -> str:
+        """The message for users."""
+        return self.msg
+
+    @property
     def kwargs(self) -> dict[str, object]:
         """The parameters, under the name that oslo.messaging sends."""
         return self.params

@@ -88,9 +88,7 @@ def _public_fault(
         return GENERIC_MESSAGE, []
     if isinstance(error, exception.QuotaError):
         return f'{type(error).__name__}: {error.msg}', []
-    if isinstance(error, exception.InvalidStatus):
-        return error.public_message, []
-    return error.msg, []
+    return error.public_message, []
 
 
 def _kept_headers(error: exc.HTTPException) -> list[tuple[str, str]]:

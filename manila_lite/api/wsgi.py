@@ -166,6 +166,9 @@ class Response:
 
 
 Result = dict | list | bytes | Response | None
+Refusals = typing.Mapping[
+    type[exception.ManilaLiteError], type[exception.ManilaLiteError]
+]
 
 
 class Declaration(typing.NamedTuple):
@@ -175,6 +178,7 @@ class Declaration(typing.NamedTuple):
     status: int
     body: schema.Schema | None
     target: str | None  # the controller's method that loads the target
+    refused: Refusals | None
 
 
 class ActionDeclaration(typing.NamedTuple):
@@ -196,6 +200,7 @@ def method(
     status: int = 200,
     body: schema.Schema | None = None,
     target: bool | str | None = None,
+    refused: Refusals | None = None,
 ) -> typing.Callable:
     """Declare a handler that a route names.
 
@@ -204,12 +209,13 @@ def method(
     parameters name the path variables it needs. The handler is called as
     `handler(req[, target][, args], **other_path_variables)`; `args` is
     passed if there is a body schema. A policy without a target is checked
-    against the caller's own project.
+    against the caller's own project. Errors of the handler that are listed in
+    `refused` are raised as the published error of the operation instead.
     """
 
     def declare(function: typing.Callable) -> typing.Callable:
         function.declared = Declaration(  # type: ignore[attr-defined]
-            policy, status, body, _loader(target)
+            policy, status, body, _loader(target), refused
         )
         return function
 
@@ -226,6 +232,7 @@ def action(
     status: int = 202,
     body: schema.Schema | None = None,
     target: bool | str | None = True,
+    refused: Refusals | None = None,
 ) -> typing.Callable:
     """Declare one name of an action; these decorators can be stacked.
 
@@ -237,7 +244,7 @@ def action(
         name,
         versions.window(since, until),
         versions.span(experimental),
-        Declaration(policy, status, body, _loader(target)),
+        Declaration(policy, status, body, _loader(target), refused),
     )
 
     def declare(function: typing.Callable) -> typing.Callable:
@@ -341,7 +348,8 @@ def _with_checks(
     arguments: typing.Callable,
 ) -> typing.Callable[[Request], tuple[int, Result]]:
     """Wrap the handler in its checks: target, policy, then body."""
-    policy, status, body, loader = declared
+    policy, status, body, loader, refused = declared
+    call = _refusing(handler, refused) if refused else handler
     load = getattr(controller, loader) if loader else None
     loader_params = _path_variables(type(controller), loader) if loader else ()
 
@@ -356,9 +364,27 @@ def _with_checks(
             raise exception.Forbidden('Access was denied to this resource.')
         if body:
             args.append(arguments(req, body))
-        return status, handler(req, *args, **variables)
+        return status, call(req, *args, **variables)
 
     return run
+
+
+def _refusing(handler: typing.Callable, refused: Refusals) -> typing.Callable:
+    """Wrap the handler so that it raises the published errors."""
+
+    def call(*args: typing.Any, **variables: str) -> Result:
+        try:
+            return handler(*args, **variables)
+        except tuple(refused) as error:
+            published = next(
+                refused[kind] for kind in refused if isinstance(error, kind)
+            )
+            text = error.public_message
+            if '{reason}' in published.message:
+                raise published(reason=text) from error
+            raise published(text) from error
+
+    return call
 
 
 @functools.cache

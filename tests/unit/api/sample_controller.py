@@ -51,6 +51,19 @@ ERRORS = {
     'gone': lambda: exc.HTTPGone('long ago'),
 }
 
+LENDING_ERRORS = {
+    'lost': exception.ShareNotFound(share_id='lost'),
+    'unknown': exception.ShareNetworkNotFound(share_network_id='n1'),
+    'busy': exception.InvalidStatus(
+        resource='widget instance',
+        id='w1',
+        status='lent',
+        event='lend',
+        allowed='idle',
+    ),
+    'odd': exception.Conflict('no'),
+}
+
 
 class SampleController(wsgi.Controller):
     """Widgets; those whose id begins with f belong to another project."""
@@ -129,6 +142,17 @@ class SampleController(wsgi.Controller):
     @wsgi.action('reset', policy='share:reset_status')
     def reset(self, req, widget):
         return None
+
+    @wsgi.action(
+        'lend',
+        refused={
+            exception.ShareNotFound: exception.Forbidden,
+            exception.NotFound: exception.InvalidInput,
+            exception.InvalidStatus: exception.InvalidShare,
+        },
+    )
+    def lend(self, req, widget):
+        raise LENDING_ERRORS[widget.id]
 
     @wsgi.action('dream', since='2.10', experimental='2.20-2.30', target=False)
     def dream(self, req, widget_id):

@@ -95,6 +95,32 @@ def test_without_target_all_variables_are_named_arguments(client):
     assert act(client, {'dream': 1}).json == {'dreamt': 'a1'}
 
 
+@pytest.mark.parametrize(
+    'widget, code, message',
+    [
+        ('lost', 403, 'Share lost could not be found.'),
+        (
+            'unknown',
+            400,
+            'Invalid input received: Share network n1 could not be found.',
+        ),
+        (
+            'busy',
+            400,
+            'Invalid share: The widget is in status lent; lend needs one of: '
+            'idle.',
+        ),
+        ('odd', 409, 'no'),
+    ],
+)
+def test_declared_refusal_replaces_the_first_error_that_it_lists(
+    client, widget, code, message
+):
+    response = act(client, {'lend': None}, widget)
+    (fault,) = response.json.values()
+    assert (response.status_int, fault['message']) == (code, message)
+
+
 # Actions and versions
 
 

@@ -26,7 +26,10 @@ UPDATE = s.schema(
 
 
 class ShareAccessRulesController(AccessRuleTargetController):
-    @wsgi.method('share_access_rule:index')
+    @wsgi.method(
+        'share_access_rule:index',
+        refused={exception.ShareNotFound: exception.InvalidInput},
+    )
     def index(self, req: wsgi.Request) -> dict:
         """List the rules of the share that the query must name."""
         share = self._share(req)
@@ -48,10 +51,7 @@ class ShareAccessRulesController(AccessRuleTargetController):
             raise exception.InvalidInput(
                 reason='share_id is required in the query'
             )
-        try:
-            return get_share(self.services.db, req.ctx, share_id)
-        except exception.ShareNotFound as error:
-            raise exception.InvalidInput(reason=error.msg) from error
+        return get_share(self.services.db, req.ctx, share_id)
 
     @wsgi.method('share_access_rule:get', target=True)
     def show(self, req: wsgi.Request, rule: typing.Any) -> dict:

@@ -2,10 +2,10 @@
 
 import typing
 
-from manila_lite import exception
 from manila_lite.api import schema as s
 from manila_lite.api import wsgi
 from manila_lite.api.v2.replicas.replicas import EXPERIMENTAL
+from manila_lite.api.v2.replicas.replicas import REFUSED
 from manila_lite.api.v2.replicas.replicas import show_replica
 from manila_lite.api.v2.shares.actions import STATUS
 from manila_lite.api.v2.targets import ShareReplicaTargetController
@@ -21,24 +21,24 @@ class ShareReplicaActionsController(ShareReplicaTargetController):
         until='2.74',
         experimental=EXPERIMENTAL,
         policy='share_replica:promote',
+        refused=REFUSED,
     )
     @wsgi.action(
-        'promote', since='2.75', policy='share_replica:promote', body=PROMOTE
+        'promote',
+        since='2.75',
+        policy='share_replica:promote',
+        body=PROMOTE,
+        refused=REFUSED,
     )
     def promote(
         self, req: wsgi.Request, replica: typing.Any, args: dict | None = None
     ) -> wsgi.Result:
         """Request the promotion of a replica; 200 if it is active."""
-        try:
-            accepted = self.services.replicas.promote(
-                req.ctx,
-                replica,
-                quiesce_wait_time=(args or {}).get('quiesce_wait_time'),
-            )
-        except exception.InvalidStatus as error:
-            raise exception.ReplicationException(
-                reason=error.public_message
-            ) from error
+        accepted = self.services.replicas.promote(
+            req.ctx,
+            replica,
+            quiesce_wait_time=(args or {}).get('quiesce_wait_time'),
+        )
         if not accepted:
             return wsgi.Response(status=200)
         return show_replica(self.services.db, req, replica.id)
@@ -48,15 +48,11 @@ class ShareReplicaActionsController(ShareReplicaTargetController):
         since='2.11',
         experimental=EXPERIMENTAL,
         policy='share_replica:resync',
+        refused=REFUSED,
     )
     def resync(self, req: wsgi.Request, replica: typing.Any) -> wsgi.Result:
         """Request an update of a replica now; 200 if it is active."""
-        try:
-            accepted = self.services.replicas.resync(req.ctx, replica)
-        except exception.InvalidStatus as error:
-            raise exception.ReplicationException(
-                reason=error.public_message
-            ) from error
+        accepted = self.services.replicas.resync(req.ctx, replica)
         return None if accepted else wsgi.Response(status=200)
 
     @wsgi.action(
@@ -64,15 +60,11 @@ class ShareReplicaActionsController(ShareReplicaTargetController):
         since='2.11',
         experimental=EXPERIMENTAL,
         policy='share_replica:force_delete',
+        refused=REFUSED,
     )
     def force_delete(self, req: wsgi.Request, replica: typing.Any) -> None:
         """Request the deletion of a replica, ignoring driver errors."""
-        try:
-            self.services.replicas.force_delete(req.ctx, replica)
-        except exception.InvalidStatus as error:
-            raise exception.ReplicationException(
-                reason=error.public_message
-            ) from error
+        self.services.replicas.force_delete(req.ctx, replica)
 
     @wsgi.action(
         'reset_status',

@@ -14,6 +14,7 @@ from manila_lite.db.queries.replicas import views as replica_views
 from manila_lite.db.session import Database
 
 EXPERIMENTAL = '2.11-2.55'
+REFUSED = {exception.InvalidStatus: exception.ReplicationException}
 
 CREATE = s.schema(
     ['share_id'],
@@ -112,39 +113,34 @@ class ShareReplicasController(targets.ShareReplicaTargetController):
             self.services.db, req, share_replica_id, 'share_replica:show'
         )
 
-    @wsgi.method('share_replica:create', body=CREATE, status=202)
+    @wsgi.method(
+        'share_replica:create',
+        body=CREATE,
+        status=202,
+        refused={
+            **REFUSED,
+            # The published code for an unknown network in a body is 400.
+            exception.ShareNetworkNotFound: exception.InvalidInput,
+        },
+    )
     def create(self, req: wsgi.Request, args: dict) -> dict:
         """Accept a new replica; responds before it is placed."""
         share = targets.get_share(self.services.db, req.ctx, args['share_id'])
         req.ctx.authorize('share_replica:create', share)
-        try:
-            replica_id = self.services.replicas.create(
-                req.ctx,
-                share,
-                availability_zone=args.get('availability_zone'),
-                share_network_id=targets.usable_network_id(
-                    self.services.db, req.ctx, args.get('share_network_id')
-                ),
-                scheduler_hints=args.get('scheduler_hints') or {},
-                metadata=args.get('metadata') or {},
-            )
-        except (
-            exception.AvailabilityZoneNotFound,
-            exception.ShareNetworkNotFound,
-        ) as error:
-            # The published code for unknown resources in a body is 400.
-            raise exception.InvalidInput(reason=error.msg) from error
-        except exception.InvalidStatus as error:
-            raise exception.ReplicationException(
-                reason=error.public_message
-            ) from error
+        replica_id = self.services.replicas.create(
+            req.ctx,
+            share,
+            availability_zone=args.get('availability_zone'),
+            share_network_id=targets.usable_network_id(
+                self.services.db, req.ctx, args.get('share_network_id')
+            ),
+            scheduler_hints=args.get('scheduler_hints') or {},
+            metadata=args.get('metadata') or {},
+        )
         return show_replica(self.services.db, req, replica_id)
 
-    @wsgi.method('share_replica:delete', target=True, status=202)
+    @wsgi.method(
+        'share_replica:delete', target=True, status=202, refused=REFUSED
+    )
     def delete(self, req: wsgi.Request, replica: typing.Any) -> None:
-        try:
-            self.services.replicas.delete(req.ctx, replica)
-        except exception.InvalidStatus as error:
-            raise exception.ReplicationException(
-                reason=error.public_message
-            ) from error
+        self.services.replicas.delete(req.ctx, replica)

@@ -22,20 +22,19 @@ class ShareServerActionsController(
         since='2.49',
         policy='share_server:unmanage_share_server',
         body=UNMANAGE,
+        refused={
+            exception.InvalidStatus: exception.InvalidShareServer,
+            # The published code of this error is 400 for unmanage.
+            exception.ShareServerInUse: exception.InvalidShareServer,
+        },
     )
     def unmanage(
         self, req: wsgi.Request, server: typing.Any, args: dict
     ) -> None:
         """Request that a server is unmanaged; it stays on the back end."""
-        try:
-            self.services.share_servers.unmanage(
-                req.ctx, server, force=args.get('force', False)
-            )
-        except exception.InvalidStatus as error:
-            raise exception.InvalidShareServer(reason=error.msg) from error
-        except exception.ShareServerInUse as error:
-            # The published code of this error is 400 for unmanage.
-            raise exception.InvalidShareServer(reason=error.msg) from error
+        self.services.share_servers.unmanage(
+            req.ctx, server, force=args.get('force', False)
+        )
 
     @wsgi.action(
         'reset_status',

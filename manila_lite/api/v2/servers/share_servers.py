@@ -108,35 +108,37 @@ class ShareServersController(ShareServerTargetController):
             )
         }
 
-    @wsgi.method('share_server:delete', target=True, status=202)
+    @wsgi.method(
+        'share_server:delete',
+        target=True,
+        status=202,
+        refused={exception.InvalidStatus: exception.Forbidden},
+    )
     def delete(self, req: wsgi.Request, server: typing.Any) -> None:
-        try:
-            self.services.share_servers.delete(req.ctx, server)
-        except exception.InvalidStatus as error:
-            raise exception.Forbidden(error.msg) from error
+        self.services.share_servers.delete(req.ctx, server)
 
-    @wsgi.method('share_server:manage_share_server', body=MANAGE, status=202)
+    @wsgi.method(
+        'share_server:manage_share_server',
+        body=MANAGE,
+        status=202,
+        # The published code for unknown resources in a body is 400.
+        refused={
+            exception.ShareNetworkNotFound: exception.InvalidInput,
+            exception.ServiceNotFound: exception.InvalidInput,
+        },
+    )
     def manage(self, req: wsgi.Request, args: dict) -> dict:
         """Accept a server; responds before the back end is asked."""
-        try:
-            server_id = self.services.share_servers.manage(
-                req.ctx,
-                ManageServerRequest(
-                    host=args['host'],
-                    identifier=args['identifier'],
-                    share_network_id=args['share_network_id'],
-                    share_network_subnet_id=args.get(
-                        'share_network_subnet_id'
-                    ),
-                    driver_options=args.get('driver_options') or {},
-                ),
-            )
-        except (
-            exception.ShareNetworkNotFound,
-            exception.ServiceNotFound,
-        ) as error:
-            # The published code for unknown resources in a body is 400.
-            raise exception.InvalidInput(reason=error.msg) from error
+        server_id = self.services.share_servers.manage(
+            req.ctx,
+            ManageServerRequest(
+                host=args['host'],
+                identifier=args['identifier'],
+                share_network_id=args['share_network_id'],
+                share_network_subnet_id=args.get('share_network_subnet_id'),
+                driver_options=args.get('driver_options') or {},
+            ),
+        )
         return self._response(req, server_id)
 
 

@@ -16,44 +16,62 @@ TASK_STATE = s.schema(['task_state'], task_state=s.one_of(None))
 STATUS = s.schema(['status'], status=s.string(255, 1))
 REVERT = s.schema(['snapshot_id'], snapshot_id=s.uuid)
 
+SHRINK_REFUSED = {exception.InvalidStatus: exception.InvalidShare}
+EXTEND_REFUSED = {
+    **SHRINK_REFUSED,
+    # The published code of this error is 403 for extend.
+    exception.ShareSizeExceedsAvailableQuota: exception.Forbidden,
+}
+# The published code for dependents is 403 only without force.
+FORCE_DELETE_REFUSED = {exception.ShareNotAllowed: exception.InvalidShare}
+
 
 class ShareActionsController(ShareAccessActionsController):
-    @wsgi.action('os-extend', until='2.6', policy='share:extend', body=EXTEND)
-    @wsgi.action('extend', since='2.7', policy='share:extend', body=EXTEND)
+    @wsgi.action(
+        'os-extend',
+        until='2.6',
+        policy='share:extend',
+        body=EXTEND,
+        refused=EXTEND_REFUSED,
+    )
+    @wsgi.action(
+        'extend',
+        since='2.7',
+        policy='share:extend',
+        body=EXTEND,
+        refused=EXTEND_REFUSED,
+    )
     def extend(self, req: wsgi.Request, share: typing.Any, args: dict) -> None:
         """Request a larger share; responds before the back end has acted."""
         force = args.get('force', False)
         if force:
             req.ctx.authorize('share:force_extend', share)
         beyond = req.ctx.can('share:extend_beyond_max_share_size_spec', share)
-        try:
-            self.services.shares.extend(
-                req.ctx,
-                share,
-                args['new_size'],
-                force=force,
-                allow_beyond_maximum=beyond,
-            )
-        except exception.InvalidStatus as error:
-            raise exception.InvalidShare(
-                reason=error.public_message
-            ) from error
-        except exception.ShareSizeExceedsAvailableQuota as error:
-            # The published code of this error is 403 for extend.
-            raise exception.Forbidden(error.msg) from error
+        self.services.shares.extend(
+            req.ctx,
+            share,
+            args['new_size'],
+            force=force,
+            allow_beyond_maximum=beyond,
+        )
 
     @wsgi.action(
-        'os-shrink', until='2.6', policy='share:shrink', body=NEW_SIZE
+        'os-shrink',
+        until='2.6',
+        policy='share:shrink',
+        body=NEW_SIZE,
+        refused=SHRINK_REFUSED,
     )
-    @wsgi.action('shrink', since='2.7', policy='share:shrink', body=NEW_SIZE)
+    @wsgi.action(
+        'shrink',
+        since='2.7',
+        policy='share:shrink',
+        body=NEW_SIZE,
+        refused=SHRINK_REFUSED,
+    )
     def shrink(self, req: wsgi.Request, share: typing.Any, args: dict) -> None:
         """Request a smaller share."""
-        try:
-            self.services.shares.shrink(req.ctx, share, args['new_size'])
-        except exception.InvalidStatus as error:
-            raise exception.InvalidShare(
-                reason=error.public_message
-            ) from error
+        self.services.shares.shrink(req.ctx, share, args['new_size'])
 
     @wsgi.action(
         'revert', since='2.27', policy='share:revert_to_snapshot', body=REVERT
@@ -96,16 +114,27 @@ class ShareActionsController(ShareAccessActionsController):
         with every change of a share's properties.
         """
 
-    @wsgi.action('os-force_delete', until='2.6', policy='share:force_delete')
-    @wsgi.action('force_delete', since='2.7', policy='share:force_delete')
+    @wsgi.action(
+        'os-force_delete',
+        until='2.6',
+        policy='share:force_delete',
+        refused=FORCE_DELETE_REFUSED,
+    )
+    @wsgi.action(
+        'force_delete',
+        since='2.7',
+        policy='share:force_delete',
+        refused=FORCE_DELETE_REFUSED,
+    )
     def force_delete(self, req: wsgi.Request, share: typing.Any) -> None:
-        try:
-            self.services.shares.force_delete(req.ctx, share)
-        except exception.ShareNotAllowed as error:
-            # The published code for dependents is 403 only without force.
-            raise exception.InvalidShare(reason=error.msg) from error
+        self.services.shares.force_delete(req.ctx, share)
 
-    @wsgi.action('unmanage', since='2.7', policy='share:unmanage')
+    @wsgi.action(
+        'unmanage',
+        since='2.7',
+        policy='share:unmanage',
+        refused=share_manage.UNMANAGE_REFUSED,
+    )
     def unmanage(self, req: wsgi.Request, share: typing.Any) -> None:
         """Request that a share is unmanaged; its data stays."""
         share_manage.unmanage(self.services, req, share)

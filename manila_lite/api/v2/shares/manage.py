@@ -54,6 +54,8 @@ MANAGE = s.schema(
     mount_point_name=s.since('2.92', s.string(255, nullable=True)),
 )
 
+UNMANAGE_REFUSED = {exception.InvalidStatus: exception.ShareNotAllowed}
+
 
 class ShareManageController(wsgi.Controller):
     @wsgi.method('share:manage', body=MANAGE)
@@ -82,7 +84,9 @@ class ShareManageController(wsgi.Controller):
 class ShareUnmanageController(ShareTargetController):
     """The resource that was replaced by the action `unmanage`."""
 
-    @wsgi.method('share:unmanage', target=True, status=202)
+    @wsgi.method(
+        'share:unmanage', target=True, status=202, refused=UNMANAGE_REFUSED
+    )
     def unmanage(self, req: wsgi.Request, share: typing.Any) -> None:
         unmanage(self.services, req, share)
 
@@ -96,7 +100,4 @@ def unmanage(
             reason='a share on a share server can be unmanaged since '
             'version 2.49'
         )
-    try:
-        services.managing.unmanage_share(req.ctx, share)
-    except exception.InvalidStatus as error:
-        raise exception.ShareNotAllowed(reason=error.public_message) from error
+    services.managing.unmanage_share(req.ctx, share)

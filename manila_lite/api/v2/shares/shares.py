@@ -267,7 +267,12 @@ class SharesController(targets.ShareTargetController):
         self.services.shares.update(req.ctx, share, args)
         return self._response(req, share.id, 'share:update')
 
-    @wsgi.method('share:delete', target=True, status=202)
+    @wsgi.method(
+        'share:delete',
+        target=True,
+        status=202,
+        refused={exception.InvalidStatus: exception.ShareNotAllowed},
+    )
     def delete(self, req: wsgi.Request, share: typing.Any) -> None:
         if share.share_group_id and (
             req.query.get('share_group_id') != share.share_group_id
@@ -275,12 +280,7 @@ class SharesController(targets.ShareTargetController):
             raise exception.InvalidInput(
                 reason='share_group_id must name the group of the share'
             )
-        try:
-            self.services.shares.delete(req.ctx, share)
-        except exception.InvalidStatus as error:
-            raise exception.ShareNotAllowed(
-                reason=error.public_message
-            ) from error
+        self.services.shares.delete(req.ctx, share)
 
 
 _HOST_ADMIN = 'context_is_host_admin'

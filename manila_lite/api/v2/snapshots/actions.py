@@ -2,12 +2,13 @@
 
 import typing
 
+from manila_lite import exception
 from manila_lite.api import wsgi
 from manila_lite.api.v2.access.snapshot_rules import (
     SnapshotAccessActionsController,
 )
 from manila_lite.api.v2.shares.actions import STATUS
-from manila_lite.api.v2.snapshots import manage as snapshot_manage
+from manila_lite.api.v2.snapshots.manage import refuse_servers
 
 
 class SnapshotActionsController(SnapshotAccessActionsController):
@@ -39,8 +40,15 @@ class SnapshotActionsController(SnapshotAccessActionsController):
         self.services.snapshots.force_delete(req.ctx, snapshot)
 
     @wsgi.action(
-        'unmanage', since='2.12', policy='share_snapshot:unmanage_snapshot'
+        'unmanage',
+        since='2.12',
+        policy='share_snapshot:unmanage_snapshot',
+        refused={
+            exception.InvalidStatus: exception.Forbidden,
+            exception.InvalidShareSnapshot: exception.Forbidden,
+        },
     )
     def unmanage(self, req: wsgi.Request, snapshot: typing.Any) -> None:
         """Request that a snapshot is unmanaged; it stays on the back end."""
-        snapshot_manage.unmanage(self.services, req, snapshot)
+        refuse_servers(req, snapshot)
+        self.services.managing.unmanage_snapshot(req.ctx, snapshot)

@@ -51,16 +51,3 @@ def refuse_servers(req: wsgi.Request, row: typing.Any) -> None:
             reason='snapshots on a share server can be managed and '
             'unmanaged from version 2.49 on'
         )
-
-
-def unmanage(
-    services: typing.Any, req: wsgi.Request, snapshot: typing.Any
-) -> None:
-    """Request that a snapshot is unmanaged; it stays on the back end."""
-    refuse_servers(req, snapshot)
-    try:
-        services.managing.unmanage_snapshot(req.ctx, snapshot)
-    except exception.InvalidStatus as error:
-        raise exception.Forbidden(error.public_message) from error
-    except exception.InvalidShareSnapshot as error:
-        raise exception.Forbidden(error.msg) from error

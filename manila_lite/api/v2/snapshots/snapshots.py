@@ -135,23 +135,23 @@ class SnapshotsController(targets.SnapshotTargetController):
     def _response(self, req, snapshot_id, policy=None):
         return show_snapshot(self.services.db, req, snapshot_id, policy)
 
-    @wsgi.method('share:create_snapshot', body=CREATE, status=202)
+    @wsgi.method(
+        'share:create_snapshot',
+        body=CREATE,
+        status=202,
+        refused={exception.InvalidStatus: exception.InvalidShare},
+    )
     def create(self, req: wsgi.Request, args: dict) -> dict:
         """Accept a new snapshot; responds before it is taken."""
         share = self._share(req, args['share_id'])
         metadata = args.get('metadata') or {}
-        try:
-            values = self.services.snapshots.create(
-                req.ctx,
-                share,
-                name=args.get('name'),
-                description=args.get('description'),
-                metadata=metadata,
-            )
-        except exception.InvalidStatus as error:
-            raise exception.InvalidShare(
-                reason=error.public_message
-            ) from error
+        values = self.services.snapshots.create(
+            req.ctx,
+            share,
+            name=args.get('name'),
+            description=args.get('description'),
+            metadata=metadata,
+        )
         row = types.SimpleNamespace(
             **values, status=SnapshotStatus.CREATING, provider_location=None
         )
@@ -174,14 +174,14 @@ class SnapshotsController(targets.SnapshotTargetController):
         self.services.snapshots.update(req.ctx, snapshot, args)
         return self._response(req, snapshot.id)
 
-    @wsgi.method('share:delete_snapshot', target=True, status=202)
+    @wsgi.method(
+        'share:delete_snapshot',
+        target=True,
+        status=202,
+        refused={exception.InvalidStatus: exception.InvalidShareSnapshot},
+    )
     def delete(self, req: wsgi.Request, snapshot: typing.Any) -> None:
-        try:
-            self.services.snapshots.delete(req.ctx, snapshot)
-        except exception.InvalidStatus as error:
-            raise exception.InvalidShareSnapshot(
-                reason=error.public_message
-            ) from error
+        self.services.snapshots.delete(req.ctx, snapshot)
 
 
 def _more(req: wsgi.Request, listing: snapshot_views.SnapshotListing) -> dict:

@@ -143,11 +143,7 @@ class Replicas:
             allowed = [zone.name]
         if network_id is None:
             return allowed
-        try:
-            network = network_rules.lock_active_shared(session, network_id)
-        except exception.ShareNetworkNotFound as error:
-            # The published code of this error is 400 here.
-            raise exception.InvalidInput(reason=str(error)) from error
+        network = network_rules.lock_active_shared(session, network_id)
         return network_rules.zones_with_subnet(session, network.id, allowed)
 
     def _insert_rows(self, session, active, replica_id, zone, network_id):
