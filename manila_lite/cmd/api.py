@@ -7,7 +7,6 @@ configuration from the usual places or from MANILA_LITE_CONF.
 import argparse
 import functools
 import os
-import sys
 import typing
 
 from manila_lite.cmd import running
@@ -70,4 +69,4 @@ def application(
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    main()

@@ -1,6 +1,6 @@
 """Start the services of a process, wait for a signal, stop them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 import contextlib
 import gc
 import ipaddress
@@ -51,7 +51,9 @@ class StopSignal:
 
 
 @contextlib.contextmanager
-def process(conf: typing.Any, db: Database, default_url: str = 'rabbit://'):
+def process(
+    conf: typing.Any, db: Database, default_url: str = 'rabbit://'
+) -> Iterator[Process]:
     """Build a process with transport, hints and locks; close it after."""
     rpc_transport = connect(conf, default_url)
     sender = HintSender(rpc_transport)
@@ -149,7 +151,7 @@ def refuse_open_noauth(conf: typing.Any, host: str) -> None:
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach the address or name."""
     try:
-        found = {info[4][0] for info in socket.getaddrinfo(host, None)}
+        found = {str(info[4][0]) for info in socket.getaddrinfo(host, None)}
     except OSError as error:
         raise options.BadConfiguration(
             f'cannot listen on {host}: {error}'

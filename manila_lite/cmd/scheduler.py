@@ -1,7 +1,5 @@
 """manila-lite-scheduler: place shares on back ends."""
 
-import sys
-
 from manila_lite.cmd import running
 from manila_lite.cmd import start
 from manila_lite.cmd.api import arguments
@@ -24,4 +22,4 @@ def main() -> None:
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    main()

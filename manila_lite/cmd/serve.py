@@ -11,7 +11,6 @@ from collections.abc import Iterator
 import contextlib
 import functools
 import os
-import sys
 import typing
 
 from oslo_concurrency import lockutils
@@ -20,8 +19,8 @@ from manila_lite import conf as options
 from manila_lite.cmd import running
 from manila_lite.cmd import start
 from manila_lite.cmd.build.api import build_api
-from manila_lite.cmd.build.process import Service
 from manila_lite.cmd.build.scheduler import build_scheduler
+from manila_lite.cmd.build.share import ShareService
 from manila_lite.cmd.build.share import build_share_service
 from manila_lite.cmd.web import web_server
 from manila_lite.db import schema
@@ -150,7 +149,7 @@ class _ReadyShareService:
 
     DRIVER_TIMEOUT = 2.0
 
-    def __init__(self, share: Service):
+    def __init__(self, share: ShareService):
         self._share = share
         self.stop = share.stop
 
@@ -206,4 +205,4 @@ def _url(conf: typing.Any, port: int) -> str:
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    main()

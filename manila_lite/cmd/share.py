@@ -1,14 +1,13 @@
 """manila-lite-share: run the configured back ends."""
 
 import pathlib
-import sys
-import typing
 
 from manila_lite.cmd import liveness
 from manila_lite.cmd import running
 from manila_lite.cmd import start
 from manila_lite.cmd.api import arguments
 from manila_lite.cmd.build.process import Process
+from manila_lite.cmd.build.share import ShareService
 from manila_lite.cmd.build.share import build_share_service
 from manila_lite.db import schema
 from manila_lite.work import table
@@ -34,7 +33,7 @@ def main() -> None:
             running.serve_until(stop, [share])
 
 
-def _take_over(process: Process, share: typing.Any, id: str) -> None:
+def _take_over(process: Process, share: ShareService, id: str) -> None:
     """Expire the leases of a dead incarnation of this service."""
     for backend in share.backends:
         runner = backend.runner
@@ -46,4 +45,4 @@ def _take_over(process: Process, share: typing.Any, id: str) -> None:
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    main()

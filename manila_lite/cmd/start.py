@@ -85,7 +85,9 @@ def configure(
         project=options.PROJECT,
         prog=prog,
         version=metadata.version('manila_lite'),
-        default_config_files=config_files,
+        default_config_files=(
+            None if config_files is None else list(config_files)
+        ),
         default_config_dirs=None if config_files is None else [],
     )
     if state_dir is not None:

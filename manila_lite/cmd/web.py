@@ -27,7 +27,7 @@ class _WaitressServer:
     threads, reads would queue behind them. They cost 1 MiB in all.
     """
 
-    def __init__(self, app, host, port):
+    def __init__(self, app: typing.Any, host: str, port: int):
         from waitress import server
 
         self._server = server.create_server(
@@ -60,7 +60,7 @@ class _WaitressServer:
 class _EventletServer:
     """The WSGI server of eventlet."""
 
-    def __init__(self, app, host, port):
+    def __init__(self, app: typing.Any, host: str, port: int):
         import eventlet
         import eventlet.wsgi
 

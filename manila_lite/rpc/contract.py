@@ -15,21 +15,13 @@ import typing
 from manila_lite import context
 from manila_lite.host import Host
 from manila_lite.rpc import transport as rpc_transport
+from manila_lite.states.machine import Machine
 
 Args = dict[str, typing.Any]
 Stub = typing.TypeVar('Stub', bound=Callable[..., typing.Any])
 Endpoint = typing.TypeVar('Endpoint', bound=type)
 
 RESOURCE = 'instance_id'
-
-
-class Machine(typing.Protocol):
-    """The part of a state machine that a declared failure uses."""
-
-    @property
-    def resource(self) -> str: ...
-
-    def __getitem__(self, event: str, /) -> object: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -273,7 +265,7 @@ class Client:
         self,
         contract: type[Contract],
         submit: Submit,
-        transport: rpc_transport.Transport,
+        transport: rpc_transport.Transport | None,
         queue: str | None = None,
     ):
         self.contract = contract
@@ -317,6 +309,7 @@ class Client:
         self, method: Call, ctx: context.RequestContext, **args: typing.Any
     ) -> typing.Any:
         values = method.complete(args)
+        assert self._transport is not None, 'a call needs a transport'
         client = self._transport.client(
             method.topic,
             self._queue,

@@ -55,7 +55,9 @@ def admission_controlled(method: Callable) -> Callable:
     """Make a method of an object check its `admission` before it runs."""
 
     @functools.wraps(method)
-    def run(self: typing.Any, *args, **kwargs):
+    def run(
+        self: typing.Any, *args: typing.Any, **kwargs: typing.Any
+    ) -> typing.Any:
         self.admission.check()
         return method(self, *args, **kwargs)
 

@@ -83,7 +83,9 @@ class JobContext:
         self.db.write(self._finish, function, args, by=self.claim, fsync=False)
         self.closed = True
 
-    def _finish(self, session: Session, function, args) -> None:
+    def _finish(
+        self, session: Session, function: Callable, args: tuple
+    ) -> None:
         ended = table.finish(session, self.claim, pause=self.settings.pause)
         self.wake_after = None if ended else self.settings.pause
         function(session, *args)
@@ -101,7 +103,11 @@ class JobContext:
         self.closed = True
 
     def _continue_with(
-        self, session: Session, args, function, function_args
+        self,
+        session: Session,
+        args: Mapping[str, typing.Any],
+        function: Callable,
+        function_args: tuple,
     ) -> None:
         table.continue_with(session, self.claim, args)
         function(session, *function_args)
@@ -113,7 +119,9 @@ class JobContext:
         self.db.write(self._pause, delay, function, args, by=self.claim)
         self.closed = True
 
-    def _pause(self, session: Session, delay: float, function, args) -> None:
+    def _pause(
+        self, session: Session, delay: float, function: Callable, args: tuple
+    ) -> None:
         table.release(session, self.claim, delay)
         function(session, *args)
 
@@ -399,7 +407,9 @@ class Runner:
         if claim is not None:
             self._drop(session, claim)
 
-    def _needs_rescue(self, claim: table.Claim, handler) -> bool:
+    def _needs_rescue(
+        self, claim: table.Claim, handler: contract.Handler
+    ) -> bool:
         return (
             claim.abandoned
             and self.rescue is not None
@@ -409,7 +419,7 @@ class Runner:
     def _handle(self, job: JobContext) -> None:
         handler = self.handlers[job.claim.kind]
         try:
-            if self._needs_rescue(job.claim, handler):
+            if self.rescue and self._needs_rescue(job.claim, handler):
                 self.rescue(job)
             else:
                 handler.run(job, **job.claim.args)
@@ -429,7 +439,7 @@ class Runner:
             self._handle_failure(job.claim, handler, error)
 
     def _handle_failure(
-        self, claim: table.Claim, handler, error: Exception
+        self, claim: table.Claim, handler: contract.Handler, error: Exception
     ) -> None:
         if _is_transient(error) and claim.attempt < self.settings.max_attempts:
             delay = (
@@ -491,7 +501,11 @@ class Runner:
             handler.dropped(session, claim)
 
     def fail(
-        self, session: Session, claim: table.Claim, handler, error: Exception
+        self,
+        session: Session,
+        claim: table.Claim,
+        handler: contract.Handler,
+        error: Exception,
     ) -> None:
         """End failed work: fire the event, release quota, notify the user.
 
@@ -505,7 +519,11 @@ class Runner:
             LOG.info('%s', stale)
 
     def _fire_failure(
-        self, session: Session, claim: table.Claim, handler, error: Exception
+        self,
+        session: Session,
+        claim: table.Claim,
+        handler: contract.Handler,
+        error: Exception,
     ) -> None:
         if handler.failed and handler.failed(session, claim, error):
             return

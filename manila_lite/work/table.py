@@ -58,9 +58,12 @@ def _upsert(dialect: str) -> sa.Insert:
             .on_duplicate_key_update(again)
             .returning(WORK.c.id, WORK.c.state)
         )
-    make = {'sqlite': sqlite.insert, 'postgresql': postgresql.insert}[dialect]
+    insert: typing.Any = {
+        'sqlite': sqlite.insert,
+        'postgresql': postgresql.insert,
+    }[dialect]
     return (
-        make(WORK)
+        insert(WORK)
         .values(first)
         .on_conflict_do_update(index_elements=['one_key'], set_=again)
         .returning(WORK.c.id, WORK.c.state)
@@ -300,7 +303,7 @@ def submit(
     }
     if one_key is None:
         session.run(_INSERT, **values)
-        work_id, state = values['id'], QUEUED
+        work_id, state = str(values['id']), QUEUED
     else:
         work_id, state = session.rows(
             _UPSERT[session.dialect], **values, new_args=values['args']

@@ -1,12 +1,15 @@
 """Build the API: operations, controllers and the WSGI application."""
 
+from collections.abc import Callable, Mapping
 import dataclasses
 import logging
 import typing
 
 from oslo_db import exception as db_exc
 
+from manila_lite.api.app import App
 from manila_lite.api.app import build_app
+from manila_lite.api.health import Check
 from manila_lite.cmd.build.process import Process
 from manila_lite.db.queries.admin import services
 from manila_lite.db.session import Database
@@ -71,8 +74,14 @@ class ApiServices:
     pool_matches: typing.Callable
 
 
-def build_api(process: Process, *, auth=None, checks=None, enforcer=None):
-    """The WSGI application, and the services behind it."""
+def build_api(
+    process: Process,
+    *,
+    auth: Callable[[App], App] | None = None,
+    checks: Mapping[str, Check] | None = None,
+    enforcer: Enforcer | None = None,
+) -> tuple[App, ApiServices]:
+    """Build the WSGI application and the services behind it."""
     conf = process.conf
     enforcer = enforcer or Enforcer(conf)
     found = ApiServices(
@@ -192,8 +201,8 @@ def pool_matches(
     )
 
 
-def database_check(db: Database):
-    """Whether the database answers, for /healthcheck."""
+def database_check(db: Database) -> Check:
+    """Return a check of the database for /healthcheck."""
 
     def check() -> str | None:
         try:

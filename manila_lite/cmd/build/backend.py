@@ -90,9 +90,10 @@ def build_backend(process: Process, name: str) -> Backend:
     conf, db = process.conf, process.db
     host = f'{conf.host}@{name}'
     configuration = Configuration(conf, name)
-    driver = registry.load(configuration.share_driver)(
-        configuration=configuration, private_storage=None
+    driver_class: Callable[..., ShareDriver] = registry.load(
+        configuration.share_driver
     )
+    driver = driver_class(configuration=configuration, private_storage=None)
     names = NameTemplates(
         conf.share_name_template, conf.share_snapshot_name_template
     )
