@@ -3,8 +3,6 @@
 import datetime
 import typing
 
-import sqlalchemy as sa
-
 from manila_lite import exception
 from manila_lite import messages as words
 from manila_lite.api import links
@@ -15,6 +13,7 @@ from manila_lite.api.fields import LINKS
 from manila_lite.api.fields import Field
 from manila_lite.api.fields import fields
 from manila_lite.db.queries.admin import messages as queries
+from manila_lite.db.rows import MessageRow
 from manila_lite.db.session import Session
 
 _SORT_KEYS = {name: name for name in queries.SORT_KEYS}
@@ -44,7 +43,7 @@ class MessagesController(wsgi.Controller):
         super().__init__(services)
         self._max_limit = services.conf.osapi_max_limit
 
-    def target(self, req: wsgi.Request, message_id: str) -> sa.Row:
+    def target(self, req: wsgi.Request, message_id: str) -> MessageRow:
         """Return a message of the own project."""
         row = self.services.db.read(_get, message_id)
         if row.project_id != req.ctx.project_id and not req.ctx.is_admin:
@@ -83,17 +82,17 @@ class MessagesController(wsgi.Controller):
         return body
 
     @wsgi.method('message:get', target=True)
-    def show(self, req: wsgi.Request, message: sa.Row) -> dict:
+    def show(self, req: wsgi.Request, message: MessageRow) -> dict:
         """Show one message."""
         return {'message': ITEM.function(req.minor)(message, _more(req))}
 
     @wsgi.method('message:delete', target=True, status=204)
-    def delete(self, req: wsgi.Request, message: sa.Row) -> None:
+    def delete(self, req: wsgi.Request, message: MessageRow) -> None:
         """Delete a message."""
         self.services.db.write(queries.delete_message, message.id, by=req.ctx)
 
 
-def _get(session: Session, message_id: str) -> sa.Row:
+def _get(session: Session, message_id: str) -> MessageRow:
     """Return the message unless it has expired."""
     row = queries.get_message(session, message_id)
     if row.expires_at <= session.now:

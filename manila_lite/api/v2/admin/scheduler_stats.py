@@ -5,7 +5,6 @@ import re
 import typing
 
 import orjson
-import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.api import versions
@@ -18,6 +17,7 @@ from manila_lite.context import RequestContext
 from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.admin import services as service_queries
 from manila_lite.db.queries.types import types as share_types
+from manila_lite.db.rows import PoolRow
 from manila_lite.db.session import Session
 from manila_lite.host import Host
 
@@ -84,11 +84,11 @@ class SchedulerStatsController(wsgi.Controller):
         ]
         return {'pools': view.many(req.minor)(found)}
 
-    def _serves(self, row: sa.Row) -> bool:
+    def _serves(self, row: PoolRow) -> bool:
         return not row.disabled and service_queries.is_up(row, self._down_time)
 
 
-def _pool(row: sa.Row) -> PoolView:
+def _pool(row: PoolRow) -> PoolView:
     host = Host.parse(row.host)
     return PoolView(
         row.host,
@@ -101,7 +101,7 @@ def _pool(row: sa.Row) -> PoolView:
 
 def _pools_and_specs(
     session: Session, ctx: RequestContext, share_type: str | None
-) -> tuple[Sequence[sa.Row], Mapping[str, str]]:
+) -> tuple[Sequence[PoolRow], Mapping[str, str]]:
     """Return all pools and the extra specs that they must match."""
     if not share_type:
         return pools.list_all(session), {}

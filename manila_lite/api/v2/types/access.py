@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-import sqlalchemy as sa
-
 from manila_lite import exception
 from manila_lite.api import schema
 from manila_lite.api import wsgi
@@ -11,6 +9,7 @@ from manila_lite.api.fields import Field
 from manila_lite.api.fields import fields
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.types import records as share_type_records
+from manila_lite.db.rows import TypeAccessRow
 from manila_lite.db.session import Session
 
 PROJECT = schema.schema(['project'], project=schema.uuid)
@@ -18,7 +17,9 @@ PROJECT = schema.schema(['project'], project=schema.uuid)
 ITEM = fields(Field('share_type_id'), Field('project_id'))
 
 
-def _list(session: Session, ctx: RequestContext, id: str) -> Sequence[sa.Row]:
+def _list(
+    session: Session, ctx: RequestContext, id: str
+) -> Sequence[TypeAccessRow]:
     if share_type_records.get(session, ctx, id).is_public:
         raise exception.NotFound(
             f'Share type {id} is public and has no access list.'

@@ -6,13 +6,11 @@ locks. So the second of the two always sees the effect of the first.
 """
 
 import dataclasses
-import typing
-
-import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.access import locks
+from manila_lite.db.rows import ResourceLockRow
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.session import transaction
@@ -44,7 +42,7 @@ class Locks:
     @transaction
     def create(
         self, session: Session, ctx: RequestContext, request: LockRequest
-    ) -> sa.Row:
+    ) -> ResourceLockRow:
         """Create a lock on a resource that the caller may lock; return it."""
         if request.action not in ACTIONS[request.resource_type]:
             raise exception.InvalidInput(
@@ -64,9 +62,9 @@ class Locks:
         self,
         session: Session,
         ctx: RequestContext,
-        lock: typing.Any,
+        lock: ResourceLockRow,
         values: dict[str, object],
-    ) -> sa.Row:
+    ) -> ResourceLockRow:
         """Change the action or the reason of a lock; return it."""
         _require_change_allowed(ctx, lock)
         action = values.get('resource_action', lock.resource_action)
@@ -81,7 +79,7 @@ class Locks:
 
     @transaction
     def delete(
-        self, session: Session, ctx: RequestContext, lock: typing.Any
+        self, session: Session, ctx: RequestContext, lock: ResourceLockRow
     ) -> None:
         """Delete a lock, and the lock of the share that depends on it."""
         _require_change_allowed(ctx, lock)
@@ -172,7 +170,7 @@ _MAY_CHANGE = {
 """Contexts whose locks may be changed, by the context of the caller."""
 
 
-def may_change(ctx: RequestContext, lock: typing.Any) -> bool:
+def may_change(ctx: RequestContext, lock: ResourceLockRow) -> bool:
     """Return whether the context of the caller allows a change."""
     contexts = {
         lock_context_of(ctx),
