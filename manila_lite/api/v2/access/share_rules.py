@@ -53,9 +53,9 @@ def _state_before_2_28(row, more):
 
 
 _STATE_OF_STATUS = {
-    RulesStatus.ERROR: 'error',
+    RulesStatus.ERROR: RuleState.ERROR,
     RulesStatus.OUT_OF_SYNC: 'new',
-    RulesStatus.ACTIVE: 'active',
+    RulesStatus.ACTIVE: RuleState.ACTIVE,
 }
 
 

@@ -21,6 +21,7 @@ from manila_lite.db.queries.shares import views as share_views
 from manila_lite.db.queries.shares.views import Exports
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.share.operations.shares.share_request import ShareRequest
+from manila_lite.states.share_instance import InstanceStatus
 
 EXPORT_PATHS_UNTIL = 8
 """The last minor version whose view shows export paths."""
@@ -67,14 +68,14 @@ SUMMARY = fields(Field('id'), Field('name'), Field('links', LINKS))
 
 
 def _status_before_progress(row):
-    if row.status == 'creating_from_snapshot':
-        return 'creating'
+    if row.status == InstanceStatus.CREATING_FROM_SNAPSHOT:
+        return InstanceStatus.CREATING
     return row.status
 
 
 def _size(row):
     """Return the size; None until the back end has reported it."""
-    return None if row.status == 'manage_starting' else row.size
+    return None if row.status == InstanceStatus.MANAGE_STARTING else row.size
 
 
 def _first_path(row, more):
