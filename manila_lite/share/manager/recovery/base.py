@@ -5,13 +5,16 @@ from collections.abc import Callable
 import enum
 import typing
 
+from manila_lite.db.rows import OwnedRow
 from manila_lite.db.session import Session
 from manila_lite.quota import charges
 from manila_lite.rpc.contract import Client
+from manila_lite.rpc.contract import Durable
 from manila_lite.rpc.share import RESCUES
 from manila_lite.share.manager.endpoint import owner_context
 from manila_lite.states.machine import Machine
 from manila_lite.states.machine import Rescue
+from manila_lite.work.table import Claim
 
 
 class Decision(enum.StrEnum):
@@ -87,10 +90,10 @@ class ResourceRecovery(abc.ABC):
         return self.machine.in_flight.get(self.status_of(case))
 
     def submit(
-        self, session: Session, id: str, owner: typing.Any, asked_by: str = ''
+        self, session: Session, id: str, owner: OwnedRow, asked_by: str = ''
     ) -> None:
         """Submit the rescue of a resource on behalf of its owner."""
-        argument = self.rescue_client.contract.methods[self.rescue].resource
+        argument = _resource_argument(self.rescue_client, self.rescue)
         getattr(self.rescue_client, self.rescue)(
             session, owner_context(owner), asked_by=asked_by, **{argument: id}
         )
@@ -99,12 +102,21 @@ class ResourceRecovery(abc.ABC):
         """Submit the work named by a rescue again."""
         contract, _, method = kind.partition('.')
         work = self.work_clients[contract]
-        argument = work.contract.methods[method].resource
+        argument = _resource_argument(work, method)
         getattr(work, method)(
             session, owner_context(case.row), **{argument: case.row.id}
         )
 
-    def release_reservations(self, session: Session, job: typing.Any) -> None:
+    def give_up(
+        self, session: Session, job: Claim, case: RescueCase, event: str
+    ) -> None:
+        """Fire the failure event and notify the user.
+
+        Kinds of resources that are never given up do not implement it.
+        """
+        raise NotImplementedError
+
+    def release_reservations(self, session: Session, job: Claim) -> None:
         """Release what lost work had reserved."""
         charges.release_reservations(session, job.charges)
 
@@ -124,18 +136,12 @@ class ProbedRecovery(ResourceRecovery):
     def converge(
         self,
         session: Session,
-        job: typing.Any,
+        job: Claim,
         case: RescueCase,
         event: str,
         facts: typing.Any,
     ) -> None:
         """Update the rows to match the back end."""
-
-    @abc.abstractmethod
-    def give_up(
-        self, session: Session, job: typing.Any, case: RescueCase, event: str
-    ) -> None:
-        """Fire the failure event and notify the user."""
 
     def is_comparable(self, case: RescueCase) -> bool:
         """Return whether the back end may differ from a row at rest."""
@@ -146,3 +152,10 @@ class ProbedRecovery(ResourceRecovery):
     ) -> bool:
         """Store what differs on the back end; return whether it did."""
         return False
+
+
+def _resource_argument(client: Client, method: str) -> str:
+    """Return the argument of this work that holds the id of its resource."""
+    work = client.contract.methods[method]
+    assert isinstance(work, Durable)
+    return work.resource

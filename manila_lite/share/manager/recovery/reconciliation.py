@@ -36,7 +36,10 @@ from manila_lite.share.manager.recovery.base import Verdict
 from manila_lite.states.machine import Ask
 from manila_lite.states.machine import GiveUp
 from manila_lite.states.machine import Repeat
+from manila_lite.states.machine import Resume
 from manila_lite.work import table
+from manila_lite.work.runner import JobContext
+from manila_lite.work.table import Claim
 
 LOG = logging.getLogger(__name__)
 
@@ -119,7 +122,13 @@ class ReconciliationEndpoint:
             before=before.isoformat() if before else '',
         )
 
-    def recover(self, job, service_id, before='', asked_by=''):
+    def recover(
+        self,
+        job: JobContext,
+        service_id: str,
+        before: str = '',
+        asked_by: str = '',
+    ) -> None:
         """Submit rescues, in as many rounds as needed."""
         _, is_complete = self._round(
             datetime.datetime.fromisoformat(before) if before else None,
@@ -191,36 +200,55 @@ class ReconciliationEndpoint:
 
     # The rescues as work
 
-    def rescue_share_instance(self, job, share_instance_id, asked_by=''):
+    def rescue_share_instance(
+        self, job: JobContext, share_instance_id: str, asked_by: str = ''
+    ) -> None:
         self.rescue(job)
 
-    def failed_rescue_share_instance(self, session, job, error):
+    def failed_rescue_share_instance(
+        self, session: Session, job: Claim, error: Exception
+    ) -> bool:
         return self._failed(session, job, error)
 
-    def rescue_snapshot_instance(self, job, snapshot_instance_id, asked_by=''):
+    def rescue_snapshot_instance(
+        self, job: JobContext, snapshot_instance_id: str, asked_by: str = ''
+    ) -> None:
         self.rescue(job)
 
-    def failed_rescue_snapshot_instance(self, session, job, error):
+    def failed_rescue_snapshot_instance(
+        self, session: Session, job: Claim, error: Exception
+    ) -> bool:
         return self._failed(session, job, error)
 
-    def rescue_access(self, job, share_instance_access_id, asked_by=''):
+    def rescue_access(
+        self,
+        job: JobContext,
+        share_instance_access_id: str,
+        asked_by: str = '',
+    ) -> None:
         self.rescue(job)
 
-    def rescue_snapshot_access(self, job, snapshot_instance_id, asked_by=''):
+    def rescue_snapshot_access(
+        self, job: JobContext, snapshot_instance_id: str, asked_by: str = ''
+    ) -> None:
         self.rescue(job)
 
-    def rescue_share_server(self, job, share_server_id, asked_by=''):
+    def rescue_share_server(
+        self, job: JobContext, share_server_id: str, asked_by: str = ''
+    ) -> None:
         self.rescue(job)
 
-    def rescue_share_server_task(self, job, share_server_task_id, asked_by=''):
+    def rescue_share_server_task(
+        self, job: JobContext, share_server_task_id: str, asked_by: str = ''
+    ) -> None:
         self.rescue(job)
 
-    def _failed(self, session: Session, job, error: Exception) -> bool:
+    def _failed(self, session: Session, job: Claim, error: Exception) -> bool:
         """Give up visibly when the rescue itself has failed."""
         resource = self._resource(job)
         case = resource.find(session, job.resource_id)
         rescue = case and resource.rescue_of(case)
-        if rescue and isinstance(resource, ProbedRecovery):
+        if case and rescue and isinstance(resource, ProbedRecovery):
             event = rescue.events[-1]
             resource.give_up(session, job, case, event)
             self._log_decision(
@@ -234,7 +262,7 @@ class ReconciliationEndpoint:
             )
         return True
 
-    def recheck(self, session: Session, job) -> None:
+    def recheck(self, session: Session, job: Claim) -> None:
         """Submit a rescue of the resource of this job."""
         resource = self._resource(job)
         case = resource and resource.find(session, job.resource_id)
@@ -243,7 +271,7 @@ class ReconciliationEndpoint:
 
     # One rescue
 
-    def rescue(self, job) -> None:
+    def rescue(self, job: JobContext) -> None:
         """Carry out the rescue for the current status of the resource.
 
         The lock saves a second manager of the back end the same driver
@@ -255,13 +283,13 @@ class ReconciliationEndpoint:
             else:
                 job.release(LOCKED_PAUSE)
 
-    def _resource(self, job) -> ResourceRecovery:
+    def _resource(self, job: Claim | JobContext) -> ResourceRecovery:
         return self._by_kind.get(job.kind) or self.resources[job.resource]
 
     def _log_decision(
         self,
         session: Session,
-        job,
+        job: Claim,
         resource: ResourceRecovery,
         case: RescueCase,
         decision: Decision,
@@ -291,11 +319,17 @@ class ReconciliationEndpoint:
 class _Rescue:
     """One rescue, from reading the rows to writing the outcome."""
 
-    def __init__(self, owner: ReconciliationEndpoint, job):
+    def __init__(self, owner: ReconciliationEndpoint, job: JobContext):
         self.owner = owner
         self.job = job
         self.resource = owner._resource(job.claim)
         self.started_at = time.monotonic()
+
+    @property
+    def _probed(self) -> ProbedRecovery:
+        """The recovery of a resource that the back end is asked about."""
+        assert isinstance(self.resource, ProbedRecovery)
+        return self.resource
 
     def carry_out(self) -> None:
         case, is_last = self.job.read(self._read)
@@ -319,7 +353,7 @@ class _Rescue:
         else:
             self._end(case, Decision.LEFT_ALONE, reason='it is at rest')
 
-    def _read(self, session: Session):
+    def _read(self, session: Session) -> tuple[RescueCase | None, bool]:
         claim = self.job.claim
         return (
             self.resource.find(session, claim.resource_id),
@@ -345,7 +379,7 @@ class _Rescue:
             case,
             Decision.CONVERGED,
             rescue.yes,
-            self.resource.converge,
+            self._probed.converge,
             case,
             rescue.yes,
             verdict.facts,
@@ -360,8 +394,8 @@ class _Rescue:
             self._end(case, Decision.LEFT_ALONE, reason=verdict.reason)
             return
 
-        def correct(session: Session, job) -> None:
-            changed = self.resource.correct(session, case, verdict.facts)
+        def correct(session: Session, job: Claim) -> None:
+            changed = self._probed.correct(session, case, verdict.facts)
             if changed or job.args.get('asked_by'):
                 self._log_decision(
                     session,
@@ -376,7 +410,7 @@ class _Rescue:
         """Probe the back end; return None when it is to be retried later."""
         try:
             result = self.owner.probe.poll(
-                self.job.claim.id, *self.resource.driver_call(case, method)
+                self.job.claim.id, *self._probed.driver_call(case, method)
             )
         except AnswerPending:
             self.job.release(REPLY_PAUSE)
@@ -387,7 +421,7 @@ class _Rescue:
             return None
         if result.reason:
             return Verdict(reason=result.reason)
-        verdict = self.resource.interpret(case, result.value)
+        verdict = self._probed.interpret(case, result.value)
         if verdict.retry_after is not None:
             self.job.release(verdict.retry_after)
             return None
@@ -411,8 +445,8 @@ class _Rescue:
             evidence=evidence,
         )
 
-    def _resubmit(self, case: RescueCase, rescue) -> None:
-        def resubmit(session: Session, job) -> None:
+    def _resubmit(self, case: RescueCase, rescue: Repeat | Resume) -> None:
+        def resubmit(session: Session, job: Claim) -> None:
             self.resource.resubmit(session, case, rescue.kind)
 
         self._end(

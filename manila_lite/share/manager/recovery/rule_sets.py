@@ -44,7 +44,7 @@ class RuleSetRecovery(ResourceRecovery):
 
     def find(self, session: Session, id: str) -> RescueCase | None:
         row = share_instances.find(session, id)
-        return row and RescueCase(row)
+        return None if row is None else RescueCase(row)
 
     def rescue_of(self, case: RescueCase) -> Rescue | None:
         """Return Resume: the caller knows that the set is in flight."""
@@ -65,7 +65,7 @@ class SnapshotRuleSetRecovery(ResourceRecovery):
 
     def find(self, session: Session, id: str) -> RescueCase | None:
         row = snapshots.find(session, id)
-        return row and RescueCase(row)
+        return None if row is None else RescueCase(row)
 
     def status_of(self, case: RescueCase) -> str:
         """Return one state that stands for all states in the set."""

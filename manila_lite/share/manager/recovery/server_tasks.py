@@ -17,7 +17,7 @@ class ServerTaskRecovery(ResourceRecovery):
 
     def find(self, session: Session, id: str) -> RescueCase | None:
         row = share_servers.find(session, id)
-        return row and RescueCase(row)
+        return None if row is None else RescueCase(row)
 
     def status_of(self, case: RescueCase) -> str:
         return case.row.task_state or TaskState.NONE

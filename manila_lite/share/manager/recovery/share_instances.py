@@ -8,6 +8,7 @@ from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.snapshots import snapshots
+from manila_lite.db.rows import InstanceRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import fire_matching
@@ -36,6 +37,7 @@ from manila_lite.states.share_replica import PASSIVE
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.states.snapshot_instance import SnapshotStatus
 from manila_lite.work.notify import notify_user
+from manila_lite.work.table import Claim
 
 _ACTIONS = {
     InstanceStatus.CREATING: Action.CREATE,
@@ -75,10 +77,10 @@ class ShareInstanceRecovery(ProbedRecovery):
         self.message_ttl = message_ttl
 
     def find(self, session: Session, id: str) -> RescueCase | None:
-        loaded = share_instances.find(
-            session, id
-        ) and share_view.load_instance(session, id)
-        return loaded and RescueCase(loaded.row, loaded)
+        if share_instances.find(session, id) is None:
+            return None
+        loaded = share_view.load_instance(session, id)
+        return RescueCase(loaded.row, loaded)
 
     def rescue_of(self, case: RescueCase) -> Rescue | None:
         if case.row.replica_state in PASSIVE:
@@ -140,7 +142,7 @@ class ShareInstanceRecovery(ProbedRecovery):
     def converge(
         self,
         session: Session,
-        job: typing.Any,
+        job: Claim,
         case: RescueCase,
         event: str,
         facts: typing.Any,
@@ -174,7 +176,7 @@ class ShareInstanceRecovery(ProbedRecovery):
                 )
 
     def give_up(
-        self, session: Session, job: typing.Any, case: RescueCase, event: str
+        self, session: Session, job: Claim, case: RescueCase, event: str
     ) -> None:
         row = case.row
         if row.status == InstanceStatus.SNAPSHOTTING:
@@ -194,7 +196,7 @@ class ShareInstanceRecovery(ProbedRecovery):
             )
 
     def _give_up(
-        self, session: Session, job: typing.Any, row: typing.Any, event: str
+        self, session: Session, job: Claim, row: InstanceRow, event: str
     ) -> None:
         fire(session, SHARE_INSTANCE, row.id, event, updated_at=session.now)
         if row.status == InstanceStatus.REVERTING:
@@ -203,7 +205,7 @@ class ShareInstanceRecovery(ProbedRecovery):
             replica_moves.mark_failed(session, row.id)
 
     def _mark_restore_lost(
-        self, session: Session, job: typing.Any, instance_id: str
+        self, session: Session, job: Claim, instance_id: str
     ) -> None:
         """Fail the snapshot of a lost revert, and notify its user too."""
         for one in snapshots.list_on_share_instance(session, instance_id):
@@ -225,7 +227,7 @@ class ShareInstanceRecovery(ProbedRecovery):
                     ttl=self.message_ttl,
                 )
 
-    def release_reservations(self, session: Session, job: typing.Any) -> None:
+    def release_reservations(self, session: Session, job: Claim) -> None:
         """Release what lost work had reserved: quota and pool capacity."""
         super().release_reservations(session, job)
         if 'growth' in job.args:
@@ -251,7 +253,7 @@ class ShareInstanceRecovery(ProbedRecovery):
         return True
 
     def _resize(
-        self, session: Session, row: typing.Any, size: int, *events: str
+        self, session: Session, row: InstanceRow, size: int, *events: str
     ) -> None:
         """Fire the events and set the size found on the back end."""
         instances = lock_instances(session, row)
@@ -262,5 +264,5 @@ class ShareInstanceRecovery(ProbedRecovery):
         resize(session, row, size, instances)
 
 
-def _is_new_replica(row: typing.Any) -> bool:
+def _is_new_replica(row: InstanceRow) -> bool:
     return row.status in _CREATING and row.replica_state in PASSIVE

@@ -1,7 +1,5 @@
 """Rescue of share servers."""
 
-import typing
-
 from manila_lite.db.queries.servers import share_servers
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
@@ -11,6 +9,7 @@ from manila_lite.share.manager.recovery.base import ResourceRecovery
 from manila_lite.share.manager.servers.setup import ServerSetup
 from manila_lite.states.share_server import SHARE_SERVER
 from manila_lite.states.share_server import ServerStatus
+from manila_lite.work.table import Claim
 
 
 class ShareServerRecovery(ResourceRecovery):
@@ -34,10 +33,10 @@ class ShareServerRecovery(ResourceRecovery):
 
     def find(self, session: Session, id: str) -> RescueCase | None:
         row = share_servers.find(session, id)
-        return row and RescueCase(row)
+        return None if row is None else RescueCase(row)
 
     def give_up(
-        self, session: Session, job: typing.Any, case: RescueCase, event: str
+        self, session: Session, job: Claim, case: RescueCase, event: str
     ) -> None:
         # A server that is not managed in the end keeps no addresses.
         if case.row.status == ServerStatus.MANAGE_STARTING:

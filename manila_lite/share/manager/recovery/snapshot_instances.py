@@ -18,6 +18,7 @@ from manila_lite.share.manager.snapshots import SnapshotsEndpoint
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.states.snapshot_instance import SnapshotStatus
 from manila_lite.work.notify import notify_user
+from manila_lite.work.table import Claim
 
 _REPLICATED_KINDS = {
     'snapshots.delete_snapshot_instance': (
@@ -41,10 +42,10 @@ class SnapshotInstanceRecovery(ProbedRecovery):
         self.message_ttl = message_ttl
 
     def find(self, session: Session, id: str) -> RescueCase | None:
-        loaded = rows.find(session, id) and share_view.load_snapshot(
-            session, id
-        )
-        return loaded and RescueCase(loaded.row, loaded)
+        if rows.find(session, id) is None:
+            return None
+        loaded = share_view.load_snapshot(session, id)
+        return RescueCase(loaded.row, loaded)
 
     def driver_call(self, case: RescueCase, name: str) -> DriverCall:
         return (
@@ -84,7 +85,7 @@ class SnapshotInstanceRecovery(ProbedRecovery):
     def converge(
         self,
         session: Session,
-        job: typing.Any,
+        job: Claim,
         case: RescueCase,
         event: str,
         facts: typing.Any,
@@ -92,7 +93,7 @@ class SnapshotInstanceRecovery(ProbedRecovery):
         self.snapshots.created(session, case.row, facts)
 
     def give_up(
-        self, session: Session, job: typing.Any, case: RescueCase, event: str
+        self, session: Session, job: Claim, case: RescueCase, event: str
     ) -> None:
         self.snapshots.given_up(session, case.row, event)
         notify_user(
