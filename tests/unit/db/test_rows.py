@@ -1,0 +1,151 @@
+"""The protocols of rows name columns that their statements select."""
+
+import types
+import typing
+
+import pytest
+import sqlalchemy as sa
+
+from manila_lite.db import models
+from manila_lite.db import rows
+from manila_lite.db.queries.access import locks
+from manila_lite.db.queries.access import share_rules
+from manila_lite.db.queries.access import snapshot_rules
+from manila_lite.db.queries.access import views as rule_views
+from manila_lite.db.queries.admin import messages
+from manila_lite.db.queries.admin import pools
+from manila_lite.db.queries.admin import quotas
+from manila_lite.db.queries.admin import recovery
+from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.networks import security_services
+from manila_lite.db.queries.networks import share_networks
+from manila_lite.db.queries.networks import subnets
+from manila_lite.db.queries.replicas import replicas
+from manila_lite.db.queries.replicas import updates
+from manila_lite.db.queries.replicas import views as replica_views
+from manila_lite.db.queries.servers import migrations
+from manila_lite.db.queries.servers import share_servers
+from manila_lite.db.queries.servers import views as server_views
+from manila_lite.db.queries.shares import clone_sources
+from manila_lite.db.queries.shares import export_locations
+from manila_lite.db.queries.shares import instance_views
+from manila_lite.db.queries.shares import instances
+from manila_lite.db.queries.shares import shares
+from manila_lite.db.queries.snapshots import exports
+from manila_lite.db.queries.snapshots import instance_views as snapshot_views
+from manila_lite.db.queries.snapshots import snapshots
+from manila_lite.db.queries.types import records
+
+SELECTED = [
+    (rows.AccessRuleRow, share_rules._OF_INSTANCE),
+    (rows.AccessRuleRow, snapshot_rules._OF_INSTANCE),
+    (rows.AccessRuleTarget, rule_views._ONE),
+    (rows.AllocationRow, share_servers._ALLOCATIONS),
+    (rows.ChargedRow, snapshots._ONE),
+    (rows.ChargedShareRow, instances._FULL),
+    (rows.CloneSourceRow, clone_sources._LOCK_SHARED),
+    (rows.ExportLocationRow, instances._EXPORTS),
+    (rows.ExportLocationViewRow, export_locations._OF_SHARE),
+    (rows.HidingLockRow, locks._HIDING),
+    (rows.IdStatusRow, instances._PAGE),
+    (rows.IdStatusRow, share_networks._STUCK),
+    (rows.InFlightRow, recovery._in_flight('share_instance')),
+    (rows.InstanceHostRow, share_rules._HOSTS),
+    (rows.InstanceRow, instances._BY_IDS),
+    (rows.InstanceRow, instances._FULL),
+    (rows.InstanceViewRow, instance_views._SHOWN),
+    (rows.LatestMigrationRow, migrations._LATEST),
+    (rows.LivenessRow, services._ONE),
+    (rows.LockableRow, locks._LOCK_RULE),
+    (rows.LockableRow, locks._LOCK_SHARE),
+    (rows.LostInstanceRow, instances._IN_FLIGHT),
+    (rows.MessageRow, messages._GET),
+    (rows.MessageShareRow, messages._SHARE_OF),
+    (rows.MessageSnapshotRow, messages._SNAPSHOT_OF),
+    (rows.MigratingSnapshotRow, migrations._SNAPSHOTS),
+    (rows.MigrationRow, migrations._OPEN),
+    (rows.MountableInstanceRow, snapshot_rules._LOCK_INSTANCES_SHARED),
+    (rows.NetworkInstanceRow, share_networks._SHARE_INSTANCES),
+    (rows.NetworkServerRow, share_networks._SERVERS),
+    (rows.NetworkSubnetRow, migrations._NETWORKS),
+    (rows.OwnedIdRow, snapshot_rules._WITHOUT_WORK),
+    (rows.OwnedInstanceRow, share_rules._WITHOUT_WORK),
+    (rows.PoolRow, pools._LIST),
+    (rows.ProjectUsageRow, quotas._ALL_USAGES),
+    (rows.RecoveryLogRow, sa.select(recovery.LOG)),
+    (rows.ReplicaIdRow, updates._PAGE),
+    (rows.ReplicaRow, replicas._LOCK_INSTANCES),
+    (rows.ReplicaRuleRow, replicas._RULES_OF),
+    (rows.ReplicaTarget, replicas._TARGET),
+    (rows.ReplicaViewRow, replica_views._ONE),
+    (rows.ResourceLockRow, locks._GET),
+    (rows.RuleInstanceRow, share_rules._LOCK_INSTANCES),
+    (rows.RuleMappingRow, share_rules._MAPPED),
+    (rows.ScopeUsageRow, quotas._USAGES),
+    (rows.SecurityServiceRow, security_services._ONE),
+    (rows.ServerShareRow, migrations._WITH_SHARES),
+    (rows.ServerTarget, server_views._ONE),
+    (rows.ServiceRow, services._ONE),
+    (rows.ShareNetworkRow, share_networks._TARGET),
+    (rows.ShareServerRow, share_servers._GET),
+    (rows.ShareTarget, shares._TARGET),
+    (rows.SnapshotExportLocationRow, exports._OF_INSTANCE),
+    (rows.SnapshotInstanceRow, snapshots._ONE),
+    (rows.SnapshotInstanceViewRow, snapshot_views._ONE),
+    (rows.SnapshotParentRow, snapshots._PARENT),
+    (rows.SnapshotRuleRow, snapshot_rules._ON_SHARE_INSTANCE),
+    (rows.SnapshotTarget, snapshots._TARGET),
+    (rows.StuckRow, recovery._stuck('share_instance', True, False)),
+    (rows.SubnetRow, sa.select(share_servers.SUBNET)),
+    (rows.SubnetServerRow, subnets._SERVERS),
+    (rows.TypeAccessRow, records._ACCESSES),
+    (rows.UsageRow, sa.select(quotas.USAGE)),
+    (rows.ZoneRow, sa.select(services.ZONE)),
+]
+
+# Null only for rows that the readers of these protocols never see.
+NEVER_NULL = {
+    'host',
+    'instance_host',
+    'replica_state',
+    'replication_type',
+    'share_server_id',
+    'share_type_id',
+    'access_level',
+}
+
+
+def _hints(protocol):
+    """Return the Python type of each column and whether it may be null."""
+    for name, hint in typing.get_type_hints(protocol).items():
+        kinds = set(typing.get_args(hint)) or {hint}
+        yield name, kinds - {types.NoneType}, types.NoneType in kinds
+
+
+@pytest.mark.parametrize(
+    'protocol, statement',
+    SELECTED,
+    ids=[protocol.__name__ for protocol, _ in SELECTED],
+)
+def test_the_statement_selects_every_column(protocol, statement):
+    selected = {column.key for column in statement.selected_columns}
+    assert {name for name, *_ in _hints(protocol)} - selected == set()
+
+
+@pytest.mark.parametrize(
+    'protocol, statement',
+    SELECTED,
+    ids=[protocol.__name__ for protocol, _ in SELECTED],
+)
+def test_the_types_are_those_of_the_columns(protocol, statement):
+    columns = {column.key: column for column in statement.selected_columns}
+    for name, kinds, may_be_null in _hints(protocol):
+        column = columns[name]
+        if not isinstance(column.type, sa.types.NullType):
+            assert kinds == {column.type.python_type}, name
+        (base,) = column.base_columns
+        if isinstance(base, sa.Column) and base.table.name in _TABLES:
+            assert may_be_null or not base.nullable or name in NEVER_NULL, name
+
+
+_TABLES = models.metadata.tables

@@ -1,0 +1,54 @@
+"""Statements are in db; queries read and write plain columns only."""
+
+import ast
+import pathlib
+
+import pytest
+
+import manila_lite
+
+ROOT = pathlib.Path(manila_lite.__file__).parent
+# They may know SQLAlchemy. The work table is an engine of its own.
+HOMES = ('db/', 'work/table.py')
+ALLOWED = {'cmd/start.py': 'reads and builds the URL of the database'}
+MOVES = 'manila_lite.db.transitions'
+MODULES = {
+    path.relative_to(ROOT).as_posix(): path for path in ROOT.rglob('*.py')
+}
+OUTSIDE = sorted(name for name in MODULES if not name.startswith(HOMES))
+QUERIES = sorted(name for name in MODULES if name.startswith('db/queries/'))
+
+
+def _imports(path):
+    """Yield line and full name of everything that a module imports."""
+    for node in ast.walk(ast.parse(path.read_text(encoding='utf-8'))):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                yield node.lineno, f'{node.module}.{alias.name}'
+
+
+def _imports_of(name, package):
+    return [
+        f'{name}:{line} imports {found}'
+        for line, found in _imports(MODULES[name])
+        if found == package or found.startswith(f'{package}.')
+    ]
+
+
+@pytest.mark.parametrize('name', [n for n in OUTSIDE if n not in ALLOWED])
+def test_only_db_knows_sqlalchemy(name):
+    assert _imports_of(name, 'sqlalchemy') == []
+
+
+@pytest.mark.parametrize('name', ALLOWED)
+def test_every_exception_is_needed(name):
+    assert _imports_of(name, 'sqlalchemy')
+
+
+@pytest.mark.parametrize('name', QUERIES)
+def test_queries_make_no_moves(name):
+    assert _imports_of(name, MOVES) == []
+    assert _imports_of(name, 'manila_lite.db.moves') == []
