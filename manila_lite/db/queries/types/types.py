@@ -59,7 +59,10 @@ def is_true(text: str | None) -> bool:
 
 
 def find_usable(
-    session: Session, id_or_name: str, project_id: str, sees_all: bool
+    session: Session,
+    id_or_name: str,
+    project_id: str | None,
+    sees_all: bool | None,
 ) -> TypeWithSpecs | None:
     """Return a type the project may use, by id or else by name, or None."""
     rows = session.rows(
