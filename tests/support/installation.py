@@ -6,10 +6,12 @@ import time
 import typing
 import uuid
 
+from manila_lite.cmd import manage
 from manila_lite.db.queries.admin import recovery
 from manila_lite.db.session import Database
 from manila_lite.share.drivers.dummy import driver as dummy
 from manila_lite.work import table
+from tests.support import command_line
 from tests.support import invariants
 from tests.support import snapshot_access_invariants
 from tests.support import snapshot_invariants
@@ -53,7 +55,8 @@ class Installation:
 
     `kind` is SERVE (everything in one process) or SEPARATE. `backends` maps
     names to the options that differ from a `dummy` without delay; `options`
-    and `sections` are added to the configuration file.
+    and `sections` are added to the configuration file. Processes are forked
+    unless they use eventlet, or `forked` says otherwise.
     """
 
     def __init__(
@@ -63,6 +66,7 @@ class Installation:
         kind: tuple[str, ...] = SERVE,
         database_url: str | None = None,
         concurrency: str = 'threading',
+        forked: bool | None = None,
         auth: str = 'noauth',
         backends: Mapping[str, Mapping[str, object]] | None = None,
         options: str = '',
@@ -73,6 +77,7 @@ class Installation:
         self.folder = folder
         self.kind = kind
         self.concurrency = concurrency
+        self.forked = concurrency == 'threading' if forked is None else forked
         self.host = f'node-{uuid.uuid4().hex[:8]}'
         self.port = free_port()
         self.root = f'http://127.0.0.1:{self.port}'
@@ -152,6 +157,7 @@ class Installation:
             *args,
             log=self.folder / f'{self._runs}-{name}.log',
             concurrency=self.concurrency,
+            forked=self.forked,
         )
 
     def _wait_until_ready(self, command: Command, wait: bool) -> None:
@@ -213,18 +219,13 @@ class Installation:
             self._db.dispose()
 
     def manage(self, *args: object, stdin: str = '') -> str:
-        """Run `manila-lite-manage` and return its output."""
-        self._runs += 1
-        command = Command(
-            'manila-lite-manage',
-            *args,
-            '--config-file',
-            self.conf,
-            stdin=stdin,
-            log=self.folder / f'{self._runs}-manage.log',
+        """Run `manila-lite-manage` in this process; return its output."""
+        where = ('--config-file', self.conf)
+        ended = command_line.run(
+            manage.main, [str(arg) for arg in (*args, *where)], stdin
         )
-        assert command.wait_for_exit() == 0, command.output
-        return command.output
+        assert ended.code == 0, ended
+        return ended.out
 
     def logs(self) -> Iterator[tuple[str, str]]:
         """Yield name and output of every process, in order of their start."""

@@ -14,6 +14,8 @@ import threading
 import time
 import typing
 
+from tests.support.forked import ForkedProcess
+
 BINARIES = pathlib.Path(sys.executable).parent
 
 Result = typing.TypeVar('Result')
@@ -53,7 +55,10 @@ _reserved: list[socket.socket] = []
 
 
 class Command:
-    """One of our commands, started by the constructor."""
+    """One of our commands, running since it was created.
+
+    It is the installed script, or forked, which starts faster.
+    """
 
     def __init__(
         self,
@@ -61,25 +66,29 @@ class Command:
         *args: object,
         log: pathlib.Path,
         concurrency: str = 'threading',
-        stdin: str = '',
+        forked: bool = False,
     ):
         self.name = name
         self.log = log
+        words = [str(arg) for arg in args]
         env = {
             key: value
             for key, value in os.environ.items()
             if not key.startswith(('MANILA_LITE_', 'OS_'))
         }
+        log.touch()
+        if forked:
+            assert concurrency == 'threading'
+            self._process = ForkedProcess(name, words, log, env)
+            return
         with log.open('ab') as output:
             self._process = subprocess.Popen(
-                [BINARIES / name, *map(str, args)],
-                stdin=subprocess.PIPE,
+                [BINARIES / name, *words],
+                stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 env={**env, 'MANILA_LITE_CONCURRENCY': concurrency},
             )
-        with self._process.stdin as stdin_pipe:
-            stdin_pipe.write(stdin.encode())
 
     @property
     def pid(self) -> int:

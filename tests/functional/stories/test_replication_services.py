@@ -60,6 +60,7 @@ class Services:
             '--config-file',
             path,
             log=self.installation.folder / f'{self.starts}-{name}.log',
+            forked=True,
         )
 
     def wait_until_up(self):

@@ -196,6 +196,7 @@ def test_between_two_share_services(install, new_database, broker_url):
         other,
         log=installation.folder / 'second-share.log',
         concurrency=installation.concurrency,
+        forked=installation.forked,
     )
     there = f'{installation.host}-other@beta'
     with contextlib.ExitStack() as stack:

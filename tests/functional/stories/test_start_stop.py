@@ -34,7 +34,8 @@ class Attempt:
     def refused(self, name: str, *args: object, conf: str = '') -> str:
         """Run a command; return the only line it prints, with exit code 1."""
         self.conf.write_text(f'[DEFAULT]\nstate_path = {self.folder}\n{conf}')
-        command = Command(name, *args, log=self.folder / f'{name}.log')
+        log = self.folder / f'{name}.log'
+        command = Command(name, *args, log=log, forked=True)
         try:
             assert command.wait_for_exit() == 1, command.output
         finally:

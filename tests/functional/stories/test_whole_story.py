@@ -1,4 +1,7 @@
-"""The whole life of a share, in each way of running the service."""
+"""The whole life of a share, in each way of running the service.
+
+These processes are the installed commands, not forked ones.
+"""
 
 import pytest
 
@@ -29,6 +32,7 @@ def test_in_one_process(install, concurrency):
         install(
             kind=SERVE,
             concurrency=concurrency,
+            forked=False,
             backends=BACKENDS,
             options=OPTIONS,
         )
@@ -44,6 +48,7 @@ def test_in_separate_services(
         install(
             kind=SEPARATE,
             concurrency=concurrency,
+            forked=False,
             backends=BACKENDS,
             database_url=new_database(kind),
             options=f'{OPTIONS}transport_url = {broker_url}',
