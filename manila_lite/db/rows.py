@@ -722,14 +722,6 @@ class ZoneRow(Protocol):
 # Share types
 
 
-class ShareTypeRow(Protocol):
-    """A share type, as `TypeWithSpecs` and the records of types have it."""
-
-    id: str
-    name: str
-    extra_specs: dict[str, str]
-
-
 class TypeAccessRow(Protocol):
     """A project that may use a private share type."""
 
@@ -889,7 +881,3 @@ class Page(Protocol):
 
     @property
     def sort_dir(self) -> str: ...
-
-
-Locations = typing.Collection[typing.Mapping[str, typing.Any]]
-"""Export locations as `drivers.base` completes the reply of a driver."""
