@@ -7,6 +7,7 @@ from manila_lite import exception
 from manila_lite.db.queries.servers import migrations as server_migrations
 from manila_lite.db.rows import MigrationRow
 from manila_lite.db.session import Session
+from manila_lite.host import Host
 from manila_lite.share.drivers.base import ShareForDriver
 from manila_lite.share.drivers.base import SnapshotForDriver
 from manila_lite.share.manager.driver_view import server_view
@@ -32,11 +33,12 @@ class LoadedMigration(typing.NamedTuple):
     @property
     def dest_host(self) -> str:
         """The destination: host@backend, with the requested pool if any."""
-        host, pool = (
-            self.migration.destination_host,
-            self.migration.destination_pool,
+        return str(
+            Host(
+                self.migration.destination_host,
+                self.migration.destination_pool or '',
+            )
         )
-        return f'{host}#{pool}' if pool else host
 
 
 def load_migration(session: Session, source_id: str) -> LoadedMigration:
