@@ -459,6 +459,8 @@ class ShareNetworkRow(OwnedRow, Protocol):
     name: str | None
     status: str
 
+    def _asdict(self) -> dict[str, typing.Any]: ...
+
 
 class NetworkServerRow(Protocol):
     """A share server on a network that is to be changed."""

@@ -33,7 +33,13 @@ from manila_lite.share.drivers.contract.managing import ManageWithServerSupport
 from manila_lite.share.drivers.contract.replication import ReplicationDefaults
 from manila_lite.share.drivers.contract.replication import ReplicationSupport
 from manila_lite.share.drivers.contract.server_migrations import (
+    ServerMigrationCompatibility,
+)
+from manila_lite.share.drivers.contract.server_migrations import (
     ServerMigrationDefaults,
+)
+from manila_lite.share.drivers.contract.server_migrations import (
+    ServerMigrationStartReply,
 )
 from manila_lite.share.drivers.contract.server_migrations import (
     ServerMigrationSupport,
@@ -92,6 +98,8 @@ __all__ = [
     'RevertSupport',
     'AccessRules',
     'SecurityServiceForDriver',
+    'ServerMigrationCompatibility',
+    'ServerMigrationStartReply',
     'ServerMigrationSupport',
     'ShareDriver',
     'ShareForDriver',

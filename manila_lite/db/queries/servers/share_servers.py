@@ -245,7 +245,7 @@ def add_subnets(session: Session, server_id: str, ids: Iterable[str]) -> None:
 
 
 def list_zone_subnets(
-    session: Session, share_network_id: str, zone: str | None
+    session: Session, share_network_id: str | None, zone: str | None
 ) -> Sequence[SubnetRow]:
     """Return the subnets of a zone, or else those without a zone."""
     rows = session.rows(

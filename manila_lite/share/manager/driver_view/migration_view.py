@@ -9,6 +9,7 @@ from manila_lite.db.rows import MigrationRow
 from manila_lite.db.session import Session
 from manila_lite.host import Host
 from manila_lite.share.drivers.base import ShareForDriver
+from manila_lite.share.drivers.base import ShareServerForDriver
 from manila_lite.share.drivers.base import SnapshotForDriver
 from manila_lite.share.manager.driver_view import server_view
 from manila_lite.share.manager.driver_view import share_view
@@ -16,6 +17,14 @@ from manila_lite.share.manager.driver_view.server_view import LoadedServer
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
 from manila_lite.share.manager.driver_view.share_view import MovingSnapshot
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
+
+DriverArguments = tuple[
+    ShareServerForDriver,
+    ShareServerForDriver,
+    list[ShareForDriver],
+    list[SnapshotForDriver],
+]
+"""Source and destination, shares and snapshots."""
 
 
 class LoadedMigration(typing.NamedTuple):
@@ -29,6 +38,12 @@ class LoadedMigration(typing.NamedTuple):
     destination: LoadedServer | None
     shares: list[LoadedInstance]
     snapshots: list[MovingSnapshot]
+
+    @property
+    def chosen_destination(self) -> LoadedServer:
+        """The destination, in work that follows its choice."""
+        assert self.destination is not None
+        return self.destination
 
     @property
     def dest_host(self) -> str:
@@ -92,13 +107,12 @@ def load_contents(
 
 def driver_arguments(
     loaded: LoadedMigration, names: NameTemplates
-) -> tuple[typing.Any, ...]:
+) -> DriverArguments:
     """Return the arguments common to all driver methods of both phases."""
-    assert loaded.destination is not None
     return (
         server_view.server_for_driver(loaded.source),
         dataclasses.replace(
-            server_view.server_for_driver(loaded.destination),
+            server_view.server_for_driver(loaded.chosen_destination),
             host=loaded.dest_host,
         ),
         *contents_for_driver(loaded.shares, loaded.snapshots, names),

@@ -4,7 +4,7 @@ Each method contains the success path only, as in provisioning. Placing a
 share on a server and removing the server both lock its row first.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import contextlib
 import datetime
 import functools
@@ -30,6 +30,8 @@ from manila_lite.share.manager.endpoint import undo_if_gone
 from manila_lite.share.manager.servers.setup import ServerSetup
 from manila_lite.states.share_server import SHARE_SERVER
 from manila_lite.states.share_server import ServerStatus
+from manila_lite.work.runner import JobContext
+from manila_lite.work.table import Claim
 
 LOG = logging.getLogger(__name__)
 
@@ -136,7 +138,7 @@ class ShareServersEndpoint:
     # Delete
 
     def prepare_delete_share_server(
-        self, session: Session, job
+        self, session: Session, job: Claim
     ) -> LockedServer:
         locked = self._expect(session, job, ServerStatus.DELETING)
         if share_servers.has_instances(session, job.resource_id):
@@ -156,9 +158,12 @@ class ShareServersEndpoint:
         )
 
     def delete_share_server(
-        self, job, share_server_id, security_service_ids=()
-    ):
-        locked = job.prepared
+        self,
+        job: JobContext,
+        share_server_id: str,
+        security_service_ids: Sequence[str] = (),
+    ) -> None:
+        locked: LockedServer = job.prepared
         self.driver.teardown_server(
             locked.details, security_services=locked.security_services
         )
@@ -177,18 +182,23 @@ class ShareServersEndpoint:
     # Manage and unmanage
 
     def prepare_manage_share_server(
-        self, session: Session, job
+        self, session: Session, job: Claim
     ) -> LockedServer:
         return self._expect(session, job, ServerStatus.MANAGE_STARTING)
 
     def manage_share_server(
-        self, job, share_server_id, identifier, driver_options
-    ):
-        server = server_view.server_for_driver(job.prepared.server)
+        self,
+        job: JobContext,
+        share_server_id: str,
+        identifier: str,
+        driver_options: dict[str, str],
+    ) -> None:
+        locked: LockedServer = job.prepared
+        server = server_view.server_for_driver(locked.server)
         addresses = self.driver.get_share_server_network_info(
             RequestContext(), server, identifier, driver_options
         )
-        self._store_addresses(job.prepared.server, addresses)
+        self._store_addresses(locked.server, addresses)
         # Read again, now with its addresses.
         loaded = job.read(server_view.load_server, share_server_id)
         new_identifier, details = self.driver.manage_server(
@@ -200,7 +210,7 @@ class ShareServersEndpoint:
         undo = functools.partial(
             self.driver.unmanage_server,
             {'server_id': share_server_id, **(details or {})},
-            security_services=job.prepared.security_services,
+            security_services=locked.security_services,
         )
         with undo_if_gone(job, share_servers.find, share_server_id, undo):
             job.finish(
@@ -250,20 +260,24 @@ class ShareServersEndpoint:
         )
         share_servers.merge_details(session, server_id, details)
 
-    def failed_manage_share_server(self, session, job, error):
+    def failed_manage_share_server(
+        self, session: Session, job: Claim, error: Exception
+    ) -> bool:
         self.setup.give_up(session, job.resource_id, 'manage_failed')
         return True
 
     def prepare_unmanage_share_server(
-        self, session: Session, job
+        self, session: Session, job: Claim
     ) -> LockedServer:
         locked = self._expect(session, job, ServerStatus.UNMANAGE_STARTING)
         if share_servers.has_instances(session, job.resource_id):
             raise exception.ShareServerInUse(share_server_id=job.resource_id)
         return locked
 
-    def unmanage_share_server(self, job, share_server_id, force=False):
-        locked = job.prepared
+    def unmanage_share_server(
+        self, job: JobContext, share_server_id: str, force: bool = False
+    ) -> None:
+        locked: LockedServer = job.prepared
         with (
             contextlib.suppress(NotImplementedError)
             if force
@@ -276,7 +290,9 @@ class ShareServersEndpoint:
 
     # All
 
-    def _expect(self, session: Session, job, status: str) -> LockedServer:
+    def _expect(
+        self, session: Session, job: Claim, status: str
+    ) -> LockedServer:
         """Return the locked server if it still waits for this work."""
         server = server_view.load_server(
             session, job.resource_id, lock_shared=True

@@ -6,7 +6,7 @@ phase or cancels the migration. Every step is idempotent, so abandoned
 work is simply run again. `migration_phases` records the outcomes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 import typing
 
 from manila_lite import exception
@@ -15,6 +15,7 @@ from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.servers import migrations as server_migrations
 from manila_lite.db.queries.servers import relocation as server_relocation
 from manila_lite.db.queries.servers import share_servers
+from manila_lite.db.rows import MigrationRow
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
@@ -22,6 +23,8 @@ from manila_lite.rpc.contract import implements
 from manila_lite.rpc.contract import work_kinds
 from manila_lite.rpc.share import BINARY
 from manila_lite.rpc.share import ServerMigrationRpc
+from manila_lite.share.drivers.base import ServerMigrationCompatibility
+from manila_lite.share.drivers.base import ServerMigrationStartReply
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.manager.driver_probe import BackendUnresponsive
 from manila_lite.share.manager.driver_probe import DriverProbe
@@ -29,8 +32,14 @@ from manila_lite.share.manager.driver_probe import ProbeResult
 from manila_lite.share.manager.driver_view import migration_view
 from manila_lite.share.manager.driver_view import server_view
 from manila_lite.share.manager.driver_view.migration_view import (
+    DriverArguments,
+)
+from manila_lite.share.manager.driver_view.migration_view import (
     LoadedMigration,
 )
+from manila_lite.share.manager.driver_view.server_view import LoadedServer
+from manila_lite.share.manager.driver_view.share_view import LoadedInstance
+from manila_lite.share.manager.driver_view.share_view import MovingSnapshot
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
 from manila_lite.share.manager.endpoint import outdated
 from manila_lite.share.manager.endpoint import require_status
@@ -45,6 +54,8 @@ from manila_lite.states.share_server import SHARE_SERVER
 from manila_lite.states.share_server import SHARE_SERVER_TASK
 from manila_lite.states.share_server import TaskState
 from manila_lite.work import table
+from manila_lite.work.runner import JobContext
+from manila_lite.work.table import Claim
 
 CAST_PAUSE = 2.0
 """Seconds between checks whether rules have been cast to read-only."""
@@ -100,11 +111,15 @@ class ServerMigrationsEndpoint:
 
     # Begin
 
-    def prepare_start_server_migration(self, session: Session, job):
+    def prepare_start_server_migration(
+        self, session: Session, job: Claim
+    ) -> LoadedMigration:
         return self._expect(session, job, TaskState.STARTING)
 
-    def start_server_migration(self, job, share_server_id):
-        loaded = job.prepared
+    def start_server_migration(
+        self, job: JobContext, share_server_id: str
+    ) -> None:
+        loaded: LoadedMigration = job.prepared
         if loaded.destination is None:
             loaded = self._choose_destination(job, loaded)
         if not loaded.migration.is_set_up:
@@ -124,7 +139,7 @@ class ServerMigrationsEndpoint:
         job.hand_over(self._started, job.claim, loaded, reply)
 
     def _choose_destination(
-        self, job, loaded: LoadedMigration
+        self, job: JobContext, loaded: LoadedMigration
     ) -> LoadedMigration:
         """Let the driver choose a destination, or create one."""
         if self.setup.networks is None:
@@ -142,7 +157,7 @@ class ServerMigrationsEndpoint:
             job, 'placed', self._set_destination, loaded, reply, chosen
         )
 
-    def _choose(self, job, loaded: LoadedMigration) -> str | None:
+    def _choose(self, job: JobContext, loaded: LoadedMigration) -> str | None:
         offered = job.read(self._suitable, loaded)
         chosen = self.driver.choose_share_server_compatible_for_migration(
             RequestContext(),
@@ -154,7 +169,9 @@ class ServerMigrationsEndpoint:
         )
         return None if chosen is None else chosen['id']
 
-    def _suitable(self, session: Session, loaded: LoadedMigration):
+    def _suitable(
+        self, session: Session, loaded: LoadedMigration
+    ) -> list[LoadedServer]:
         ids = share_servers.list_suitable(
             session,
             self.service_host,
@@ -179,7 +196,7 @@ class ServerMigrationsEndpoint:
         self,
         session: Session,
         loaded: LoadedMigration,
-        reply,
+        reply: ServerMigrationCompatibility,
         chosen: str | None,
     ) -> None:
         server_migrations.update(
@@ -208,19 +225,22 @@ class ServerMigrationsEndpoint:
             subnets,
         )
 
-    def _set_up(self, job, loaded: LoadedMigration) -> LoadedMigration:
+    def _set_up(
+        self, job: JobContext, loaded: LoadedMigration
+    ) -> LoadedMigration:
         """Allocate addresses and set up the destination server.
 
         In a nondisruptive migration the driver sets it up itself at the
         start, and the addresses are taken over at the end.
         """
-        details: dict[str, typing.Any] = {}
+        details: Mapping[str, typing.Any] = {}
         if not loaded.migration.nondisruptive:
-            self.setup.allocate(loaded.destination)
+            self.setup.allocate(loaded.chosen_destination)
             details = (
                 self.driver.setup_server(
                     job.read(
-                        self.setup.network_info, loaded.destination.row.id
+                        self.setup.network_info,
+                        loaded.chosen_destination.row.id,
                     ),
                     metadata={
                         'request_host': loaded.dest_host,
@@ -235,21 +255,29 @@ class ServerMigrationsEndpoint:
                 job, 'set up', self._record_set_up, loaded, details
             )
         except exception.ManilaLiteError:
-            self._undo_set_up(job, loaded.destination.row.id, details)
+            self._undo_set_up(job, loaded.chosen_destination.row.id, details)
             raise
 
     def _record_set_up(
-        self, session: Session, loaded: LoadedMigration, details
+        self,
+        session: Session,
+        loaded: LoadedMigration,
+        details: Mapping[str, typing.Any],
     ) -> None:
         server_migrations.update(session, loaded.migration.id, is_set_up=True)
-        store_details(session, loaded.destination.row.id, details)
+        store_details(session, loaded.chosen_destination.row.id, details)
 
-    def _undo_set_up(self, job, server_id: str, details) -> None:
+    def _undo_set_up(
+        self,
+        job: JobContext,
+        server_id: str,
+        details: Mapping[str, typing.Any],
+    ) -> None:
         """Tear down the server if its row no longer exists."""
         if job.read(share_servers.find, server_id) is None:
             self.driver.teardown_server({'server_id': server_id, **details})
 
-    def _is_cast_done(self, job, loaded: LoadedMigration) -> bool:
+    def _is_cast_done(self, job: JobContext, loaded: LoadedMigration) -> bool:
         """Return whether all rules are read-only; start the cast if not."""
         if not loaded.migration.casts_rules:
             self._write(job, 'cast', self.phases.cast_rules, loaded)
@@ -263,7 +291,9 @@ class ServerMigrationsEndpoint:
             )
         if RulesStatus.OUT_OF_SYNC not in states:
             return True
-        waited = self.db.utcnow() - loaded.migration.updated_at
+        waited = self.db.utcnow() - (
+            loaded.migration.updated_at or loaded.migration.created_at
+        )
         if waited.total_seconds() > CAST_TIMEOUT:
             raise exception.ShareBackendException(
                 msg='access rules were not cast to read-only on the source '
@@ -271,7 +301,13 @@ class ServerMigrationsEndpoint:
             )
         return False
 
-    def _write(self, job, step: str, function, *args) -> LoadedMigration:
+    def _write(
+        self,
+        job: JobContext,
+        step: str,
+        function: Callable[..., object],
+        *args: typing.Any,
+    ) -> LoadedMigration:
         """Write a step under the claim; return the migration as it is then."""
 
         def write(session: Session) -> LoadedMigration:
@@ -282,7 +318,11 @@ class ServerMigrationsEndpoint:
         return self.db.write(write, by=job.claim)
 
     def _started(
-        self, session: Session, job, loaded: LoadedMigration, reply
+        self,
+        session: Session,
+        job: Claim,
+        loaded: LoadedMigration,
+        reply: ServerMigrationStartReply,
     ) -> None:
         """Hand over to the work that polls the first phase."""
         table.hand_over(
@@ -296,21 +336,27 @@ class ServerMigrationsEndpoint:
         fire(session, SHARE_SERVER_TASK, job.resource_id, 'started')
         store_details(
             session,
-            loaded.destination.row.id,
+            loaded.chosen_destination.row.id,
             reply.get('backend_details') or {},
         )
         server_migrations.record_progress(session, loaded.migration.id, None)
 
-    def failed_start_server_migration(self, session, job, error):
+    def failed_start_server_migration(
+        self, session: Session, job: Claim, error: Exception
+    ) -> bool:
         return self._failed(session, job, error)
 
     # Continue
 
-    def prepare_continue_server_migration(self, session: Session, job):
+    def prepare_continue_server_migration(
+        self, session: Session, job: Claim
+    ) -> LoadedMigration:
         return self._expect(session, job, TaskState.MIGRATING)
 
-    def continue_server_migration(self, job, share_server_id):
-        loaded = job.prepared
+    def continue_server_migration(
+        self, job: JobContext, share_server_id: str
+    ) -> None:
+        loaded: LoadedMigration = job.prepared
         arguments = migration_view.driver_arguments(loaded, self.names)
         if self.driver.share_server_migration_continue(
             RequestContext(), *arguments
@@ -324,7 +370,9 @@ class ServerMigrationsEndpoint:
                 self._progress(loaded, arguments),
             )
 
-    def _progress(self, loaded: LoadedMigration, arguments) -> int | None:
+    def _progress(
+        self, loaded: LoadedMigration, arguments: DriverArguments
+    ) -> int | None:
         """Return the reported progress in percent, or None."""
         if not loaded.migration.tells_progress:
             return None
@@ -343,20 +391,26 @@ class ServerMigrationsEndpoint:
         fire(session, SHARE_SERVER_TASK, loaded.source.row.id, 'phase1_done')
         server_migrations.record_progress(session, loaded.migration.id, 100)
 
-    def failed_continue_server_migration(self, session, job, error):
+    def failed_continue_server_migration(
+        self, session: Session, job: Claim, error: Exception
+    ) -> bool:
         return self._failed(session, job, error)
 
     # Complete or cancel
 
-    def prepare_complete_server_migration(self, session: Session, job):
+    def prepare_complete_server_migration(
+        self, session: Session, job: Claim
+    ) -> LoadedMigration:
         return self._expect(session, job, TaskState.COMPLETING)
 
-    def complete_server_migration(self, job, share_server_id):
-        loaded = job.prepared
+    def complete_server_migration(
+        self, job: JobContext, share_server_id: str
+    ) -> None:
+        loaded: LoadedMigration = job.prepared
         server = (
             loaded.source
             if loaded.migration.nondisruptive
-            else loaded.destination
+            else loaded.chosen_destination
         )
         reply = (
             self.driver.share_server_migration_complete(
@@ -368,25 +422,35 @@ class ServerMigrationsEndpoint:
         )
         job.finish(self.phases.complete, loaded, reply)
 
-    def failed_complete_server_migration(self, session, job, error):
+    def failed_complete_server_migration(
+        self, session: Session, job: Claim, error: Exception
+    ) -> bool:
         return self._failed(session, job, error)
 
-    def prepare_cancel_server_migration(self, session: Session, job):
+    def prepare_cancel_server_migration(
+        self, session: Session, job: Claim
+    ) -> LoadedMigration:
         return self._expect(session, job, TaskState.CANCELLING)
 
-    def cancel_server_migration(self, job, share_server_id):
+    def cancel_server_migration(
+        self, job: JobContext, share_server_id: str
+    ) -> None:
         self.driver.share_server_migration_cancel(
             RequestContext(),
             *migration_view.driver_arguments(job.prepared, self.names),
         )
         job.finish(self.phases.roll_back, share_server_id, 'cancelled')
 
-    def failed_cancel_server_migration(self, session, job, error):
+    def failed_cancel_server_migration(
+        self, session: Session, job: Claim, error: Exception
+    ) -> bool:
         return self._failed(session, job, error)
 
     # Abandoned migrations
 
-    def prepare_settle_server_migration(self, session: Session, job):
+    def prepare_settle_server_migration(
+        self, session: Session, job: Claim
+    ) -> None:
         server = share_servers.get(session, job.resource_id, lock_shared=True)
         migration = server_migrations.find_open(session, job.resource_id)
         if not is_abandoned(server, migration):
@@ -399,21 +463,25 @@ class ServerMigrationsEndpoint:
             )
         return None
 
-    def settle_server_migration(self, job, share_server_id):
+    def settle_server_migration(
+        self, job: JobContext, share_server_id: str
+    ) -> None:
         """Fail the migration of a server whose task is missing or reset."""
         job.finish(
             self.phases.fail, share_server_id, 'the migration was abandoned'
         )
 
-    def failed_settle_server_migration(self, session, job, error):
+    def failed_settle_server_migration(
+        self, session: Session, job: Claim, error: Exception
+    ) -> bool:
         return self._failed(session, job, error)
 
-    def _failed(self, session: Session, job, error: Exception) -> bool:
+    def _failed(self, session: Session, job: Claim, error: Exception) -> bool:
         self.phases.fail(session, job.resource_id, str(error))
         return True
 
     def _expect(
-        self, session: Session, job, task_state: str
+        self, session: Session, job: Claim, task_state: str
     ) -> LoadedMigration:
         """Return the migration if it still waits for this work."""
         server = share_servers.get(session, job.resource_id, lock_shared=True)
@@ -426,14 +494,14 @@ class ServerMigrationsEndpoint:
 
     def check_server_migration(
         self,
-        ctx,
-        share_server_id,
-        dest_host,
-        writable,
-        nondisruptive,
-        preserve_snapshots,
-        new_share_network_id=None,
-    ):
+        ctx: RequestContext,
+        share_server_id: str,
+        dest_host: str,
+        writable: bool,
+        nondisruptive: bool,
+        preserve_snapshots: bool,
+        new_share_network_id: str | None = None,
+    ) -> dict[str, typing.Any]:
         """Return what the driver supports, and `reasons` why not enough.
 
         This leaves nothing behind, even when the driver never replies.
@@ -472,7 +540,9 @@ class ServerMigrationsEndpoint:
             'reasons': incompatibilities(reply, options),
         }
 
-    def hear_server_migration(self, ctx, share_server_id):
+    def hear_server_migration(
+        self, ctx: RequestContext, share_server_id: str
+    ) -> None:
         """Get the progress from the driver and store it."""
         try:
             loaded = self.db.read(
@@ -502,7 +572,9 @@ class ServerMigrationsEndpoint:
                 progress_percent(result.value),
             )
 
-    def check(self, read, loaded: LoadedMigration) -> Mapping[str, typing.Any]:
+    def check(
+        self, read: Callable[..., typing.Any], loaded: LoadedMigration
+    ) -> ServerMigrationCompatibility:
         """Return what the driver supports for a migration."""
         call = self._compatibility_call(
             read,
@@ -515,21 +587,34 @@ class ServerMigrationsEndpoint:
         return call(RequestContext()) or {}
 
     def _compatibility_call(
-        self, read, source, dest_host, shares, snapshots, network_id
-    ):
-        networks = [
+        self,
+        read: Callable[..., typing.Any],
+        source: LoadedServer,
+        dest_host: str,
+        shares: list[LoadedInstance],
+        snapshots: list[MovingSnapshot],
+        network_id: str | None,
+    ) -> Callable[[RequestContext], ServerMigrationCompatibility]:
+        old_network, new_network = (
             read(migration_view.network_for_driver, id, source.row.id)
             for id in (source.row.share_network_id, network_id)
-        ]
+        )
         return lambda context: (
             self.driver.share_server_migration_check_compatibility(
                 context,
                 server_view.server_for_driver(source),
                 dest_host,
-                *networks,
+                old_network,
+                new_network,
                 migration_view.request_spec(shares, snapshots),
             )
         )
+
+
+ServerContents = tuple[
+    LoadedServer, list[LoadedInstance], list[MovingSnapshot]
+]
+"""A server with the shares and snapshots on it."""
 
 
 class _Options(typing.NamedTuple):
@@ -538,7 +623,9 @@ class _Options(typing.NamedTuple):
     preserve_snapshots: bool
 
 
-def _load_server_and_contents(session: Session, server_id: str):
+def _load_server_and_contents(
+    session: Session, server_id: str
+) -> ServerContents:
     return (
         server_view.load_server(session, server_id),
         *migration_view.load_contents(session, server_id),
@@ -546,7 +633,7 @@ def _load_server_and_contents(session: Session, server_id: str):
 
 
 def incompatibilities(
-    reply: Mapping[str, typing.Any], options: typing.Any
+    reply: Mapping[str, object], options: _Options | MigrationRow
 ) -> list[str]:
     """Return the reasons why the driver cannot fulfil the request."""
     if not reply.get('compatible'):

@@ -13,6 +13,7 @@ from manila_lite.db.queries.networks import security_services
 from manila_lite.db.queries.networks import share_networks
 from manila_lite.db.queries.networks import subnets
 from manila_lite.db.session import Session
+from manila_lite.share.drivers.base import SecurityServiceForDriver
 from manila_lite.share.manager.driver_view import server_view
 from manila_lite.share.manager.servers.server_with_shares import (
     ServerWithShares,
@@ -21,6 +22,8 @@ from manila_lite.share.manager.servers.server_with_shares import (
     load_server_with_shares,
 )
 from manila_lite.share.manager.servers.setup import ServerSetup
+from manila_lite.work.runner import JobContext
+from manila_lite.work.table import Claim
 
 
 class CheckRequest(typing.NamedTuple):
@@ -38,7 +41,7 @@ class NetworkChecks:
     # Security services
 
     def prepare_check_security_service(
-        self, session: Session, job
+        self, session: Session, job: Claim
     ) -> CheckRequest:
         args = job.args
         return self._build_request(
@@ -51,9 +54,15 @@ class NetworkChecks:
         )
 
     def check_security_service(
-        self, job, share_network_id, operation, new_id, current_id
-    ):
-        new, current = job.prepared.facts
+        self,
+        job: JobContext,
+        share_network_id: str,
+        operation: str,
+        new_id: str,
+        current_id: str | None,
+    ) -> None:
+        request: CheckRequest = job.prepared
+        new, current = request.facts
         compatible = all(
             self.setup.driver.check_update_share_server_security_service(
                 RequestContext(),
@@ -64,16 +73,20 @@ class NetworkChecks:
                 new,
                 current_security_service=current,
             )
-            for one in job.prepared.servers
+            for one in request.servers
         )
         job.finish(self._record, share_network_id, operation, compatible)
 
-    def failed_check_security_service(self, session, job, error):
+    def failed_check_security_service(
+        self, session: Session, job: Claim, error: Exception
+    ) -> bool:
         return self._record_failure(session, job)
 
     # Subnets
 
-    def prepare_check_allocations(self, session: Session, job) -> CheckRequest:
+    def prepare_check_allocations(
+        self, session: Session, job: Claim
+    ) -> CheckRequest:
         zone_id = job.args['zone_id']
         inside = share_networks.list_server_ids_in_subnets(
             session,
@@ -87,13 +100,14 @@ class NetworkChecks:
 
     def check_allocations(
         self,
-        job,
-        share_network_id,
-        operation,
-        zone_id,
-        neutron_net_id,
-        neutron_subnet_id,
-    ):
+        job: JobContext,
+        share_network_id: str,
+        operation: str,
+        zone_id: str | None,
+        neutron_net_id: str | None,
+        neutron_subnet_id: str | None,
+    ) -> None:
+        request: CheckRequest = job.prepared
         subnet = {
             'share_network_id': share_network_id,
             'availability_zone_id': zone_id,
@@ -110,11 +124,13 @@ class NetworkChecks:
                 one.shares,
                 one.rules,
             )
-            for one in job.prepared.servers
+            for one in request.servers
         )
         job.finish(self._record, share_network_id, operation, compatible)
 
-    def failed_check_allocations(self, session, job, error):
+    def failed_check_allocations(
+        self, session: Session, job: Claim, error: Exception
+    ) -> bool:
         return self._record_failure(session, job)
 
     # Both
@@ -122,7 +138,7 @@ class NetworkChecks:
     def _build_request(
         self,
         session: Session,
-        job,
+        job: Claim,
         facts: tuple,
         among: set[str] | None = None,
     ) -> CheckRequest:
@@ -149,12 +165,14 @@ class NetworkChecks:
             bool(compatible),
         )
 
-    def _record_failure(self, session: Session, job) -> bool:
+    def _record_failure(self, session: Session, job: Claim) -> bool:
         self._record(session, job.resource_id, job.args['operation'], False)
         return True
 
 
-def _service(session: Session, service_id: str | None) -> typing.Any:
+def _service(
+    session: Session, service_id: str | None
+) -> SecurityServiceForDriver | None:
     if service_id is None:
         return None
     return server_view.security_service_for_driver(

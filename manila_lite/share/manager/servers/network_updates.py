@@ -28,10 +28,13 @@ from manila_lite.messages import Detail
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.share import NetworkUpdatesRpc
 from manila_lite.share.drivers.base import AccessReplies
+from manila_lite.share.drivers.base import SecurityServiceForDriver
 from manila_lite.share.drivers.base import SnapshotForDriver
 from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.manager.driver_view import server_view
 from manila_lite.share.manager.driver_view import share_view
+from manila_lite.share.manager.driver_view.access_view import RuleView
+from manila_lite.share.manager.driver_view.server_view import LoadedServer
 from manila_lite.share.manager.endpoint import require_status
 from manila_lite.share.manager.servers.network_checks import NetworkChecks
 from manila_lite.share.manager.servers.server_with_shares import (
@@ -48,8 +51,26 @@ from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_server import SHARE_SERVER
 from manila_lite.states.share_server import ServerStatus
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
+from manila_lite.work.runner import JobContext
+from manila_lite.work.table import Claim
 
 Details = Mapping[str, typing.Any]
+
+
+class SecurityUpdate(typing.NamedTuple):
+    """A server, the security service it gets, and the one it had."""
+
+    server: ServerWithShares
+    new: SecurityServiceForDriver
+    current: SecurityServiceForDriver | None
+
+
+class SubnetUpdate(typing.NamedTuple):
+    """A server, and one of its subnets with its network."""
+
+    network: dict[str, typing.Any]
+    subnet: dict[str, typing.Any]
+    server: LoadedServer
 
 
 @implements(NetworkUpdatesRpc)
@@ -62,10 +83,12 @@ class NetworkUpdatesEndpoint(NetworkChecks):
 
     # Security services
 
-    def prepare_update_security_service(self, session: Session, job):
+    def prepare_update_security_service(
+        self, session: Session, job: Claim
+    ) -> SecurityUpdate:
         current_id = job.args['current_id']
         current = current_id and security_services.find(session, current_id)
-        return (
+        return SecurityUpdate(
             self._expect(session, job),
             server_view.security_service_for_driver(
                 security_services.get(session, job.args['new_id'])
@@ -76,24 +99,32 @@ class NetworkUpdatesEndpoint(NetworkChecks):
         )
 
     def update_security_service(
-        self, job, share_server_id, share_network_id, new_id, current_id
-    ):
-        server, new, current = job.prepared
+        self,
+        job: JobContext,
+        share_server_id: str,
+        share_network_id: str,
+        new_id: str,
+        current_id: str | None,
+    ) -> None:
+        update: SecurityUpdate = job.prepared
+        server = update.server
         replies = self.setup.driver.update_share_server_security_service(
             RequestContext(),
             server.for_driver,
             server.network_info,
             server.shares,
             server.rules,
-            new,
-            current_security_service=current,
+            update.new,
+            current_security_service=update.current,
         )
-        job.finish(self._security_service_updated, job, server, replies or {})
+        job.finish(
+            self._security_service_updated, job.claim, server, replies or {}
+        )
 
     def _security_service_updated(
         self,
         session: Session,
-        job,
+        job: Claim,
         server: ServerWithShares,
         replies: Mapping[str, AccessReplies],
     ) -> None:
@@ -103,7 +134,9 @@ class NetworkUpdatesEndpoint(NetworkChecks):
                 session, instance_id, rules, replies.get(instance_id) or {}
             )
 
-    def failed_update_security_service(self, session, job, error):
+    def failed_update_security_service(
+        self, session: Session, job: Claim, error: Exception
+    ) -> bool:
         """Put the server and its shares into error, and notify the user."""
         self._failed(session, job)
         self._notify_project(
@@ -116,18 +149,27 @@ class NetworkUpdatesEndpoint(NetworkChecks):
         )
         return True
 
-    def dropped_update_security_service(self, session, job):
+    def dropped_update_security_service(
+        self, session: Session, job: Claim
+    ) -> None:
         self._finish_change(session, job)
 
     # Addresses
 
-    def prepare_update_allocations(self, session: Session, job):
+    def prepare_update_allocations(
+        self, session: Session, job: Claim
+    ) -> ServerWithShares:
         return self._expect(session, job)
 
     def update_allocations(
-        self, job, share_server_id, share_network_id, subnet_id
-    ):
-        driver, before = self.setup.driver, job.prepared
+        self,
+        job: JobContext,
+        share_server_id: str,
+        share_network_id: str,
+        subnet_id: str,
+    ) -> None:
+        driver = self.setup.driver
+        before: ServerWithShares = job.prepared
         self._allocate(share_server_id, subnet_id)
         new = job.read(self._subnet_entry, share_server_id, subnet_id)
         snapshot_ids = job.read(self._snapshots_on, share_server_id)
@@ -140,7 +182,9 @@ class NetworkUpdatesEndpoint(NetworkChecks):
             before.shares,
             snapshot_ids,
         )
-        job.finish(self._allocations_updated, job, subnet_id, reply or {})
+        job.finish(
+            self._allocations_updated, job.claim, subnet_id, reply or {}
+        )
 
     def _allocate(self, server_id: str, subnet_id: str) -> None:
         if self.setup.networks is None:
@@ -148,9 +192,7 @@ class NetworkUpdatesEndpoint(NetworkChecks):
                 reason='the back end no longer handles share servers'
             )
         self.setup.networks.user.allocate_network(
-            server_id,
-            subnet_id,
-            self.setup.driver.get_network_allocations_number(),
+            server_id, subnet_id, self.setup.addresses_per_subnet
         )
 
     def _subnet_entry(
@@ -177,7 +219,7 @@ class NetworkUpdatesEndpoint(NetworkChecks):
         ]
 
     def _allocations_updated(
-        self, session: Session, job, subnet_id: str, reply: Details
+        self, session: Session, job: Claim, subnet_id: str, reply: Details
     ) -> None:
         self._add_subnet(session, job.resource_id, subnet_id)
         share_servers.merge_details(
@@ -214,7 +256,9 @@ class NetworkUpdatesEndpoint(NetworkChecks):
             snapshots.list_ids_on_share_instances(session, ids)
         )
 
-    def failed_update_allocations(self, session, job, error):
+    def failed_update_allocations(
+        self, session: Session, job: Claim, error: Exception
+    ) -> bool:
         """Put the server, its shares and their snapshots into error.
 
         The server keeps its addresses in the subnet until it is deleted.
@@ -251,40 +295,53 @@ class NetworkUpdatesEndpoint(NetworkChecks):
         )
         return True
 
-    def dropped_update_allocations(self, session, job):
+    def dropped_update_allocations(self, session: Session, job: Claim) -> None:
         self._finish_change(session, job)
 
     # Metadata
 
-    def prepare_tell_subnet_metadata(self, session: Session, job):
+    def prepare_tell_subnet_metadata(
+        self, session: Session, job: Claim
+    ) -> SubnetUpdate:
         network = share_networks.get_target(
             session, job.args['share_network_id']
         )
         subnet = subnets.get(session, network.id, job.args['subnet_id'])
-        return (
+        return SubnetUpdate(
             network._asdict(),
             subnet._asdict(),
             server_view.load_server(session, job.resource_id),
         )
 
     def tell_subnet_metadata(
-        self, job, share_server_id, share_network_id, subnet_id, metadata
-    ):
-        network, subnet, server = job.prepared
+        self,
+        job: JobContext,
+        share_server_id: str,
+        share_network_id: str,
+        subnet_id: str,
+        metadata: dict[str, str],
+    ) -> None:
+        update: SubnetUpdate = job.prepared
         self.setup.driver.update_share_network_subnet_from_metadata(
             RequestContext(),
-            network,
-            subnet,
-            server_view.server_for_driver(server),
+            update.network,
+            update.subnet,
+            server_view.server_for_driver(update.server),
             metadata,
         )
-        job.finish(self._record_metadata, job, Detail.UPDATE_METADATA_SUCCESS)
+        job.finish(
+            self._record_metadata, job.claim, Detail.UPDATE_METADATA_SUCCESS
+        )
 
-    def failed_tell_subnet_metadata(self, session, job, error):
+    def failed_tell_subnet_metadata(
+        self, session: Session, job: Claim, error: Exception
+    ) -> bool:
         self._record_metadata(session, job, Detail.UPDATE_METADATA_FAILURE)
         return True
 
-    def _record_metadata(self, session, job, detail):
+    def _record_metadata(
+        self, session: Session, job: Claim, detail: Detail
+    ) -> None:
         self._notify_project(
             session,
             job,
@@ -296,7 +353,7 @@ class NetworkUpdatesEndpoint(NetworkChecks):
 
     # All
 
-    def _expect(self, session: Session, job) -> ServerWithShares:
+    def _expect(self, session: Session, job: Claim) -> ServerWithShares:
         """Return the locked server if it still waits for its change."""
         server = load_server_with_shares(
             session, job.resource_id, self.setup, lock_shared=True
@@ -310,7 +367,7 @@ class NetworkUpdatesEndpoint(NetworkChecks):
         )
         return server
 
-    def _changed(self, session: Session, job) -> None:
+    def _changed(self, session: Session, job: Claim) -> None:
         self._lock_network(session, job)
         fire(
             session,
@@ -321,7 +378,7 @@ class NetworkUpdatesEndpoint(NetworkChecks):
         )
         self._finish_change(session, job)
 
-    def _failed(self, session: Session, job) -> None:
+    def _failed(self, session: Session, job: Claim) -> None:
         self._lock_network(session, job)
         fire(
             session,
@@ -339,12 +396,12 @@ class NetworkUpdatesEndpoint(NetworkChecks):
         )
         self._finish_change(session, job, failed=True)
 
-    def _lock_network(self, session: Session, job) -> None:
+    def _lock_network(self, session: Session, job: Claim) -> None:
         """Lock the network before its servers, as requests do."""
         share_networks.lock_if_exists(session, job.args['share_network_id'])
 
     def _finish_change(
-        self, session: Session, job, *, failed: bool = False
+        self, session: Session, job: Claim, *, failed: bool = False
     ) -> None:
         network_moves.finish_change(
             session, job.args['share_network_id'], failed=failed
@@ -353,7 +410,7 @@ class NetworkUpdatesEndpoint(NetworkChecks):
     def _notify_project(
         self,
         session: Session,
-        job,
+        job: Claim,
         action: Action,
         detail: Detail,
         resource_type: str,
@@ -376,7 +433,10 @@ class NetworkUpdatesEndpoint(NetworkChecks):
 
 
 def _record_rules(
-    session: Session, instance_id: str, rules: list, replies: AccessReplies
+    session: Session,
+    instance_id: str,
+    rules: list[RuleView],
+    replies: AccessReplies,
 ) -> None:
     """Record the outcome for access rules after a security service update."""
     known = {rule.id: rule for rule in rules}

@@ -67,7 +67,7 @@ def subnet_allocations(info: NetworkInfo) -> dict[str, typing.Any]:
     """Return the addresses in one subnet, with the subnet's ids."""
     return {
         name: info[name]
-        for name in (  # type: ignore[literal-required]
+        for name in (
             'share_network_subnet_id',
             'neutron_net_id',
             'neutron_subnet_id',

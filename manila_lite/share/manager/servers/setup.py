@@ -24,6 +24,7 @@ from manila_lite.messages import Detail
 from manila_lite.network.base import NetworkPlugin
 from manila_lite.share.drivers.base import NetworkInfo
 from manila_lite.share.drivers.base import ShareDriver
+from manila_lite.share.drivers.base import ShareServerSupport
 from manila_lite.share.manager.driver_view import server_view
 from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.server_view import LoadedServer
@@ -35,6 +36,8 @@ from manila_lite.states.share_server import SHARE_SERVER
 from manila_lite.states.share_server import ServerStatus
 from manila_lite.work import table
 from manila_lite.work.notify import notify_user
+from manila_lite.work.runner import JobContext
+from manila_lite.work.table import Claim
 
 LOG = logging.getLogger(__name__)
 
@@ -131,7 +134,7 @@ class ServerSetup:
 
     def provide_server(
         self,
-        job,
+        job: JobContext,
         instance: LoadedInstance,
         snapshot: LoadedSnapshot | None = None,
     ) -> LoadedInstance | None:
@@ -162,7 +165,10 @@ class ServerSetup:
         return None
 
     def _choose_or_build(
-        self, job, instance: LoadedInstance, snapshot: LoadedSnapshot | None
+        self,
+        job: JobContext,
+        instance: LoadedInstance,
+        snapshot: LoadedSnapshot | None,
     ) -> LoadedServer | None:
         """Return the server of the share; None to choose again."""
         if instance.server is not None:
@@ -191,7 +197,7 @@ class ServerSetup:
             return None
         return job.read(server_view.load_server, server_id)
 
-    def _wait(self, job) -> None:
+    def _wait(self, job: JobContext) -> None:
         job.release(RETRY_PAUSE)
         job.wake_after = RETRY_PAUSE
 
@@ -282,7 +288,11 @@ class ServerSetup:
         return chosen['id']
 
     def _bind(
-        self, session: Session, job, instance: LoadedInstance, server_id: str
+        self,
+        session: Session,
+        job: Claim,
+        instance: LoadedInstance,
+        server_id: str,
     ) -> LoadedServer | None:
         table.checkpoint(session, job, f'on share server {server_id}')
         if not share_servers.bind(
@@ -296,7 +306,7 @@ class ServerSetup:
     def _start_build(
         self,
         session: Session,
-        job,
+        job: Claim,
         instance: LoadedInstance,
         subnet_ids: list[str],
         known: set[str],
@@ -373,7 +383,7 @@ class ServerSetup:
         }
 
     def _build(
-        self, job, server: LoadedServer, instance: LoadedInstance
+        self, job: JobContext, server: LoadedServer, instance: LoadedInstance
     ) -> LoadedServer:
         self.allocate(server)
         network_info = job.read(self.network_info, server.row.id)
@@ -390,13 +400,19 @@ class ServerSetup:
             )
             raise
 
+    @property
+    def addresses_per_subnet(self) -> int:
+        """The number of addresses of a server in each of its subnets."""
+        driver = typing.cast(ShareServerSupport, self.driver)
+        return driver.get_network_allocations_number()
+
     def allocate(self, server: LoadedServer) -> None:
         """Allocate all addresses that a server needs; idempotent.
 
         Raises NetworkException.
         """
         assert self.networks is not None
-        number = self.driver.get_network_allocations_number()
+        number = self.addresses_per_subnet
         for subnet_id in server.subnet_ids:
             self.networks.user.allocate_network(
                 server.row.id, subnet_id, number
@@ -435,7 +451,7 @@ class ServerSetup:
     def _built(
         self,
         session: Session,
-        job,
+        job: Claim,
         server_id: str,
         details: Mapping[str, typing.Any],
     ) -> LoadedServer:
@@ -454,7 +470,9 @@ class ServerSetup:
 
     # Failure
 
-    def record_failure(self, session: Session, job, error: Exception) -> bool:
+    def record_failure(
+        self, session: Session, job: Claim, error: Exception
+    ) -> bool:
         """Fail the share together with the server built for it.
 
         Releases the addresses and stores the details in the error.
