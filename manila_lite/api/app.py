@@ -13,6 +13,7 @@ from manila_lite.api import router
 from manila_lite.api import routes
 from manila_lite.api import versions
 from manila_lite.api import wsgi
+from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import versions as version_list
 
 App = typing.Callable[..., typing.Iterable[bytes]]
@@ -20,7 +21,7 @@ App = typing.Callable[..., typing.Iterable[bytes]]
 
 def build_app(
     conf: cfg.ConfigOpts,
-    services: typing.Any,
+    services: ApiServices,
     enforcer: context.PolicyEnforcer,
     auth: typing.Callable[[App], App] | None = None,
     *,

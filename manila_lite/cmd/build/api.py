@@ -1,7 +1,6 @@
 """Build the API: operations, controllers and the WSGI application."""
 
 from collections.abc import Callable, Mapping
-import dataclasses
 import logging
 import typing
 
@@ -10,6 +9,7 @@ from oslo_db import exception as db_exc
 from manila_lite.api.app import App
 from manila_lite.api.app import build_app
 from manila_lite.api.health import Check
+from manila_lite.api.services import ApiServices
 from manila_lite.cmd.build.process import Process
 from manila_lite.db.queries.admin import services
 from manila_lite.db.session import Database
@@ -46,32 +46,6 @@ from manila_lite.share.operations.snapshots import Snapshots
 from manila_lite.work.admission import AdmissionControl
 
 LOG = logging.getLogger(__name__)
-
-
-@dataclasses.dataclass
-class ApiServices:
-    """What controllers are given."""
-
-    conf: typing.Any
-    db: Database
-    enforcer: Enforcer
-    shares: Shares
-    access: Access
-    snapshots: Snapshots
-    snapshot_access: SnapshotAccess
-    locks: Locks
-    managing: Managing
-    services: Services
-    recovery: Recovery
-    share_networks: ShareNetworks
-    network_changes: NetworkChanges
-    share_servers: ShareServers
-    server_migrations: ServerMigrations
-    replicas: Replicas
-    limits: dict[str, int]
-    admin_only_metadata: frozenset[str]
-    admin_only_export_metadata: frozenset[str]
-    pool_matches: typing.Callable
 
 
 def build_api(

@@ -10,6 +10,7 @@ from manila_lite.api import wsgi
 from manila_lite.api.fields import LINKS
 from manila_lite.api.fields import Field
 from manila_lite.api.fields import fields
+from manila_lite.api.services import ApiServices
 from manila_lite.db.queries.access import locks
 from manila_lite.share.operations.access.locks import LockRequest
 from manila_lite.states.locks import ResourceAction
@@ -56,7 +57,7 @@ ITEM = fields(
 
 
 class ResourceLocksController(wsgi.Controller):
-    def __init__(self, services: typing.Any):
+    def __init__(self, services: ApiServices):
         super().__init__(services)
         self._max_limit = services.conf.osapi_max_limit
 

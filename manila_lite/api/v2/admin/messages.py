@@ -1,7 +1,6 @@
 """User messages: the reasons of asynchronous failures."""
 
 import datetime
-import typing
 
 from manila_lite import exception
 from manila_lite import messages as words
@@ -12,6 +11,7 @@ from manila_lite.api import wsgi
 from manila_lite.api.fields import LINKS
 from manila_lite.api.fields import Field
 from manila_lite.api.fields import fields
+from manila_lite.api.services import ApiServices
 from manila_lite.db.queries.admin import messages as queries
 from manila_lite.db.rows import MessageRow
 from manila_lite.db.session import Session
@@ -39,7 +39,7 @@ ITEM = fields(
 
 
 class MessagesController(wsgi.Controller):
-    def __init__(self, services: typing.Any):
+    def __init__(self, services: ApiServices):
         super().__init__(services)
         self._max_limit = services.conf.osapi_max_limit
 

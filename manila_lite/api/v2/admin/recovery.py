@@ -3,14 +3,13 @@
 These paths are not part of the published API and do not collide with it.
 """
 
-import typing
-
 from manila_lite import exception
 from manila_lite.api import paging
 from manila_lite.api import schema
 from manila_lite.api import wsgi
 from manila_lite.api.fields import Field
 from manila_lite.api.fields import fields
+from manila_lite.api.services import ApiServices
 from manila_lite.share.operations.recovery import RESOURCES
 
 _name = schema.string(255, 1)
@@ -59,7 +58,7 @@ DECISION = fields(
 
 
 class RecoveryController(wsgi.Controller):
-    def __init__(self, services: typing.Any):
+    def __init__(self, services: ApiServices):
         super().__init__(services)
         self._max_limit = services.conf.osapi_max_limit
         self._recovery = services.recovery

@@ -12,6 +12,7 @@ from manila_lite.api import wsgi
 from manila_lite.api.fields import Field
 from manila_lite.api.fields import View
 from manila_lite.api.fields import fields
+from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import literals
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.admin import pools
@@ -57,7 +58,7 @@ class PoolQuery(typing.NamedTuple):
 
 
 class SchedulerStatsController(wsgi.Controller):
-    def __init__(self, services: typing.Any):
+    def __init__(self, services: ApiServices):
         super().__init__(services)
         self._down_time = services.conf.service_down_time
 

@@ -10,6 +10,7 @@ from manila_lite.api import wsgi
 from manila_lite.api.fields import Field
 from manila_lite.api.fields import fields
 from manila_lite.api.fields import fn2
+from manila_lite.api.services import ApiServices
 from manila_lite.db.queries.admin import services as queries
 
 _VERBS = {'enable': False, 'disable': True}
@@ -63,7 +64,7 @@ LIST_ITEM = fields(
 
 
 class ServicesController(wsgi.Controller):
-    def __init__(self, services: typing.Any):
+    def __init__(self, services: ApiServices):
         super().__init__(services)
         self._more = {'down_time': services.conf.service_down_time}
 

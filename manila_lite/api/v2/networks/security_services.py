@@ -10,6 +10,7 @@ from manila_lite.api.fields import Field
 from manila_lite.api.fields import child
 from manila_lite.api.fields import const
 from manila_lite.api.fields import fields
+from manila_lite.api.services import ApiServices
 from manila_lite.api.v2.targets import SecurityServiceTargetController
 from manila_lite.api.v2.targets import get_network
 from manila_lite.db.queries.networks import security_services as records
@@ -72,7 +73,7 @@ _FILTERS = {
 
 
 class SecurityServicesController(SecurityServiceTargetController):
-    def __init__(self, services: typing.Any):
+    def __init__(self, services: ApiServices):
         super().__init__(services)
         self._max_limit = services.conf.osapi_max_limit
 

@@ -6,6 +6,7 @@ from manila_lite import exception
 from manila_lite.api import paging
 from manila_lite.api import schema as s
 from manila_lite.api import wsgi
+from manila_lite.api.services import ApiServices
 from manila_lite.api.v2.networks import filters as share_network_filters
 from manila_lite.api.v2.networks import views
 from manila_lite.api.v2.targets import ShareNetworkTargetController
@@ -56,7 +57,7 @@ def show_network(db: Database, req: wsgi.Request, network_id: str) -> dict:
 
 
 class ShareNetworksController(ShareNetworkTargetController):
-    def __init__(self, services: typing.Any):
+    def __init__(self, services: ApiServices):
         super().__init__(services)
         self._max_limit = services.conf.osapi_max_limit
 

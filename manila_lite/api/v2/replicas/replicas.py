@@ -9,12 +9,15 @@ from manila_lite.api import wsgi
 from manila_lite.api.fields import Field
 from manila_lite.api.fields import child
 from manila_lite.api.fields import fields
+from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import targets
 from manila_lite.db.queries.replicas import views as replica_views
 from manila_lite.db.session import Database
 
 EXPERIMENTAL = '2.11-2.55'
-REFUSED = {exception.InvalidStatus: exception.ReplicationException}
+REFUSED: wsgi.Refusals = {
+    exception.InvalidStatus: exception.ReplicationException
+}
 
 CREATE = s.schema(
     ['share_id'],
@@ -64,7 +67,7 @@ def show_replica(
 
 
 class ShareReplicasController(targets.ShareReplicaTargetController):
-    def __init__(self, services: typing.Any):
+    def __init__(self, services: ApiServices):
         super().__init__(services)
         self._max_limit = services.conf.osapi_max_limit
 

@@ -16,14 +16,18 @@ TASK_STATE = s.schema(['task_state'], task_state=s.one_of(None))
 STATUS = s.schema(['status'], status=s.string(255, 1))
 REVERT = s.schema(['snapshot_id'], snapshot_id=s.uuid)
 
-SHRINK_REFUSED = {exception.InvalidStatus: exception.InvalidShare}
-EXTEND_REFUSED = {
+SHRINK_REFUSED: wsgi.Refusals = {
+    exception.InvalidStatus: exception.InvalidShare
+}
+EXTEND_REFUSED: wsgi.Refusals = {
     **SHRINK_REFUSED,
     # The published code of this error is 403 for extend.
     exception.ShareSizeExceedsAvailableQuota: exception.Forbidden,
 }
 # The published code for dependents is 403 only without force.
-FORCE_DELETE_REFUSED = {exception.ShareNotAllowed: exception.InvalidShare}
+FORCE_DELETE_REFUSED: wsgi.Refusals = {
+    exception.ShareNotAllowed: exception.InvalidShare
+}
 
 
 class ShareActionsController(ShareAccessActionsController):

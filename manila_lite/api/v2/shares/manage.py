@@ -5,6 +5,7 @@ import typing
 from manila_lite import exception
 from manila_lite.api import schema as s
 from manila_lite.api import wsgi
+from manila_lite.api.services import ApiServices
 from manila_lite.api.v2.shares.shares import show_share
 from manila_lite.api.v2.targets import ShareTargetController
 from manila_lite.share.operations.managing import ManageShareRequest
@@ -54,7 +55,9 @@ MANAGE = s.schema(
     mount_point_name=s.since('2.92', s.string(255, nullable=True)),
 )
 
-UNMANAGE_REFUSED = {exception.InvalidStatus: exception.ShareNotAllowed}
+UNMANAGE_REFUSED: wsgi.Refusals = {
+    exception.InvalidStatus: exception.ShareNotAllowed
+}
 
 
 class ShareManageController(wsgi.Controller):
@@ -92,7 +95,7 @@ class ShareUnmanageController(ShareTargetController):
 
 
 def unmanage(
-    services: typing.Any, req: wsgi.Request, share: typing.Any
+    services: ApiServices, req: wsgi.Request, share: typing.Any
 ) -> None:
     """Request that a share is unmanaged; its data stays."""
     if share.share_server_id and req.minor < SHARE_SERVERS_SINCE:

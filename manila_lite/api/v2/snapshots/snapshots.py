@@ -14,6 +14,7 @@ from manila_lite.api.fields import attr
 from manila_lite.api.fields import child
 from manila_lite.api.fields import fields
 from manila_lite.api.fields import fn
+from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import targets
 from manila_lite.api.v2.snapshots import filters as snapshot_filters
 from manila_lite.db.queries.snapshots import views as snapshot_views
@@ -89,7 +90,7 @@ def _detail(
 
 
 class SnapshotsController(targets.SnapshotTargetController):
-    def __init__(self, services: typing.Any):
+    def __init__(self, services: ApiServices):
         super().__init__(services)
         self._max_limit = services.conf.osapi_max_limit
 

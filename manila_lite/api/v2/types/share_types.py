@@ -12,6 +12,7 @@ from manila_lite.api.fields import Field
 from manila_lite.api.fields import attr
 from manila_lite.api.fields import fields
 from manila_lite.api.fields import fn2
+from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import literals
 from manila_lite.api.v2.types import extra_specs
 from manila_lite.context import RequestContext
@@ -84,7 +85,7 @@ ITEM = fields(
 
 
 class ShareTypesController(wsgi.Controller):
-    def __init__(self, services: typing.Any):
+    def __init__(self, services: ApiServices):
         super().__init__(services)
         self._default = services.conf.default_share_type
 
