@@ -170,7 +170,7 @@ ROUTES: list[Route] = [
     *serve(
         ShareAccessMetadataController,
         '/share-access-rules/{access_id}/metadata',
-        put('', 'update', since='2.45'),
+        put('', 'create', since='2.45'),
         delete('/{key}', 'delete', since='2.45'),
     ),
     *serve(

@@ -20,6 +20,7 @@ from manila_lite import context
 from manila_lite import exception
 from manila_lite.api import schema
 from manila_lite.api import versions
+from manila_lite.api.services import ApiServices
 
 # Keys of the WSGI environment.
 CONTEXT = 'manila_lite.context'
@@ -259,10 +260,13 @@ class Controller:
     """The operations of one resource.
 
     `services` is the object with the operations and the database that
-    `build_app` was given. One instance serves all requests.
+    `build_app` was given. One instance serves all requests. `policies` has
+    the rules of this class for the names that inherited handlers declare.
     """
 
-    def __init__(self, services: typing.Any):
+    policies: typing.Mapping[str, str] = {}
+
+    def __init__(self, services: ApiServices):
         self.services = services
 
 
@@ -282,13 +286,23 @@ class BoundHandler(typing.NamedTuple):
         )
 
 
+def declaration(controller: type[Controller], name: str) -> Declaration:
+    """Return the declaration of a method, with the policy of the class."""
+    declared: Declaration = getattr(controller, name).declared
+    if declared.policy is None:
+        return declared
+    return declared._replace(
+        policy=controller.policies.get(declared.policy, declared.policy)
+    )
+
+
 def bind_method(controller: Controller, name: str) -> typing.Callable:
     """Return the function (req) -> (status, result) of a method."""
     handler = getattr(controller, name)
     return _with_checks(
         controller,
         handler,
-        handler.declared,
+        declaration(type(controller), name),
         lambda req, body: body.arguments(req.json, req.minor),
     )
 
@@ -388,7 +402,9 @@ def _refusing(handler: typing.Callable, refused: Refusals) -> typing.Callable:
 
 
 @functools.cache
-def _path_variables(controller: type, loader: str) -> tuple[str, ...]:
+def _path_variables(
+    controller: typing.Hashable, loader: str
+) -> tuple[str, ...]:
     """Return the parameters of a loader after self and the request."""
     return tuple(inspect.signature(getattr(controller, loader)).parameters)[2:]
 

@@ -1,26 +1,170 @@
-"""The wire format that the metadata of all resources share."""
+"""The metadata of all resources: one controller, and its wire format."""
+
+from collections.abc import Collection, Mapping
+import typing
 
 from manila_lite import exception
 from manila_lite.api import schema as s
+from manila_lite.api import wsgi
+from manila_lite.context import RequestContext
+from manila_lite.db.queries.metadata import MetadataTable
+
+
+class IdentifiedRow(typing.Protocol):
+    """A row, or a named tuple, with an id."""
+
+    @property
+    def id(self) -> str: ...
+
 
 VALUES = s.schema(['metadata'], metadata=s.metadata)
 
 
-def show(found: dict[str, str]) -> dict:
+class MetadataController(wsgi.Controller):
+    """Base of controllers for the metadata of a resource.
+
+    It is mixed with a controller that has the target. Subclasses name their
+    table and the policies to `get`, `update` and `delete`. If the metadata
+    is not that of the target itself, `parent` finds its row by the rest of
+    the path.
+    """
+
+    table: MetadataTable
+
+    @property
+    def admin_only(self) -> frozenset[str]:
+        """The keys that need the policy `update_admin_only` to change."""
+        return frozenset()
+
+    @wsgi.method('get', target=True)
+    def index(
+        self, req: wsgi.Request, target: IdentifiedRow, **path: str
+    ) -> dict:
+        return _response(self.read(self.parent(req, target, path)))
+
+    @wsgi.method('get', target=True)
+    def show(
+        self, req: wsgi.Request, target: IdentifiedRow, key: str, **path: str
+    ) -> dict:
+        """Return one key, under another name than in the full response."""
+        found = self.read(self.parent(req, target, path))
+        if key not in found:
+            raise exception.MetadataItemNotFound(key=key)
+        return {'meta': {key: found[key]}}
+
+    @wsgi.method('update', target=True, body=VALUES)
+    def create(
+        self, req: wsgi.Request, target: IdentifiedRow, args: dict, **path: str
+    ) -> dict:
+        """Set these keys and keep the others."""
+        return self._write(req, target, path, args['metadata'])
+
+    @wsgi.method('update', target=True, body=VALUES)
+    def create_one(
+        self,
+        req: wsgi.Request,
+        target: IdentifiedRow,
+        args: dict,
+        key: str,
+        **path: str,
+    ) -> dict:
+        """Set the key of the URL."""
+        values = args['metadata']
+        if set(values) != {key}:
+            raise exception.InvalidInput(
+                reason=f'metadata must have exactly the key of the URL, {key}'
+            )
+        return self._write(req, target, path, values)
+
+    @wsgi.method('update', target=True, body=VALUES)
+    def replace(
+        self, req: wsgi.Request, target: IdentifiedRow, args: dict, **path: str
+    ) -> dict:
+        """Replace all keys, but keep those that the caller may not change."""
+        return self._write(req, target, path, args['metadata'], replace=True)
+
+    @wsgi.method('delete', target=True)
+    def delete(
+        self, req: wsgi.Request, target: IdentifiedRow, key: str, **path: str
+    ) -> None:
+        parent = self.parent(req, target, path)
+        self._check_keys(req, target, [key])
+        if not self.services.db.write(self.table.remove, parent.id, [key]):
+            raise exception.MetadataItemNotFound(key=key)
+
+    def _write(
+        self,
+        req: wsgi.Request,
+        target: IdentifiedRow,
+        path: Mapping[str, str],
+        values: dict[str, str],
+        *,
+        replace: bool = False,
+    ) -> dict:
+        parent = self.parent(req, target, path)
+        self._check_keys(req, target, values)
+        write = self.replace_all if replace else self.merge
+        return _response(write(req, target, parent, values))
+
+    def _check_keys(
+        self, req: wsgi.Request, target: IdentifiedRow, keys: Collection[str]
+    ) -> None:
+        if self.admin_only:
+            refuse_admin_only(
+                req.ctx,
+                keys,
+                self.admin_only,
+                self.policies['update_admin_only'],
+                target,
+            )
+
+    def parent(
+        self, req: wsgi.Request, target: IdentifiedRow, path: Mapping[str, str]
+    ) -> IdentifiedRow:
+        """Return the row that the metadata belongs to."""
+        return target
+
+    def read(self, parent: IdentifiedRow) -> dict[str, str]:
+        return self.services.db.read(self.table.get, parent.id)
+
+    def merge(
+        self,
+        req: wsgi.Request,
+        target: IdentifiedRow,
+        parent: IdentifiedRow,
+        values: dict[str, str],
+    ) -> dict[str, str]:
+        """Set these keys and keep the others; return all metadata."""
+        return self.services.db.write(self.table.merge, parent.id, values)
+
+    def replace_all(
+        self,
+        req: wsgi.Request,
+        target: IdentifiedRow,
+        parent: IdentifiedRow,
+        values: dict[str, str],
+    ) -> dict[str, str]:
+        """Set these keys and remove others; return all metadata."""
+        keep = self.admin_only
+        if keep and req.ctx.can(self.policies['update_admin_only'], target):
+            keep = frozenset()
+        return self.services.db.write(
+            self.table.replace, parent.id, values, keep
+        )
+
+
+def _response(found: dict[str, str]) -> dict:
     return {'metadata': found}
 
 
-def show_one(found: dict[str, str], key: str) -> dict:
-    """Return one key, under another name than in the full response."""
-    if key not in found:
-        raise exception.MetadataItemNotFound(key=key)
-    return {'meta': {key: found[key]}}
-
-
-def require_single_key(values: dict[str, str], key: str) -> dict[str, str]:
-    """Return the values if they are exactly the key of the URL."""
-    if set(values) != {key}:
-        raise exception.InvalidInput(
-            reason=f'metadata must have exactly the key of the URL, {key}'
-        )
-    return values
+def refuse_admin_only(
+    ctx: RequestContext,
+    keys: Collection[str],
+    admin_only: Collection[str],
+    policy: str,
+    target: object = None,
+) -> None:
+    """Refuse keys that only administrators may change."""
+    protected = sorted(set(keys) & set(admin_only))
+    if protected and not ctx.can(policy, target):
+        raise exception.AdminOnlyMetadata(keys=', '.join(protected))

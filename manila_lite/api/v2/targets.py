@@ -8,6 +8,7 @@ import typing
 
 from manila_lite import exception
 from manila_lite.api import wsgi
+from manila_lite.api.v2.metadata import IdentifiedRow
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
 from manila_lite.db.queries.access import views as access_views
@@ -201,7 +202,7 @@ class ShareNetworkTargetController(wsgi.Controller):
 class SubnetTargetController(ShareNetworkTargetController):
     """Base of controllers for the subnets of a network."""
 
-    def subnet(self, network: rows.IdRow, subnet_id: str) -> subnets.Subnet:
+    def subnet(self, network: IdentifiedRow, subnet_id: str) -> subnets.Subnet:
         return self.services.db.read(subnets.get, network.id, subnet_id)
 
 

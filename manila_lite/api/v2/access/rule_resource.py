@@ -6,8 +6,8 @@ from manila_lite import exception
 from manila_lite.api import schema as s
 from manila_lite.api import wsgi
 from manila_lite.api.v2 import literals
-from manila_lite.api.v2 import metadata
 from manila_lite.api.v2.access import share_rules as share_access
+from manila_lite.api.v2.metadata import MetadataController
 from manila_lite.api.v2.targets import AccessRuleTargetController
 from manila_lite.api.v2.targets import get_share
 from manila_lite.db.queries.access import views as access_views
@@ -73,24 +73,14 @@ class ShareAccessRulesController(AccessRuleTargetController):
         )
 
 
-class ShareAccessMetadataController(AccessRuleTargetController):
-    @wsgi.method(
-        'share_access_metadata:update', target=True, body=metadata.VALUES
-    )
-    def update(self, req: wsgi.Request, rule: typing.Any, args: dict) -> dict:
-        """Set these keys and keep the others."""
-        return metadata.show(
-            self.services.db.write(
-                access_views.METADATA.merge, rule.id, args['metadata']
-            )
-        )
-
-    @wsgi.method('share_access_metadata:delete', target=True)
-    def delete(self, req: wsgi.Request, rule: typing.Any, key: str) -> None:
-        if not self.services.db.write(
-            access_views.METADATA.remove, rule.id, [key]
-        ):
-            raise exception.MetadataItemNotFound(key=key)
+class ShareAccessMetadataController(
+    MetadataController, AccessRuleTargetController
+):
+    table = access_views.METADATA
+    policies = {
+        'update': 'share_access_metadata:update',
+        'delete': 'share_access_metadata:delete',
+    }
 
 
 def _parse_filters(req) -> access_views.AccessRuleFilter:

@@ -1,5 +1,6 @@
 """Export locations of shares and share instances."""
 
+from collections.abc import Mapping
 import typing
 
 from manila_lite import exception
@@ -9,16 +10,18 @@ from manila_lite.api.fields import Field
 from manila_lite.api.fields import View
 from manila_lite.api.fields import fields
 from manila_lite.api.fields import fn2
-from manila_lite.api.v2 import metadata
-from manila_lite.api.v2.shares.filters import check_metadata
+from manila_lite.api.v2.metadata import IdentifiedRow
+from manila_lite.api.v2.metadata import MetadataController
 from manila_lite.api.v2.targets import ShareInstanceTargetController
 from manila_lite.api.v2.targets import ShareTargetController
 from manila_lite.db.queries.shares import export_locations
 from manila_lite.db.queries.shares.export_locations import PREFERRED
+from manila_lite.db.session import Database
 
 ALL_REPLICAS_UNTIL = 46
 """The last minor version that shows the exports of all replicas."""
 
+_UPDATE_ADMIN_ONLY = 'share_export_location:update_admin_only_metadata'
 _IS_TRUE = s.boolean.at(0)
 
 
@@ -85,150 +88,57 @@ def get_visible(
     return row
 
 
+def list_for_share(
+    db: Database, req: wsgi.Request, share_id: str
+) -> export_locations.ExportLocationListing:
+    """Return the export locations of a share that the version shows."""
+    return db.read(
+        export_locations.list_for_share,
+        share_id,
+        all_replicas=req.minor <= ALL_REPLICAS_UNTIL,
+    )
+
+
 class ShareExportLocationsController(ShareTargetController):
     @wsgi.method('share_export_location:index', target=True)
     def index(self, req: wsgi.Request, share: typing.Any) -> dict:
-        return show_export_locations(req, self._listing(req, share))
+        return show_export_locations(
+            req, list_for_share(self.services.db, req, share.id)
+        )
 
     @wsgi.method('share_export_location:show', target=True)
     def show(
         self, req: wsgi.Request, share: typing.Any, export_location_id: str
     ) -> dict:
-        found = self._listing(req, share)
+        found = list_for_share(self.services.db, req, share.id)
         return show_export_location(
             req, found, get_visible(req, found, export_location_id)
         )
 
-    def _listing(self, req, share):
-        return self.services.db.read(
-            export_locations.list_for_share,
-            share.id,
-            all_replicas=req.minor <= ALL_REPLICAS_UNTIL,
-        )
 
+class ShareExportLocationMetadataController(
+    MetadataController, ShareTargetController
+):
+    table = export_locations.METADATA
+    policies = {
+        'get': 'share_export_location:get_metadata',
+        'update': 'share_export_location:update_metadata',
+        'delete': 'share_export_location:delete_metadata',
+        'update_admin_only': _UPDATE_ADMIN_ONLY,
+    }
 
-class ShareExportLocationMetadataController(ShareExportLocationsController):
-    @wsgi.method('share_export_location:get_metadata', target=True)
-    def index(
-        self, req: wsgi.Request, share: typing.Any, export_location_id: str
-    ) -> dict:
-        return metadata.show(self._read(req, share, export_location_id))
+    @property
+    def admin_only(self) -> frozenset[str]:
+        return self.services.admin_only_export_metadata
 
-    @wsgi.method('share_export_location:get_metadata', target=True)
-    def show(
-        self,
-        req: wsgi.Request,
-        share: typing.Any,
-        export_location_id: str,
-        key: str,
-    ) -> dict:
-        return metadata.show_one(
-            self._read(req, share, export_location_id), key
-        )
-
-    @wsgi.method(
-        'share_export_location:update_metadata',
-        target=True,
-        body=metadata.VALUES,
-    )
-    def create(
-        self,
-        req: wsgi.Request,
-        share: typing.Any,
-        args: dict,
-        export_location_id: str,
-    ) -> dict:
-        return self._merge(req, share, args['metadata'], export_location_id)
-
-    @wsgi.method(
-        'share_export_location:update_metadata',
-        target=True,
-        body=metadata.VALUES,
-    )
-    def create_one(
-        self,
-        req: wsgi.Request,
-        share: typing.Any,
-        args: dict,
-        export_location_id: str,
-        key: str,
-    ) -> dict:
-        return self._merge(
+    def parent(
+        self, req: wsgi.Request, target: IdentifiedRow, path: Mapping[str, str]
+    ) -> IdentifiedRow:
+        return get_visible(
             req,
-            share,
-            metadata.require_single_key(args['metadata'], key),
-            export_location_id,
+            list_for_share(self.services.db, req, target.id),
+            path['export_location_id'],
         )
-
-    @wsgi.method(
-        'share_export_location:update_metadata',
-        target=True,
-        body=metadata.VALUES,
-    )
-    def replace(
-        self,
-        req: wsgi.Request,
-        share: typing.Any,
-        args: dict,
-        export_location_id: str,
-    ) -> dict:
-        row = self._row(req, share, export_location_id)
-        protected = (
-            frozenset()
-            if req.ctx.can(_ADMIN_ONLY, share)
-            else self.services.admin_only_export_metadata
-        )
-        check_metadata(
-            args['metadata'], protected, req.ctx, share, _ADMIN_ONLY
-        )
-        return metadata.show(
-            self.services.db.write(
-                export_locations.METADATA.replace,
-                row.id,
-                args['metadata'],
-                protected,
-            )
-        )
-
-    @wsgi.method('share_export_location:delete_metadata', target=True)
-    def delete(
-        self,
-        req: wsgi.Request,
-        share: typing.Any,
-        export_location_id: str,
-        key: str,
-    ) -> None:
-        row = self._row(req, share, export_location_id)
-        self._check(req, share, {key: ''})
-        if not self.services.db.write(
-            export_locations.METADATA.remove, row.id, [key]
-        ):
-            raise exception.MetadataItemNotFound(key=key)
-
-    def _merge(self, req, share, values, export_location_id):
-        row = self._row(req, share, export_location_id)
-        self._check(req, share, values)
-        return metadata.show(
-            self.services.db.write(
-                export_locations.METADATA.merge, row.id, values
-            )
-        )
-
-    def _check(self, req, share, values):
-        check_metadata(
-            values,
-            self.services.admin_only_export_metadata,
-            req.ctx,
-            share,
-            _ADMIN_ONLY,
-        )
-
-    def _read(self, req, share, export_location_id):
-        row = self._row(req, share, export_location_id)
-        return self.services.db.read(export_locations.METADATA.get, row.id)
-
-    def _row(self, req, share, export_location_id):
-        return get_visible(req, self._listing(req, share), export_location_id)
 
 
 class ShareInstanceExportLocationsController(ShareInstanceTargetController):
@@ -247,6 +157,3 @@ class ShareInstanceExportLocationsController(ShareInstanceTargetController):
         return self.services.db.read(
             export_locations.list_for_instance, instance.id
         )
-
-
-_ADMIN_ONLY = 'share_export_location:update_admin_only_metadata'

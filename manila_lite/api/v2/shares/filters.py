@@ -1,9 +1,5 @@
 """Filters of share lists, and the check of admin-only metadata."""
 
-from collections.abc import Collection, Mapping
-import typing
-
-from manila_lite import exception
 from manila_lite.api import paging
 from manila_lite.api import wsgi
 from manila_lite.api.v2 import literals
@@ -115,16 +111,3 @@ def _add_privileged(
     filters.extra_specs = literals.parse(query, 'extra_specs')
     if 'encryption_key_ref' in query and req.minor >= 90:
         filters.instance['encryption_key_ref'] = query['encryption_key_ref']
-
-
-def check_metadata(
-    metadata: Mapping[str, str],
-    admin_only: Collection[str],
-    ctx: typing.Any,
-    target: typing.Any = None,
-    policy: str = 'share:update_admin_only_metadata',
-) -> None:
-    """Refuse keys that only administrators may change."""
-    protected = sorted(set(metadata) & set(admin_only))
-    if protected and not ctx.can(policy, target):
-        raise exception.AdminOnlyMetadata(keys=', '.join(protected))

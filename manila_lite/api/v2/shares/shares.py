@@ -16,6 +16,7 @@ from manila_lite.api.fields import fields
 from manila_lite.api.fields import fn
 from manila_lite.api.fields import fn2
 from manila_lite.api.v2 import targets
+from manila_lite.api.v2.metadata import refuse_admin_only
 from manila_lite.api.v2.shares import filters as share_filters
 from manila_lite.db.queries.shares import views as share_views
 from manila_lite.db.queries.shares.views import Exports
@@ -212,10 +213,11 @@ class SharesController(targets.ShareTargetController):
         if args.get('is_public'):
             req.ctx.authorize('share:create_public_share')
         self._refuse_groups(args)
-        share_filters.check_metadata(
+        refuse_admin_only(
+            req.ctx,
             args.get('metadata') or {},
             self.services.admin_only_metadata,
-            req.ctx,
+            'share:update_admin_only_metadata',
         )
         if args['size'] is None and not args.get('snapshot_id'):
             raise exception.InvalidInput(

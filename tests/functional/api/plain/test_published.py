@@ -7,6 +7,7 @@ import pytest
 from manila_lite import messages
 from manila_lite.api import router
 from manila_lite.api import versions
+from manila_lite.api import wsgi
 from manila_lite.db.queries.admin import pools
 from tests.functional.api.plain.client import ADMIN
 from tests.functional.api.plain.client import GUEST
@@ -77,7 +78,7 @@ def declared(row, minor):
             continue
         controller = route.controller
         if route.handler != router.ACTION:
-            return getattr(controller, route.handler).declared
+            return wsgi.declaration(controller, route.handler)
         for handler in vars(controller).values():
             for action in getattr(handler, 'actions', ()):
                 if action.name == row['action'] and minor in action.window:
