@@ -8,19 +8,17 @@ from manila_lite.db.models import services
 from tests.support.access import CTX
 from tests.support.access import INSTANCE
 from tests.support.access import ShareRules
-from tests.support.cloud import Cloud
 from tests.support.cloud import Crash
 
 MESSAGE = services.Message.__table__
 
 
 @pytest.fixture
-def cloud(tmp_path):
-    cloud = Cloud(tmp_path)
+def cloud(build_cloud):
+    cloud = build_cloud()
     yield cloud
     cloud.settle()
     cloud.check_invariants()
-    cloud.db.dispose()
 
 
 @pytest.fixture

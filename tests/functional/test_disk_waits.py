@@ -8,20 +8,18 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db import engines
-from tests.support.cloud import Cloud
 
 FULL = 2  # the value of PRAGMA synchronous
 
 
 @pytest.fixture
-def cloud(tmp_path):
-    cloud = Cloud(tmp_path)
+def cloud(build_cloud):
+    cloud = build_cloud()
     cloud.create_share()  # the first one inserts rows of quota usage
     sa.event.listen(
         cloud.db.engine, 'commit', lambda connection: note(cloud, connection)
     )
-    yield cloud
-    cloud.db.dispose()
+    return cloud
 
 
 def note(cloud, connection):

@@ -6,8 +6,8 @@ import sqlalchemy as sa
 from manila_lite import exception
 from manila_lite.db.models import engine
 from manila_lite.states.share_instance import InstanceStatus
+from tests.support.cloud import BACKENDS
 from tests.support.cloud import ApiClient
-from tests.support.cloud import Cloud
 from tests.support.databases import database_url
 from tests.support.databases import shared_database
 
@@ -18,17 +18,20 @@ PATH = '/services/ensure-shares'
 
 
 @pytest.fixture
-def cloud(tmp_path):
-    cloud = make(tmp_path)
-    yield cloud
-    cloud.db.dispose()
-
-
-def make(folder, **kwargs):
+def build_cloud(build_cloud):
     """Build a cloud with one back end that has started and is at rest."""
-    cloud = Cloud(folder, backends=['alpha'], **kwargs)
-    cloud.settle()
-    return cloud
+
+    def build(*args, backends=('alpha',), **options):
+        cloud = build_cloud(*args, backends=backends, **options)
+        cloud.settle()
+        return cloud
+
+    return build
+
+
+@pytest.fixture
+def cloud(build_cloud):
+    return build_cloud()
 
 
 class Answering:
@@ -135,8 +138,8 @@ def test_service_and_shares_show_ensuring(cloud):
     assert service(cloud)['ensuring'] is False
 
 
-def test_shares_stay_available_if_configured(tmp_path):
-    cloud = make(tmp_path, extra_conf='update_shares_status_on_ensure = false')
+def test_shares_stay_available_if_configured(build_cloud):
+    cloud = build_cloud('update_shares_status_on_ensure = false')
     share = cloud.create_share()
     before = moves(cloud)
     seen = []
@@ -221,9 +224,9 @@ def test_older_versions_have_no_such_action(cloud):
 
 
 def test_exports_are_replaced_by_reported_ones_on_each_database(
-    tmp_path, database_url
+    build_cloud, database_url
 ):
-    cloud = make(tmp_path, url=database_url)
+    cloud = build_cloud(url=database_url)
     moved, lost = cloud.create_share(), cloud.create_share(name='lost')
 
     def ensure_shares(context, shares):
@@ -374,9 +377,8 @@ def test_invalid_reply_ends_the_work_without_harm(cloud):
 # Concurrent work
 
 
-def test_only_available_shares_of_the_service_are_ensured(tmp_path):
-    cloud = Cloud(tmp_path)
-    cloud.settle()
+def test_only_available_shares_of_the_service_are_ensured(build_cloud):
+    cloud = build_cloud(backends=BACKENDS)
     ids = [cloud.create_share() for _ in range(8)]
     cloud.api.act(ids[0], 'reset_status', {'status': 'error'})
     expected = {

@@ -38,8 +38,8 @@ class Healthy:
 
 
 @pytest.fixture
-def cloud(tmp_path):
-    cloud = ReplicatedCloud(tmp_path, backends=('alpha', 'beta'))
+def cloud(build_cloud):
+    cloud = build_cloud(kind=ReplicatedCloud, backends=('alpha', 'beta'))
     cloud.settle()
     cloud.updates = cloud.share.backends[1].endpoints.replica_updates
     cloud.updates.driver = Healthy(cloud.updates.driver)
@@ -47,8 +47,7 @@ def cloud(tmp_path):
     cloud.updates.lock_seconds = cloud.updates.yield_after = 600.0
     cloud.waiting = []
     cloud.db.deliver = cloud.waiting.extend
-    yield cloud
-    cloud.db.dispose()
+    return cloud
 
 
 def fill(cloud, number, **kwargs):

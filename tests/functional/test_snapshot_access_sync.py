@@ -3,7 +3,6 @@
 import pytest
 
 from manila_lite import exception
-from tests.support.cloud import Cloud
 from tests.support.snapshot_access import create_mountable_snapshot
 from tests.support.snapshot_access import enable_snapshot_mounts
 
@@ -11,11 +10,10 @@ METHOD = 'snapshot_update_access'
 
 
 @pytest.fixture
-def cloud(tmp_path):
-    cloud = Cloud(tmp_path)
+def cloud(build_cloud):
+    cloud = build_cloud()
     enable_snapshot_mounts(cloud)
-    yield cloud
-    cloud.db.dispose()
+    return cloud
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import sqlalchemy as sa
 from manila_lite.db.models import access
 from tests.support.access import RULE
 from tests.support.access import ShareRules
-from tests.support.cloud import Cloud
 
 METADATA = access.AccessRuleMetadata.__table__
 MAPPING = access.InstanceAccessRule.__table__
@@ -20,14 +19,13 @@ VERY_MANY = 2000
 
 
 @pytest.fixture
-def cloud(tmp_path):
+def cloud(build_cloud):
     # Admission control reads the queue once a second, in any request.
-    cloud = Cloud(tmp_path, extra_conf='[work]\nmax_queue = 0')
+    cloud = build_cloud('[work]\nmax_queue = 0')
     cloud.create_share()  # the first one inserts rows of quota usage
     cloud.waiting = []
     cloud.db.deliver = cloud.waiting.extend
-    yield cloud
-    cloud.db.dispose()
+    return cloud
 
 
 def cost(cloud, call, *args, **kwargs):

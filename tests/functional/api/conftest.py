@@ -10,7 +10,6 @@ from tests.functional.api import server_views
 from tests.functional.api.sample_cloud import SampleCloud
 from tests.support.cloud import BACKENDS
 from tests.support.cloud import ApiClient
-from tests.support.cloud import Cloud
 
 EXAMPLES = (
     migration_examples,
@@ -40,22 +39,9 @@ def sample(sample_cloud):
 
 
 @pytest.fixture
-def make_cloud(tmp_path):
-    """Return a function that builds a cloud with only a share type."""
-    clouds = []
-
-    def make(extra_conf='', **options):
-        clouds.append(Cloud(tmp_path, extra_conf=extra_conf, **options))
-        return clouds[-1]
-
-    yield make
-    for cloud in clouds:
-        cloud.db.dispose()
-
-
-@pytest.fixture
-def cloud(make_cloud):
-    return make_cloud()
+def cloud(build_cloud):
+    """Return a cloud with only a share type."""
+    return build_cloud()
 
 
 @pytest.fixture

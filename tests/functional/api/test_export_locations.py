@@ -241,8 +241,8 @@ def test_put_by_a_tenant_keeps_the_preferred_location(
     assert list_exports(member, share)[0]['preferred'] is True
 
 
-def test_more_keys_may_be_reserved_for_administrators(make_cloud):
-    cloud = make_cloud('admin_only_el_metadata = preferred,speed')
+def test_more_keys_may_be_reserved_for_administrators(build_cloud):
+    cloud = build_cloud('admin_only_el_metadata = preferred,speed')
     member = member_of(cloud)
     share = cloud.create_share()
     (one,) = list_exports(member, share)

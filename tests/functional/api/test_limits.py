@@ -5,7 +5,6 @@ import pytest
 from manila_lite.quota import charges
 from tests.support import reference
 from tests.support.cloud import ApiClient
-from tests.support.cloud import Cloud
 
 WORDS = {
     'shares': 'Shares',
@@ -20,11 +19,6 @@ WORDS = {
     'backups': 'ShareBackups',
     'backup_gigabytes': 'BackupGigabytes',
 }
-
-
-@pytest.fixture
-def cloud(tmp_path):
-    return Cloud(tmp_path)
 
 
 @pytest.fixture

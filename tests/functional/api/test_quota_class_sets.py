@@ -5,7 +5,6 @@ import pytest
 from manila_lite.quota.limits import RESOURCES
 from tests.support import reference
 from tests.support.cloud import ApiClient
-from tests.support.cloud import Cloud
 
 PATH = '/quota-class-sets/default'
 KEYS_TOO_EARLY = [
@@ -13,11 +12,6 @@ KEYS_TOO_EARLY = [
     for resource in RESOURCES
     if resource.since != '2.0'
 ]
-
-
-@pytest.fixture
-def cloud(tmp_path):
-    return Cloud(tmp_path)
 
 
 @pytest.fixture

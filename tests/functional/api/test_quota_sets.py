@@ -25,11 +25,6 @@ KEYS_TOO_EARLY = [
 
 
 @pytest.fixture
-def cloud(tmp_path):
-    return Cloud(tmp_path)
-
-
-@pytest.fixture
 def api(cloud):
     return cloud.api
 

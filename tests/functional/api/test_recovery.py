@@ -7,18 +7,16 @@ from manila_lite.db.models import engine
 from manila_lite.db.transitions import fire
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from tests.support.cloud import ApiClient
-from tests.support.cloud import Cloud
 
 WORK = engine.Work.__table__
 PATHS = ['/recovery/in-flight', '/recovery/preview', '/recovery/log']
 
 
 @pytest.fixture
-def cloud(tmp_path):
-    cloud = Cloud(tmp_path, backends=['alpha'])
+def cloud(build_cloud):
+    cloud = build_cloud(backends=['alpha'])
     cloud.settle()
-    yield cloud
-    cloud.db.dispose()
+    return cloud
 
 
 @pytest.fixture

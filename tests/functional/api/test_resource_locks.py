@@ -97,8 +97,8 @@ def test_lock_against_deletion_allows_other_actions(cloud, member, share):
     assert member.show(share)['size'] == 2
 
 
-def test_lock_applies_to_deferred_deletion(make_cloud):
-    cloud = make_cloud('is_deferred_deletion_enabled = true\n')
+def test_lock_applies_to_deferred_deletion(build_cloud):
+    cloud = build_cloud('is_deferred_deletion_enabled = true\n')
     share = cloud.create_share()
     create_lock(cloud.api, share)
     cloud.api.delete(share, expect=403)

@@ -87,8 +87,8 @@ def test_quota_may_be_exceeded(cloud, admin, path):
     cloud.check_invariants()
 
 
-def test_default_limits_apply_to_a_new_project(make_cloud):
-    cloud = make_cloud('[quota]\nshares = 1')
+def test_default_limits_apply_to_a_new_project(build_cloud):
+    cloud = build_cloud('[quota]\nshares = 1')
     managed(cloud, cloud.driver().add_unmanaged_share('found'))
     cloud.api.create(expect=413)
 
@@ -177,8 +177,8 @@ def test_type_must_exist(admin, path):
     manage(admin, path, expect=404, share_type='moon')
 
 
-def test_default_type_must_be_set(make_cloud):
-    cloud = make_cloud()
+def test_default_type_must_be_set(build_cloud):
+    cloud = build_cloud()
     cloud.services.managing.default_type = None
     manage(cloud.api, 'p', expect=404)
 
@@ -284,8 +284,8 @@ def test_pool_that_does_not_fit_the_type_is_a_manage_error(
     ]
 
 
-def test_share_on_a_full_pool_can_be_managed(make_cloud):
-    cloud = make_cloud(capacity=1)
+def test_share_on_a_full_pool_can_be_managed(build_cloud):
+    cloud = build_cloud(capacity=1)
     path = cloud.driver().add_unmanaged_share('found', size=50)
     assert managed(cloud, path)['status'] == 'available'
 

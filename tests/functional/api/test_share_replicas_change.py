@@ -262,11 +262,11 @@ def test_reset_cannot_make_a_second_active_replica(admin, active, replica):
 
 
 def test_reset_of_the_replica_state_requires_both_policies(
-    make_cloud, tmp_path
+    build_cloud, tmp_path
 ):
     rules = tmp_path / 'rules.yaml'
     rules.write_text('"share_replica:reset_replica_state": "role:member"\n')
-    cloud = make_cloud(f'[oslo_policy]\npolicy_file = {rules}\n')
+    cloud = build_cloud(f'[oslo_policy]\npolicy_file = {rules}\n')
     share_id = cloud.create_share()
     make_replicable(cloud, share_id)
     replica = insert_replica(cloud, share_id)

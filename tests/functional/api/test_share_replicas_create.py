@@ -21,8 +21,8 @@ INSTANCE = shares.ShareInstance.__table__
 
 
 @pytest.fixture
-def cloud(make_cloud):
-    return make_cloud(backend_conf=SECTION)
+def cloud(build_cloud):
+    return build_cloud(backend_conf=SECTION)
 
 
 @pytest.fixture

@@ -105,23 +105,23 @@ def test_resize_in_another_status_is_refused(
     assert f'The share is in status {found}' in fault(answer)
 
 
-def test_extend_beyond_the_gigabytes_is_forbidden(make_cloud):
-    cloud = make_cloud('[quota]\ngigabytes = 3')
+def test_extend_beyond_the_gigabytes_is_forbidden(build_cloud):
+    cloud = build_cloud('[quota]\ngigabytes = 3')
     share = cloud.create_share(size=2)
     cloud.api.act(share, 'extend', {'new_size': 4}, expect=403)
     assert status(cloud.api, share) == 'available'
     assert cloud.usage('gigabytes') == (2, 0)
 
 
-def test_extend_beyond_one_share_answers_413(make_cloud):
-    cloud = make_cloud('[quota]\nper_share_gigabytes = 3')
+def test_extend_beyond_one_share_answers_413(build_cloud):
+    cloud = build_cloud('[quota]\nper_share_gigabytes = 3')
     share = cloud.create_share(size=2)
     cloud.api.act(share, 'extend', {'new_size': 4}, expect=413)
     assert status(cloud.api, share) == 'available'
 
 
-def test_extend_beyond_replica_gigabytes_answers_413(make_cloud):
-    cloud = make_cloud('[quota]\nreplica_gigabytes = 3')
+def test_extend_beyond_replica_gigabytes_answers_413(build_cloud):
+    cloud = build_cloud('[quota]\nreplica_gigabytes = 3')
     cloud.api.request(
         'POST',
         '/types',
@@ -164,8 +164,8 @@ def test_forced_extend_is_for_administrators_from_2_64(
     assert member.show(share)['size'] == 4
 
 
-def test_forced_extend_skips_the_scheduler(make_cloud):
-    cloud = make_cloud('[quota]\ngigabytes = -1', capacity=10)
+def test_forced_extend_skips_the_scheduler(build_cloud):
+    cloud = build_cloud('[quota]\ngigabytes = -1', capacity=10)
     share = cloud.create_share(size=2)
     cloud.api.act(share, 'extend', {'new_size': 5000})
     cloud.settle()
@@ -263,8 +263,8 @@ def test_force_delete_ignores_status_and_driver(
     assert cloud.usage('gigabytes') == (0, 0)
 
 
-def test_deferred_deletion_frees_quota_and_hides_at_once(make_cloud):
-    cloud = make_cloud('is_deferred_deletion_enabled = true')
+def test_deferred_deletion_frees_quota_and_hides_at_once(build_cloud):
+    cloud = build_cloud('is_deferred_deletion_enabled = true')
     member = member_of(cloud)
     share = cloud.create_share(size=2)
     member.delete(share)
@@ -288,8 +288,8 @@ def soft_deleted(member, share):
     return share
 
 
-def test_soft_delete_keeps_the_status_and_shows_the_expiry(make_cloud):
-    cloud = make_cloud('soft_deleted_share_retention_time = 600')
+def test_soft_delete_keeps_the_status_and_shows_the_expiry(build_cloud):
+    cloud = build_cloud('soft_deleted_share_retention_time = 600')
     share = cloud.create_share()
     cloud.api.act(share, 'soft_delete')
     now = cloud.db.utcnow()
@@ -370,8 +370,8 @@ def test_binned_share_can_be_deleted(cloud, member, soft_deleted):
     member.request('GET', f'/shares/{soft_deleted}', expect=404)
 
 
-def test_expired_share_is_deleted(make_cloud):
-    cloud = make_cloud('soft_deleted_share_retention_time = 600')
+def test_expired_share_is_deleted(build_cloud):
+    cloud = build_cloud('soft_deleted_share_retention_time = 600')
     share = cloud.create_share()
     cloud.api.act(share, 'soft_delete')
     for seconds, code in ((500, 200), (200, 404)):

@@ -59,8 +59,8 @@ def test_protocol_is_upper_cased(member):
     assert member.create(share_proto='nFs')['share_proto'] == 'NFS'
 
 
-def test_protocol_must_be_enabled(make_cloud):
-    cloud = make_cloud('enabled_share_protocols = NFS')
+def test_protocol_must_be_enabled(build_cloud):
+    cloud = build_cloud('enabled_share_protocols = NFS')
     assert 'share_proto' in refused(cloud.api, share_proto='CIFS')
 
 
@@ -105,8 +105,8 @@ def test_private_type_is_unknown_to_others(admin, member, make_type):
     assert admin.create(share_type='special')
 
 
-def test_without_a_default_type_the_share_ends_in_error(make_cloud):
-    cloud = make_cloud('default_share_type =')
+def test_without_a_default_type_the_share_ends_in_error(build_cloud):
+    cloud = build_cloud('default_share_type =')
     member = member_of(cloud)
     share = member.create()
     assert (share['share_type'], share['status']) == (None, 'creating')
@@ -248,8 +248,8 @@ def test_longest_metadata_is_stored(member):
     assert member.create(metadata=metadata)['metadata'] == metadata
 
 
-def test_some_keys_are_for_administrators(make_cloud):
-    cloud = make_cloud('admin_only_metadata = sealed')
+def test_some_keys_are_for_administrators(build_cloud):
+    cloud = build_cloud('admin_only_metadata = sealed')
     refused(member_of(cloud), code=403, metadata={'sealed': 'x'})
     assert cloud.api.create(metadata={'sealed': 'x'})
 
@@ -376,8 +376,8 @@ def test_quota_is_charged_when_accepted(cloud, member):
         ('per_share_gigabytes = 1', 'ShareSizeExceedsLimit'),
     ],
 )
-def test_excess_answers_413(make_cloud, quota, error):
-    cloud = make_cloud(f'[quota]\n{quota}')
+def test_excess_answers_413(build_cloud, quota, error):
+    cloud = build_cloud(f'[quota]\n{quota}')
     member = member_of(cloud)
     member.create()
     answer = member.request(
@@ -398,8 +398,10 @@ def test_excess_answers_413(make_cloud, quota, error):
         ('replica_gigabytes = 2', 'ShareReplicaSizeExceedsAvailableQuota'),
     ],
 )
-def test_shares_that_can_replicate_count_as_replicas(make_cloud, quota, error):
-    cloud = make_cloud(f'[quota]\n{quota}')
+def test_shares_that_can_replicate_count_as_replicas(
+    build_cloud, quota, error
+):
+    cloud = build_cloud(f'[quota]\n{quota}')
     cloud.api.request(
         'POST',
         '/types',

@@ -216,8 +216,8 @@ def test_failure_is_reported(
 
 
 @pytest.fixture
-def slow(make_cloud):
-    cloud = make_cloud(backend_conf=SLOW_COPY)
+def slow(build_cloud):
+    cloud = build_cloud(backend_conf=SLOW_COPY)
     create_copy_type(cloud)
     return cloud
 
@@ -271,8 +271,8 @@ def test_copy_in_progress_can_be_force_deleted(slow):
 # Placed by the scheduler
 
 
-def test_scheduler_prefers_the_back_end_of_the_source(make_cloud):
-    cloud = make_cloud(WITH_SCHEDULER)
+def test_scheduler_prefers_the_back_end_of_the_source(build_cloud):
+    cloud = build_cloud(WITH_SCHEDULER)
     create_copy_type(cloud)
     share, snapshot = source(cloud)
     copied = cloud.api.create(snapshot_id=snapshot, size=3)['id']
@@ -285,8 +285,8 @@ def test_scheduler_prefers_the_back_end_of_the_source(make_cloud):
     cloud.check_invariants()
 
 
-def test_unreachable_pool_is_reported(make_cloud):
-    cloud = make_cloud(WITH_SCHEDULER)
+def test_unreachable_pool_is_reported(build_cloud):
+    cloud = build_cloud(WITH_SCHEDULER)
     create_copy_type(cloud)
     share, snapshot = source(cloud)
     here = cloud.api.show(share)['host'].partition('@')[2]

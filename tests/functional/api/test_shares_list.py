@@ -143,8 +143,8 @@ def test_summary_counts_from_2_42_and_detail_always(member):
     assert member.get(f'/shares/detail?{asked}', version='2.0')['count'] == 1
 
 
-def test_links_keep_the_project_id_of_the_url(make_cloud):
-    cloud = make_cloud()
+def test_links_keep_the_project_id_of_the_url(build_cloud):
+    cloud = build_cloud()
     member = member_of(cloud, '7e' * 16)
     member.create()
     for start, prefix in (('', ''), (f'/{"7e" * 16}', f'/{"7e" * 16}')):

@@ -123,9 +123,9 @@ def test_body_without_metadata_is_refused(member, share, method):
 
 
 @pytest.fixture
-def sealed(make_cloud):
+def sealed(build_cloud):
     """Return a cloud, a member, and a share with a key for administrators."""
-    cloud = make_cloud('admin_only_metadata = sealed')
+    cloud = build_cloud('admin_only_metadata = sealed')
     share = cloud.api.create(metadata={'sealed': 'wax', 'color': 'red'})['id']
     return cloud, member_of(cloud), share
 

@@ -124,8 +124,8 @@ def test_limit_and_offset(member, make):
     assert names(member, 'offset=9') == []
 
 
-def test_no_page_is_longer_than_the_option(make_cloud):
-    cloud = make_cloud('osapi_max_limit = 2')
+def test_no_page_is_longer_than_the_option(build_cloud):
+    cloud = build_cloud('osapi_max_limit = 2')
     share_id = cloud.create_share()
     for name in 'abc':
         create_available_snapshot(cloud, cloud.api, share_id, name=name)

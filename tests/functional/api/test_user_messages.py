@@ -108,8 +108,8 @@ def test_type_that_no_pool_offers(cloud, member, make_type, specs, detail):
     assert codes(member) == published_codes('ALLOCATE_HOST', detail)
 
 
-def test_no_pool_has_room(make_cloud):
-    cloud = make_cloud('[quota]\ngigabytes = -1', capacity=10)
+def test_no_pool_has_room(build_cloud):
+    cloud = build_cloud('[quota]\ngigabytes = -1', capacity=10)
     share = cloud.api.create(size=10_000)['id']
     assert final_status(cloud, cloud.api, share) == 'error'
     assert codes(cloud.api) == published_codes(
@@ -138,8 +138,8 @@ def test_hint_that_no_pool_meets(cloud, member):
     assert codes(member) == published_codes('ALLOCATE_HOST', 'NO_VALID_HOST')
 
 
-def test_no_room_to_extend(make_cloud):
-    cloud = make_cloud('[quota]\ngigabytes = -1', capacity=10)
+def test_no_room_to_extend(build_cloud):
+    cloud = build_cloud('[quota]\ngigabytes = -1', capacity=10)
     share = cloud.create_share()
     cloud.api.act(share, 'extend', {'new_size': 10_000})
     cloud.settle()
@@ -215,8 +215,8 @@ def test_every_message_has_a_text(cloud, member, fail_next_call):
     assert detail
 
 
-def test_messages_expire(make_cloud):
-    cloud = make_cloud('message_ttl = 600\ndefault_share_type =')
+def test_messages_expire(build_cloud):
+    cloud = build_cloud('message_ttl = 600\ndefault_share_type =')
     member = member_of(cloud)
     member.create()
     cloud.settle()

@@ -12,15 +12,13 @@ from manila_lite import exception
 from manila_lite.cmd import recovery as commands
 from manila_lite.db.transitions import fire
 from manila_lite.states.share_instance import SHARE_INSTANCE
-from tests.support.cloud import Cloud
 
 
 @pytest.fixture
-def cloud(tmp_path):
-    cloud = Cloud(tmp_path, backends=['alpha'])
+def cloud(build_cloud):
+    cloud = build_cloud(backends=['alpha'])
     cloud.settle()
-    yield cloud
-    cloud.db.dispose()
+    return cloud
 
 
 @pytest.fixture

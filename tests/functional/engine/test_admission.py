@@ -2,16 +2,10 @@
 
 import pytest
 
-from tests.support.cloud import Cloud
-
 
 @pytest.fixture
-def cloud(tmp_path):
-    cloud = Cloud(
-        tmp_path, backends=['alpha'], extra_conf='[work]\nmax_queue = 2'
-    )
-    yield cloud
-    cloud.db.dispose()
+def cloud(build_cloud):
+    return build_cloud('[work]\nmax_queue = 2', backends=['alpha'])
 
 
 @pytest.fixture

@@ -3,18 +3,13 @@
 import pytest
 
 from tests.support.cloud import ApiClient
-from tests.support.cloud import Cloud
 
 
 @pytest.fixture
-def cloud(tmp_path):
-    cloud = Cloud(
-        tmp_path,
-        backends=['alpha'],
-        extra_conf='is_deferred_deletion_enabled = true',
+def cloud(build_cloud):
+    return build_cloud(
+        'is_deferred_deletion_enabled = true', backends=['alpha']
     )
-    yield cloud
-    cloud.db.dispose()
 
 
 @pytest.fixture

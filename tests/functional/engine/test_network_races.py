@@ -14,10 +14,8 @@ THREADS = 6
 
 
 @pytest.fixture
-def cloud(tmp_path, database_url):
-    cloud = NetworkCloud(tmp_path, url=database_url, backends=['alpha'])
-    yield cloud
-    cloud.db.dispose()
+def cloud(build_cloud, database_url):
+    return build_cloud(kind=NetworkCloud, url=database_url, backends=['alpha'])
 
 
 def test_lifecycle_of_networks_in_use_on_each_database(cloud):

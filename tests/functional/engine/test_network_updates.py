@@ -17,10 +17,8 @@ SUBNET_CHECK = 'share_network_subnet_create_check'
 
 
 @pytest.fixture
-def cloud(tmp_path):
-    cloud = NetworkCloud(tmp_path)
-    yield cloud
-    cloud.db.dispose()
+def cloud(build_cloud):
+    return build_cloud(kind=NetworkCloud)
 
 
 def replacing(cloud):

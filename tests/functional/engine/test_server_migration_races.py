@@ -21,10 +21,8 @@ _INSTANCE = shares.ShareInstance.__table__
 
 
 @pytest.fixture
-def cloud(tmp_path):
-    cloud = ServerMigrationCloud(tmp_path)
-    yield cloud
-    cloud.db.dispose()
+def cloud(build_cloud):
+    return build_cloud(kind=ServerMigrationCloud)
 
 
 @pytest.fixture

@@ -17,10 +17,10 @@ ROUNDS = 6
 
 
 @pytest.fixture
-def cloud(database_url, tmp_path):
-    cloud = ShareServersCloud(tmp_path, url=database_url, backends=['alpha'])
-    yield cloud
-    cloud.db.dispose()
+def cloud(build_cloud, database_url):
+    return build_cloud(
+        kind=ShareServersCloud, url=database_url, backends=['alpha']
+    )
 
 
 def asked(cloud, method, path, body=None):

@@ -20,23 +20,26 @@ MINUTES = 60
 
 
 @pytest.fixture
-def begin(tmp_path):
-    """`begin(**given)` builds a cloud with one back end, and checks it."""
-    made = []
+def build_cloud(build_cloud):
+    """Build a cloud with one back end, whose invariants are checked."""
+    built = []
 
-    def begin(**given):
-        made.append(ShareServersCloud(tmp_path, backends=['alpha'], **given))
-        return made[-1]
+    def build(*args, **options):
+        built.append(
+            build_cloud(
+                *args, kind=ShareServersCloud, backends=['alpha'], **options
+            )
+        )
+        return built[-1]
 
-    yield begin
-    for cloud in made:
+    yield build
+    for cloud in built:
         cloud.check_invariants()
-        cloud.db.dispose()
 
 
 @pytest.fixture
-def cloud(begin):
-    return begin()
+def cloud(build_cloud):
+    return build_cloud()
 
 
 def details(cloud):
@@ -112,8 +115,8 @@ def test_networks_have_their_own_servers(cloud):
     assert len({cloud.server_of(share) for share in shares}) == 2
 
 
-def test_server_has_addresses_in_every_subnet_of_its_zone(begin):
-    cloud = begin(backend_conf='dummy_driver_network_allocations = 2')
+def test_server_has_addresses_in_every_subnet_of_its_zone(build_cloud):
+    cloud = build_cloud(backend_conf='dummy_driver_network_allocations = 2')
     network = cloud.add_network('nova')
     cloud.add_subnet(network, 'nova')
     cloud.create_share_on_network(network)
@@ -121,8 +124,8 @@ def test_server_has_addresses_in_every_subnet_of_its_zone(begin):
     assert len(cloud.addresses()[server.id]) == 4
 
 
-def test_admin_network_gets_its_own_addresses(begin):
-    cloud = begin(
+def test_admin_network_gets_its_own_addresses(build_cloud):
+    cloud = build_cloud(
         extra_conf=ADMIN_NETWORK,
         backend_conf="""
 dummy_driver_admin_network_allocations = 1
@@ -149,16 +152,16 @@ def test_server_is_built_if_the_driver_rejects_all_candidates(cloud):
         ('', 1),
     ],
 )
-def test_server_limits_are_respected(begin, limit, servers):
-    cloud = begin(backend_conf=limit)
+def test_server_limits_are_respected(build_cloud, limit, servers):
+    cloud = build_cloud(backend_conf=limit)
     network = cloud.add_network()
     for _ in range(4):
         cloud.create_share_on_network(network, size=2)
     assert len(cloud.servers()) == servers
 
 
-def test_share_larger_than_the_server_limit_gets_its_own_server(begin):
-    cloud = begin(backend_conf='max_share_server_size = 3')
+def test_share_larger_than_the_server_limit_gets_its_own_server(build_cloud):
+    cloud = build_cloud(backend_conf='max_share_server_size = 3')
     network = cloud.add_network()
     large = cloud.create_share_on_network(network, size=5)
     small = cloud.create_share_on_network(network, size=1)
@@ -223,8 +226,8 @@ def test_work_waiting_for_a_failed_build_builds_another_server(cloud):
     assert [server.status for server in cloud.servers()] == ['error', 'active']
 
 
-def test_server_that_fills_up_during_the_choice_is_not_overfilled(begin):
-    cloud = begin(backend_conf='max_shares_per_share_server = 2')
+def test_server_that_fills_up_during_the_choice_is_not_overfilled(build_cloud):
+    cloud = build_cloud(backend_conf='max_shares_per_share_server = 2')
     network = cloud.add_network()
     cloud.create_share_on_network(network)
     competing_runners = cloud.competing_runners()
@@ -245,9 +248,9 @@ def test_server_that_fills_up_during_the_choice_is_not_overfilled(begin):
     assert sorted(counts.values()) == [1, 2]
 
 
-def test_server_built_after_the_choice_is_used(begin):
+def test_server_built_after_the_choice_is_used(build_cloud):
     """It is built completely while another build is about to begin."""
-    cloud = begin(backend_conf='max_shares_per_share_server = 2')
+    cloud = build_cloud(backend_conf='max_shares_per_share_server = 2')
     network = cloud.add_network()
     unfit = cloud.server_of(cloud.create_share_on_network(network))
     cloud.driver().restrict_servers(
@@ -307,8 +310,8 @@ def test_server_details_in_an_error_are_stored(cloud):
     }
 
 
-def test_user_is_notified_of_a_full_subnet(begin):
-    cloud = begin(
+def test_user_is_notified_of_a_full_subnet(build_cloud):
+    cloud = build_cloud(
         backend_conf='standalone_network_plugin_allowed_ip_ranges = 10.10.0.7'
     )
     cloud.create_share_on_network(cloud.add_network())
@@ -377,8 +380,10 @@ def test_server_stays_after_its_last_share_by_default(cloud):
     assert server.idle_since is not None
 
 
-def test_server_is_deleted_with_its_last_share_if_configured(begin):
-    cloud = begin(extra_conf='delete_share_server_with_last_share = true')
+def test_server_is_deleted_with_its_last_share_if_configured(build_cloud):
+    cloud = build_cloud(
+        extra_conf='delete_share_server_with_last_share = true'
+    )
     network = cloud.add_network()
     shares = [cloud.create_share_on_network(network) for _ in range(2)]
     cloud.api.delete(shares[0])
@@ -685,8 +690,8 @@ def test_every_driver_method_gets_the_share_server(cloud):
             ] == ['10.10.0.2']
 
 
-def test_reports_contain_servers_and_their_limits(begin):
-    cloud = begin(
+def test_reports_contain_servers_and_their_limits(build_cloud):
+    cloud = build_cloud(
         backend_conf='max_shares_per_share_server = 7\n'
         'max_share_server_size = 70'
     )
@@ -706,8 +711,8 @@ def test_reports_contain_servers_and_their_limits(begin):
     }
 
 
-def test_ip_versions_are_limited_to_those_of_the_network(begin):
-    cloud = begin(
+def test_ip_versions_are_limited_to_those_of_the_network(build_cloud):
+    cloud = build_cloud(
         backend_conf="""
 network_plugin_ipv4_enabled = false
 network_plugin_ipv6_enabled = true

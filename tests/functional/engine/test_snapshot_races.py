@@ -10,7 +10,6 @@ from functools import partial
 import pytest
 
 from tests.support import cloud_snapshots
-from tests.support.cloud import Cloud
 from tests.support.concurrent_calls import status_codes
 from tests.support.seeds import seeds
 
@@ -20,16 +19,14 @@ PAIRS = SEEDS[::2]
 
 
 @pytest.fixture
-def cloud(database_url, tmp_path):
-    cloud = Cloud(
-        tmp_path,
+def cloud(build_cloud, database_url):
+    cloud = build_cloud(
+        '[quota]\nsnapshots = -1\nsnapshot_gigabytes = -1',
         url=database_url,
         backends=('alpha',),
-        extra_conf='[quota]\nsnapshots = -1\nsnapshot_gigabytes = -1',
     )
     cloud_snapshots.enable_snapshot_features(cloud)
-    yield cloud
-    cloud.db.dispose()
+    return cloud
 
 
 def test_one_of_ten_concurrent_reverts_is_accepted(cloud):
