@@ -214,7 +214,7 @@ def initial_columns(
     }
 
 
-def sole_active_of(share_id: str, replication_type: str) -> str | None:
+def sole_active_of(share_id: str, replication_type: str | None) -> str | None:
     """Return the unique value that lets only one replica be active."""
     return share_id if replication_type in PROMOTABLE else None
 
