@@ -146,3 +146,27 @@ def next_links(
             + urllib.parse.urlencode(query),
         }
     ]
+
+
+def answer(
+    req: wsgi.Request,
+    page: Page,
+    path: str,
+    key: str,
+    items: list[dict],
+    *,
+    links_key: str | None = None,
+    count: int | None = None,
+) -> dict:
+    """Return the response with a page of a list.
+
+    The link to the next page stands under `links_key`, by default the key
+    of the items with `_links`; `count` is left out if it is None.
+    """
+    body: dict = {key: items}
+    next_page = next_links(req, page, path, items)
+    if next_page:
+        body[links_key or f'{key}_links'] = next_page
+    if count is not None:
+        body['count'] = count
+    return body

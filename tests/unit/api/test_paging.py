@@ -202,3 +202,18 @@ def test_links_have_the_form_of_the_request(more, own, bookmark):
 def test_unusual_project_id_is_quoted():
     req = request(project='a b/é')
     assert links.collection_url(req, 'x').endswith('/v2/a%20b%2F%C3%A9/x')
+
+
+def test_answer_has_links_and_count_only_where_there_are_any():
+    req = request(query='limit=1')
+    page = paging.parse(req.query)
+    items = [{'id': 'a'}]
+    assert paging.answer(req, page, 'x', 'things', []) == {'things': []}
+    assert paging.answer(req, page, 'x', 'things', items, count=0) == {
+        'things': items,
+        'things_links': paging.next_links(req, page, 'x', items),
+        'count': 0,
+    }
+    assert 'other' in paging.answer(
+        req, page, 'x', 'things', items, links_key='other'
+    )

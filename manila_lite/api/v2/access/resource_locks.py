@@ -84,13 +84,14 @@ class ResourceLocksController(wsgi.Controller):
             locks.list_locks, self._parse_filters(req), page, with_count
         )
         items = ITEM.many(req.minor)(rows, _more(req))
-        body: dict = {'resource_locks': items}
-        next_page = paging.next_links(req, page, 'resource-locks', items)
-        if next_page:
-            body['resource_locks_links'] = next_page
-        if total:
-            body['count'] = total
-        return body
+        return paging.answer(
+            req,
+            page,
+            'resource-locks',
+            'resource_locks',
+            items,
+            count=total or None,  # as published, zero is left out
+        )
 
     def _parse_filters(self, req):
         query = req.query

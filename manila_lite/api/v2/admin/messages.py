@@ -75,11 +75,7 @@ class MessagesController(wsgi.Controller):
             sort_dir=page.sort_dir,
         )
         items = ITEM.many(req.minor)(rows, _more(req))
-        body = {'messages': items}
-        next_page = paging.next_links(req, page, 'messages', items)
-        if next_page:
-            body['messages_links'] = next_page
-        return body
+        return paging.answer(req, page, 'messages', 'messages', items)
 
     @wsgi.method('message:get', target=True)
     def show(self, req: wsgi.Request, message: MessageRow) -> dict:

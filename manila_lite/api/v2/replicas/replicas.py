@@ -89,11 +89,14 @@ class ShareReplicasController(targets.ShareReplicaTargetController):
         items = view.many(req.minor, req.ctx.is_admin)(
             listing.rows, {'metadata': listing.metadata}
         )
-        body = {'share_replicas': items}
-        next_page = paging.next_links(req, page, path, items)
-        if next_page:
-            body['share_replica_links'] = next_page
-        return body
+        return paging.answer(
+            req,
+            page,
+            path,
+            'share_replicas',
+            items,
+            links_key='share_replica_links',
+        )
 
     def _parse_filters(self, req):
         ctx = req.ctx

@@ -191,14 +191,10 @@ class SharesController(targets.ShareTargetController):
         items = view.many(req.minor, req.ctx.can(_HOST_ADMIN))(
             found.rows, more
         )
-        body = {'shares': items}
         path = 'shares/detail' if detailed else 'shares'
-        next_page = paging.next_links(req, page, path, items)
-        if next_page:
-            body['shares_links'] = next_page
-        if with_count:
-            body['count'] = found.total
-        return body
+        return paging.answer(
+            req, page, path, 'shares', items, count=found.total
+        )
 
     @wsgi.method(None)
     def show(self, req: wsgi.Request, share_id: str) -> dict:

@@ -121,13 +121,15 @@ class SnapshotsController(targets.SnapshotTargetController):
         items = view.many(req.minor, req.ctx.is_admin)(
             listing.rows, _more(req, listing)
         )
-        body = {'snapshots': items}
-        next_page = paging.next_links(req, page, path, items)
-        if next_page:
-            body['share_snapshots_links'] = next_page
-        if with_count:
-            body['count'] = listing.total
-        return body
+        return paging.answer(
+            req,
+            page,
+            path,
+            'snapshots',
+            items,
+            links_key='share_snapshots_links',
+            count=listing.total,
+        )
 
     @wsgi.method(None)
     def show(self, req: wsgi.Request, snapshot_id: str) -> dict:
