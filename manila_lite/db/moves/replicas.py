@@ -31,7 +31,7 @@ def mark_all_out_of_sync(session: Session, share_id: str) -> None:
 def activate(
     session: Session,
     replica: ReplicaIdRow,
-    replication_type: str,
+    replication_type: str | None,
     event: str = 'activated',
 ) -> None:
     """Make a replica active and its rules effective as users gave them.
@@ -55,7 +55,7 @@ def activate(
 def retire(
     session: Session,
     replica: IdRow,
-    replication_type: str,
+    replication_type: str | None,
     event: str = 'retired',
 ) -> None:
     """Make an active replica passive; `event` says which state it enters."""

@@ -6,7 +6,7 @@ whatever ends the creation releases the share in the same transaction
 (`release_share`).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 import contextlib
 import functools
 import typing
@@ -30,9 +30,11 @@ from manila_lite.quota.snapshots import remove_and_credit
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.share import SnapshotsRpc
 from manila_lite.share.drivers.base import AccessRuleForDriver
+from manila_lite.share.drivers.base import ReplicatedSnapshotReply
 from manila_lite.share.drivers.base import RevertSupport
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.drivers.base import SnapshotForDriver
+from manila_lite.share.drivers.base import SnapshotReply
 from manila_lite.share.drivers.base import SnapshotSupport
 from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.manager.access.snapshot_rules import SnapshotTeardown
@@ -63,7 +65,7 @@ REVERT_PAUSE = 2.0
 class UnusableSnapshot(exception.ShareBackendException):
     """The driver reports a snapshot that is not available."""
 
-    def __init__(self, reply: Mapping[str, typing.Any]):
+    def __init__(self, reply: SnapshotReply | ReplicatedSnapshotReply):
         super().__init__(msg=f'the snapshot is {reply["status"]}')
         self.reply = reply
 
@@ -131,7 +133,7 @@ class SnapshotsEndpoint:
         self,
         session: Session,
         row: SnapshotInstanceRow,
-        reply: Mapping[str, typing.Any],
+        reply: SnapshotReply | ReplicatedSnapshotReply,
     ) -> None:
         """Record the snapshot as reported and release its share.
 
@@ -372,7 +374,7 @@ def release_share(
 
 
 def _location(
-    row: SnapshotInstanceRow, reply: Mapping[str, typing.Any]
+    row: SnapshotInstanceRow, reply: SnapshotReply | ReplicatedSnapshotReply
 ) -> str | None:
     return reply.get('provider_location') or row.provider_location
 

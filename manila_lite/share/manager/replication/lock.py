@@ -6,10 +6,10 @@ guards and the generation with which outcomes are written.
 
 from collections.abc import Iterator
 import contextlib
-import typing
 
 from manila_lite.coordination import Coordinator
 from manila_lite.coordination import NullCoordinator
+from manila_lite.work.runner import JobContext
 
 LOCKED_PAUSE = 1.0
 """Seconds until a retry when another worker holds the lock."""
@@ -22,7 +22,7 @@ def replica_lock_name(share_id: str) -> str:
 
 @contextlib.contextmanager
 def replica_lock(
-    locks: Coordinator | NullCoordinator, job: typing.Any, share_id: str
+    locks: Coordinator | NullCoordinator, job: JobContext, share_id: str
 ) -> Iterator[bool]:
     """Try the lock and yield whether it is held; else release the work."""
     with locks.try_lock(replica_lock_name(share_id)) as held:

@@ -22,10 +22,17 @@ from manila_lite.db.queries.replicas import updates as replica_updates
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.snapshots import exports as snapshot_exports
 from manila_lite.db.queries.snapshots import snapshots
+from manila_lite.db.rows import IdStatusRow
+from manila_lite.db.rows import InstanceRow
+from manila_lite.db.rows import OwnedRow
+from manila_lite.db.rows import PlainSnapshotInstanceRow
+from manila_lite.db.rows import ReplicaRow
+from manila_lite.db.rows import SnapshotInstanceRow
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.quota.snapshots import remove_and_credit
+from manila_lite.share.drivers.base import ExportLocation
 from manila_lite.share.manager.access.share_rules import AccessEndpoint
 from manila_lite.share.manager.driver_view import replica_view
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
@@ -37,6 +44,7 @@ from manila_lite.states.share_replica import SHARE_REPLICA
 from manila_lite.states.share_replica import ReplicaState
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.states.snapshot_instance import SnapshotStatus
+from manila_lite.work.table import Claim
 
 PROGRESS_DONE = '100%'
 
@@ -58,10 +66,10 @@ class OutcomeWriter:
 
     def write_state(
         self,
-        job,
+        job: Claim,
         replica: LoadedInstance,
         reported: typing.Any,
-        details: Mapping = types.MappingProxyType({}),
+        details: Mapping[str, typing.Any] = types.MappingProxyType({}),
     ) -> None:
         """Fire the events that follow from the reported state of a replica.
 
@@ -77,7 +85,13 @@ class OutcomeWriter:
             fsync=False,
         )
 
-    def _write_state(self, session: Session, row, reported, exports) -> None:
+    def _write_state(
+        self,
+        session: Session,
+        row: InstanceRow,
+        reported: typing.Any,
+        exports: list[ExportLocation] | None,
+    ) -> None:
         if row.status == InstanceStatus.ERROR and reported in outcomes.HEALTHY:
             self._submit_rule_sync(session, row)
         own = self._lock_current(session, row)
@@ -116,7 +130,10 @@ class OutcomeWriter:
             )
 
     def write_healed(
-        self, job, replica: LoadedInstance, details: Mapping
+        self,
+        job: Claim,
+        replica: LoadedInstance,
+        details: Mapping[str, typing.Any],
     ) -> None:
         """Record that an active replica in error is available after all."""
         self.db.write(
@@ -127,7 +144,12 @@ class OutcomeWriter:
             fsync=False,
         )
 
-    def _write_healed(self, session: Session, row, exports) -> None:
+    def _write_healed(
+        self,
+        session: Session,
+        row: InstanceRow,
+        exports: list[ExportLocation] | None,
+    ) -> None:
         self._submit_rule_sync(session, row)
         own = self._lock_current(session, row)
         if own is None or own.replica_state != ReplicaState.ACTIVE:
@@ -143,7 +165,7 @@ class OutcomeWriter:
         )
         self._mark_healthy(session, own, exports)
 
-    def _submit_rule_sync(self, session: Session, row) -> None:
+    def _submit_rule_sync(self, session: Session, row: InstanceRow) -> None:
         # Same lock order as in requests: the work, then the replicas.
         self.access.sync_client.sync_access(
             session,
@@ -151,7 +173,12 @@ class OutcomeWriter:
             instance_id=row.id,
         )
 
-    def _mark_healthy(self, session: Session, own, exports) -> None:
+    def _mark_healthy(
+        self,
+        session: Session,
+        own: ReplicaRow,
+        exports: list[ExportLocation] | None,
+    ) -> None:
         """Store its exports and mark its rules stale: they may be outdated."""
         if exports:
             share_instances.replace_export_locations(session, own.id, exports)
@@ -160,7 +187,11 @@ class OutcomeWriter:
     # The state of a snapshot on a replica
 
     def write_snapshot(
-        self, job, replica: LoadedInstance, row, outcome: SnapshotOutcome
+        self,
+        job: Claim,
+        replica: LoadedInstance,
+        row: SnapshotInstanceRow,
+        outcome: SnapshotOutcome,
     ) -> bool:
         """Record the outcome for a snapshot; return whether it applied."""
         return self.db.write(
@@ -173,7 +204,11 @@ class OutcomeWriter:
         )
 
     def _write_snapshot(
-        self, session: Session, replica, row, outcome: SnapshotOutcome
+        self,
+        session: Session,
+        replica: InstanceRow,
+        row: SnapshotInstanceRow,
+        outcome: SnapshotOutcome,
     ) -> bool:
         own = self._lock_current(session, replica)
         current = snapshots.find(session, row.id)
@@ -202,7 +237,12 @@ class OutcomeWriter:
             self._failed(session, own, current)
         return True
 
-    def _created(self, session: Session, row, values: Mapping) -> None:
+    def _created(
+        self,
+        session: Session,
+        row: SnapshotInstanceRow,
+        values: Mapping[str, typing.Any],
+    ) -> None:
         fire(
             session,
             SNAPSHOT_INSTANCE,
@@ -219,7 +259,9 @@ class OutcomeWriter:
                 session, row.id, values.get('export_locations') or []
             )
 
-    def _failed(self, session: Session, own, row) -> None:
+    def _failed(
+        self, session: Session, own: ReplicaRow, row: SnapshotInstanceRow
+    ) -> None:
         """Mark the replica out of sync if it lacks a snapshot; notify."""
         creating = row.status == SnapshotStatus.CREATING
         if creating and own.replica_state == ReplicaState.IN_SYNC:
@@ -240,7 +282,9 @@ class OutcomeWriter:
 
     # All
 
-    def _lock_current(self, session: Session, row) -> typing.Any:
+    def _lock_current(
+        self, session: Session, row: InstanceRow
+    ) -> ReplicaRow | None:
         """Lock and return the replica; None when the reply is stale."""
         rows = replicas.lock_instances(session, row.share_id)
         if is_promoting_or_reverting(rows):
@@ -259,7 +303,7 @@ class OutcomeWriter:
     def _record_message(
         self,
         session: Session,
-        row,
+        row: OwnedRow,
         action: messages.Action,
         resource_type: str,
         resource_id: str,
@@ -267,7 +311,7 @@ class OutcomeWriter:
         messages.record(
             session,
             project_id=row.project_id,
-            request_id=session.by and session.by.request_id,
+            request_id=session.by.request_id if session.by else None,
             action=action,
             detail=messages.Detail.UNKNOWN_ERROR,
             resource_type=resource_type,
@@ -276,13 +320,13 @@ class OutcomeWriter:
         )
 
 
-def is_promoting_or_reverting(rows: Sequence[typing.Any]) -> bool:
+def is_promoting_or_reverting(rows: Sequence[IdStatusRow]) -> bool:
     """Return whether one of these replicas is promoted or reverted now."""
     return any(row.status in PROMOTING_OR_REVERTING for row in rows)
 
 
 def changed_fields(
-    row: typing.Any, reported: Mapping[str, typing.Any]
+    row: PlainSnapshotInstanceRow, reported: Mapping[str, typing.Any]
 ) -> dict[str, str]:
     """Return the reported values of a snapshot that differ from its row."""
     return {

@@ -5,6 +5,7 @@ import typing
 
 from manila_lite import exception
 from manila_lite.share.manager.driver_view.replica_view import ReplicatedShare
+from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_replica import UP_TO_DATE
 from manila_lite.states.share_replica import WRITABLE
@@ -14,7 +15,7 @@ from manila_lite.states.snapshot_instance import SnapshotStatus
 FAILED = object()
 """Stands for the state of a replica about which the driver raised."""
 
-_EVENTS = {
+_EVENTS: dict[str | None, str] = {
     ReplicaState.IN_SYNC: 'caught_up',
     ReplicaState.OUT_OF_SYNC: 'fell_behind',
     ReplicaState.ERROR: 'failed',
@@ -23,6 +24,18 @@ _EVENTS = {
 HEALTHY = frozenset(
     {ReplicaState.IN_SYNC, ReplicaState.OUT_OF_SYNC, ReplicaState.ACTIVE}
 )
+
+_CREATION_EVENTS: dict[str | None, str] = {
+    SnapshotStatus.AVAILABLE: 'created',
+    SnapshotStatus.ERROR: 'create_failed',
+    'deleted': 'create_failed',
+}
+_DELETION_EVENTS: dict[str | None, str] = {
+    'deleted': 'deleted',
+    SnapshotStatus.ERROR: 'delete_failed',
+    SnapshotStatus.ERROR_DELETING: 'delete_failed',
+}
+"""Events by the status that a driver reports of a snapshot."""
 
 POLLED = frozenset({SnapshotStatus.CREATING, SnapshotStatus.DELETING})
 
@@ -71,7 +84,10 @@ def reported_state(
 
 
 def transitions_for(
-    status: str, state: str, reported: typing.Any, missing: Collection[str]
+    status: str,
+    state: str | None,
+    reported: typing.Any,
+    missing: Collection[str],
 ) -> Transitions:
     """Return the events that follow from the reported state of a replica.
 
@@ -118,7 +134,7 @@ class SnapshotOutcome(typing.NamedTuple):
 
 def pending_snapshots(
     view: ReplicatedShare, replica_id: str
-) -> Iterator[typing.Any]:
+) -> Iterator[LoadedSnapshot]:
     """Yield the snapshots of a replica that the driver is polled about.
 
     A snapshot is skipped while its instance on the active replica is
@@ -151,23 +167,9 @@ def snapshot_outcome(
     if status == SnapshotStatus.DELETING:
         if gone:
             return SnapshotOutcome('deleted')
-        reported, values = _parse(reply)
-        return SnapshotOutcome(
-            {
-                'deleted': 'deleted',
-                SnapshotStatus.ERROR: 'delete_failed',
-                SnapshotStatus.ERROR_DELETING: 'delete_failed',
-            }.get(reported)
-        )
+        return SnapshotOutcome(_DELETION_EVENTS.get(_parse(reply)[0]))
     reported, values = _parse(reply)
-    return SnapshotOutcome(
-        {
-            SnapshotStatus.AVAILABLE: 'created',
-            SnapshotStatus.ERROR: 'create_failed',
-            'deleted': 'create_failed',
-        }.get(reported),
-        values,
-    )
+    return SnapshotOutcome(_CREATION_EVENTS.get(reported), values)
 
 
 def _parse(reply: DriverReply) -> tuple[str | None, Mapping[str, typing.Any]]:

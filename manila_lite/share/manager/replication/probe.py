@@ -20,7 +20,7 @@ class ReplicaProbePending(exception.ManilaLiteError):
 
     @property
     def overdue(self) -> bool:
-        return self.params['overdue']
+        return bool(self.params['overdue'])
 
 
 class ProbeSubject(typing.NamedTuple):

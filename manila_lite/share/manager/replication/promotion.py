@@ -5,7 +5,6 @@ database refuses a second active replica.
 """
 
 from collections.abc import Iterable, Mapping
-import typing
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
@@ -14,11 +13,14 @@ from manila_lite.db.moves.access_rules import mark_for_resync
 from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import instances as share_instances
+from manila_lite.db.rows import InstanceRow
+from manila_lite.db.rows import ReplicaRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import fire_matching
 from manila_lite.messages import Action
 from manila_lite.messages import Detail
+from manila_lite.share.drivers.base import ReplicaReply
 from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.manager.driver_view import replica_view
 from manila_lite.share.manager.driver_view.replica_view import ReplicatedShare
@@ -29,18 +31,17 @@ from manila_lite.states.share_replica import SHARE_REPLICA
 from manila_lite.states.share_replica import ReplicaState
 from manila_lite.states.snapshot_instance import SnapshotStatus
 from manila_lite.work.notify import notify_user
+from manila_lite.work.table import Claim
 
-_RETIRED = {
+_RETIRED: dict[str | None, str] = {
     ReplicaState.IN_SYNC: 'retired_in_sync',
     ReplicaState.ERROR: 'retired_broken',
 }
-_PASSIVE = {
+_PASSIVE: dict[str | None, str] = {
     ReplicaState.IN_SYNC: 'caught_up',
     ReplicaState.OUT_OF_SYNC: 'fell_behind',
     ReplicaState.ERROR: 'failed',
 }
-
-PromotionReply = Mapping[str, typing.Any]
 
 
 class PromotionWriter:
@@ -53,9 +54,9 @@ class PromotionWriter:
     def record_success(
         self,
         session: Session,
-        job,
+        job: Claim,
         share: ReplicatedShare,
-        replies: Iterable[PromotionReply],
+        replies: Iterable[ReplicaReply],
     ) -> None:
         """Make the replica active; `share` is as given to the driver.
 
@@ -85,7 +86,9 @@ class PromotionWriter:
             'promoted',
             updated_at=session.now,
         )
-        type_ = share.find_replica(job.resource_id).row.replication_type
+        promoted = share.find_replica(job.resource_id)
+        assert promoted is not None
+        type_ = promoted.row.replication_type
         complete = _complete(session, share.share_id, job.resource_id)
         for id, row in rows.items():
             state = self._passive_state(
@@ -114,7 +117,7 @@ class PromotionWriter:
         snapshot_rules.mark_stale_on_share_instances(session, rows.keys())
 
     def _check(
-        self, promoted_id: str, replies: Mapping[str, PromotionReply]
+        self, promoted_id: str, replies: Mapping[str, ReplicaReply]
     ) -> None:
         if (
             replies.get(promoted_id, {}).get('replica_state')
@@ -125,10 +128,10 @@ class PromotionWriter:
             )
 
     def _passive_state(
-        self, row, reply: PromotionReply | None, has_all: bool
-    ) -> str:
+        self, row: ReplicaRow, reply: ReplicaReply | None, has_all: bool
+    ) -> str | None:
         """Return the new state of a replica that is not promoted."""
-        state = reply and reply.get('replica_state')
+        state = reply.get('replica_state') if reply else None
         if state not in _PASSIVE:
             state = (
                 ReplicaState.OUT_OF_SYNC
@@ -141,7 +144,9 @@ class PromotionWriter:
             else state
         )
 
-    def _replace_exports(self, session, replica_id, reply):
+    def _replace_exports(
+        self, session: Session, replica_id: str, reply: ReplicaReply | None
+    ) -> None:
         if reply and reply.get('export_locations') is not None:
             share_instances.replace_export_locations(
                 session,
@@ -149,7 +154,9 @@ class PromotionWriter:
                 normalise_export_locations(reply['export_locations']),
             )
 
-    def record_refusal(self, session: Session, job, share_id: str) -> None:
+    def record_refusal(
+        self, session: Session, job: Claim, share_id: str
+    ) -> None:
         """Record that there is no active replica; nothing was changed."""
         replicas.lock_instances(session, share_id)
         fire(
@@ -208,7 +215,9 @@ class PromotionWriter:
             )
         replicas.advance_generation(session, share_id)
 
-    def record_conflict(self, session: Session, job, share_id: str) -> None:
+    def record_conflict(
+        self, session: Session, job: Claim, share_id: str
+    ) -> None:
         """Record the failure when `reset_status` has changed the replica."""
         self.record_failure(session, share_id, job.resource_id)
         notify_user(
@@ -219,7 +228,7 @@ class PromotionWriter:
             self.message_ttl,
         )
 
-    def record_loss(self, session: Session, row) -> None:
+    def record_loss(self, session: Session, row: InstanceRow) -> None:
         """Record the failure of a promotion whose work was lost."""
         self.record_failure(session, row.share_id, row.id)
         fire(

@@ -6,7 +6,7 @@ conflicts. Correctness comes from how outcomes are written: with all
 replicas locked, and for the generation of the driver call.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 import contextlib
 import functools
 import logging
@@ -20,6 +20,7 @@ from manila_lite.db.moves import replicas as replica_moves
 from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import instances as share_instances
+from manila_lite.db.rows import InstanceRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import fire_matching
@@ -30,8 +31,10 @@ from manila_lite.rpc.share import ReplicationRpc
 from manila_lite.share.drivers.base import ExportLocation
 from manila_lite.share.drivers.base import ReplicaReply
 from manila_lite.share.drivers.base import ShareDriver
+from manila_lite.share.drivers.base import ShareForDriver
 from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.manager.access import teardown
+from manila_lite.share.manager.access.teardown import Teardown
 from manila_lite.share.manager.driver_view import replica_view
 from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.replica_view import ReplicatedShare
@@ -56,6 +59,8 @@ from manila_lite.states.share_replica import WRITABLE
 from manila_lite.states.share_replica import ReplicaState
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.states.snapshot_instance import SnapshotStatus
+from manila_lite.work.runner import JobContext
+from manila_lite.work.table import Claim
 
 LOG = logging.getLogger(__name__)
 
@@ -98,24 +103,25 @@ class ReplicasEndpoint:
     # Create
 
     def prepare_create_share_replica(
-        self, session: Session, job
+        self, session: Session, job: Claim
     ) -> LoadedInstance:
         return self._expect(
             session, job, InstanceStatus.CREATING, share_view.load_new_instance
         )
 
-    def create_share_replica(self, job, instance_id):
-        replica = self.setup.provide_server(job, job.prepared)
+    def create_share_replica(self, job: JobContext, instance_id: str) -> None:
+        prepared: LoadedInstance = job.prepared
+        replica = self.setup.provide_server(job, prepared)
         if replica is None:
             return
         with replica_lock(self.locks, job, replica.row.share_id) as held:
             if held:
-                self._create(job, instance_id)
+                self._create(job, instance_id, replica.row.share_id)
 
-    def _create(self, job, instance_id):
-        share = job.read(
-            replica_view.load_replicated_share, job.prepared.row.share_id
-        )
+    def _create(
+        self, job: JobContext, instance_id: str, share_id: str
+    ) -> None:
+        share = job.read(replica_view.load_replicated_share, share_id)
         own = self._get_replica(share, instance_id)
         if share.active is None:
             raise exception.ReplicationException(
@@ -134,13 +140,15 @@ class ReplicasEndpoint:
         copied = [pair['share_replica_snapshot'].id for pair in pairs]
         undo = functools.partial(self._remove, share, own)
         with undo_if_gone(job, share_instances.find, instance_id, undo):
-            job.finish(self._created, job, own.row, parse_reply(reply), copied)
+            job.finish(
+                self._created, job.claim, own.row, parse_reply(reply), copied
+            )
 
     def _created(
         self,
         session: Session,
-        job,
-        row,
+        job: Claim,
+        row: InstanceRow,
         reported: ReportedReplica,
         copied: list[str],
     ) -> None:
@@ -172,12 +180,21 @@ class ReplicasEndpoint:
         self._write_state(session, row, reported.state, copied)
 
     def created(
-        self, session: Session, job, row, reported: ReportedReplica
+        self,
+        session: Session,
+        job: Claim,
+        row: InstanceRow,
+        reported: ReportedReplica,
     ) -> None:
         """Record the creation from the reply to a later status query."""
         self._created(session, job, row, reported, [])
 
-    def _mark_rules_applied(self, session, instance_id, keys):
+    def _mark_rules_applied(
+        self,
+        session: Session,
+        instance_id: str,
+        keys: Mapping[str, str | None],
+    ) -> None:
         """Mark all rules as applied; those of a new replica never change."""
         share_rules.set_access_keys(session, instance_id, keys)
         for event in ('apply', 'applied'):
@@ -188,7 +205,13 @@ class ReplicasEndpoint:
             session, SHARE_INSTANCE_ACCESS, 'synced', {'id': instance_id}
         )
 
-    def _write_state(self, session, row, state, copied):
+    def _write_state(
+        self,
+        session: Session,
+        row: InstanceRow,
+        state: str | None,
+        copied: list[str],
+    ) -> None:
         """Set the initial replica state; out_of_sync unless reported."""
         if state == ReplicaState.ACTIVE and row.replication_type == WRITABLE:
             replica_moves.activate(session, row, WRITABLE)
@@ -230,7 +253,7 @@ class ReplicasEndpoint:
                 row.id,
             )
 
-    def _has_snapshots(self, session, row):
+    def _has_snapshots(self, session: Session, row: InstanceRow) -> bool:
         share = replica_view.load_replicated_share(session, row.share_id)
         return share.complete_snapshots(excluding=row.id) <= {
             one.row.snapshot_id
@@ -238,14 +261,18 @@ class ReplicasEndpoint:
             if one.row.status == SnapshotStatus.AVAILABLE
         }
 
-    def failed_create_share_replica(self, session, job, error):
+    def failed_create_share_replica(
+        self, session: Session, job: Claim, error: Exception
+    ) -> bool:
         done = self.setup.record_failure(session, job, error)
         replica_moves.mark_failed(session, job.resource_id)
         return done
 
     # Delete
 
-    def prepare_delete_share_replica(self, session: Session, job):
+    def prepare_delete_share_replica(
+        self, session: Session, job: Claim
+    ) -> Teardown:
         """Refuse to remove the last active replica, also after a reset."""
         row = share_instances.get(session, job.resource_id)
         rows = replicas.lock_instances(session, row.share_id)
@@ -262,8 +289,10 @@ class ReplicasEndpoint:
             )
         return teardown.queue_denials(session, replica, self.driver)
 
-    def delete_share_replica(self, job, instance_id, force=False):
-        removal = job.prepared
+    def delete_share_replica(
+        self, job: JobContext, instance_id: str, force: bool = False
+    ) -> None:
+        removal: Teardown = job.prepared
         if not (self.setup.networks and removal.instance.server is None):
             with replica_lock(self.locks, job, removal.row.share_id) as held:
                 if not held:
@@ -271,7 +300,9 @@ class ReplicasEndpoint:
                 self._remove_with_rules(job, removal, force)
         job.finish(self._deleted, instance_id, removal.row.share_id)
 
-    def _remove_with_rules(self, job, removal, force):
+    def _remove_with_rules(
+        self, job: JobContext, removal: Teardown, force: bool
+    ) -> None:
         """Remove the rules, then the replica; a missing one is success.
 
         With force, it is removed even if removing the rules fails.
@@ -304,14 +335,18 @@ class ReplicasEndpoint:
             share_server=own.share_server,
         )
 
-    def _deleted(self, session, instance_id, share_id):
+    def _deleted(
+        self, session: Session, instance_id: str, share_id: str
+    ) -> None:
         """Remove the rows and credit the current size of the share."""
         replicas.lock_instances(session, share_id)
         row = share_instances.get(session, instance_id)
         remove_and_credit(session, row)
         self.servers.release(session, row.share_server_id)
 
-    def failed_delete_share_replica(self, session, job, error):
+    def failed_delete_share_replica(
+        self, session: Session, job: Claim, error: Exception
+    ) -> bool:
         """Force delete ignores driver errors and removes the rows."""
         row = self._expect(session, job, InstanceStatus.DELETING).row
         if isinstance(error, _LastActive):
@@ -323,7 +358,7 @@ class ReplicasEndpoint:
         self._mark_broken(session, row)
         return False
 
-    def _mark_broken(self, session, row):
+    def _mark_broken(self, session: Session, row: InstanceRow) -> None:
         if row.replica_state == ReplicaState.ACTIVE:
             replica_moves.retire(
                 session, row, row.replication_type, 'retired_broken'
@@ -340,22 +375,35 @@ class ReplicasEndpoint:
     # Promote
 
     def prepare_promote_share_replica(
-        self, session: Session, job
+        self, session: Session, job: Claim
     ) -> LoadedInstance:
         return self._expect(session, job, InstanceStatus.REPLICATION_CHANGE)
 
-    def promote_share_replica(self, job, instance_id, quiesce_wait_time=None):
-        with replica_lock(self.locks, job, job.prepared.row.share_id) as held:
+    def promote_share_replica(
+        self,
+        job: JobContext,
+        instance_id: str,
+        quiesce_wait_time: int | None = None,
+    ) -> None:
+        replica: LoadedInstance = job.prepared
+        share_id = replica.row.share_id
+        with replica_lock(self.locks, job, share_id) as held:
             if held:
-                self._promote(job, instance_id, quiesce_wait_time)
+                self._promote(job, instance_id, share_id, quiesce_wait_time)
 
-    def _promote(self, job, instance_id, quiesce_wait_time):
-        share = job.read(
-            replica_view.load_replicated_share, job.prepared.row.share_id
-        )
+    def _promote(
+        self,
+        job: JobContext,
+        instance_id: str,
+        share_id: str,
+        quiesce_wait_time: int | None,
+    ) -> None:
+        share = job.read(replica_view.load_replicated_share, share_id)
         own = self._get_replica(share, instance_id)
         if share.active is None:
-            job.finish(self.promotion.record_refusal, job, share.share_id)
+            job.finish(
+                self.promotion.record_refusal, job.claim, share.share_id
+            )
             return
         replies = self.driver.promote_replica(
             RequestContext(),
@@ -367,13 +415,17 @@ class ReplicasEndpoint:
         )
         try:
             job.finish(
-                self.promotion.record_success, job, share, replies or ()
+                self.promotion.record_success, job.claim, share, replies or ()
             )
         except (exception.InvalidStatus, exception.ResourceNotFound):
             # Changed by `reset_status`; the back end has promoted it.
-            job.finish(self.promotion.record_conflict, job, share.share_id)
+            job.finish(
+                self.promotion.record_conflict, job.claim, share.share_id
+            )
 
-    def failed_promote_share_replica(self, session, job, error):
+    def failed_promote_share_replica(
+        self, session: Session, job: Claim, error: Exception
+    ) -> bool:
         """Mark all replicas as in error: back ends may be in any state."""
         row = share_instances.get(session, job.resource_id)
         self.promotion.record_failure(session, row.share_id, row.id)
@@ -382,7 +434,11 @@ class ReplicasEndpoint:
     # All
 
     def _expect(
-        self, session: Session, job, status: str, find=share_view.load_instance
+        self,
+        session: Session,
+        job: Claim,
+        status: str,
+        find: Callable[..., LoadedInstance] = share_view.load_instance,
     ) -> LoadedInstance:
         """Return the locked replica if it still waits for this work."""
         replica = find(session, job.resource_id, lock_shared=True)
@@ -401,7 +457,7 @@ class ReplicasEndpoint:
             )
         return own
 
-    def _view(self, replica: LoadedInstance):
+    def _view(self, replica: LoadedInstance) -> ShareForDriver:
         return share_view.share_for_driver(replica, self.names.share)
 
 
@@ -422,6 +478,6 @@ def parse_reply(reply: ReplicaReply | None) -> ReportedReplica:
     )
 
 
-def _same_generation(row) -> dict[str, object]:
+def _same_generation(row: InstanceRow) -> dict[str, object]:
     """Return conditions that match the replica in the same generation."""
     return {'id': row.id, 'replica_generation': row.replica_generation}

@@ -1,11 +1,13 @@
 """Send the access rules of replicas to their back ends again."""
 
-from collections.abc import Iterable, Mapping
-import typing
+from collections.abc import Iterable
 
 from manila_lite.context import RequestContext
+from manila_lite.db.rows import InstanceRow
+from manila_lite.db.rows import ReplicaRow
 from manila_lite.db.session import Session
 from manila_lite.rpc.contract import Client
+from manila_lite.share.drivers.base import ReplicaReply
 from manila_lite.states.access_rule import RulesStatus
 from manila_lite.states.share_replica import ReplicaState
 
@@ -23,7 +25,7 @@ class RuleResync:
         self,
         session: Session,
         ctx: RequestContext,
-        replicas: Iterable[typing.Any],
+        replicas: Iterable[ReplicaRow | InstanceRow],
     ) -> None:
         """Submit the work; `mark_for_resync` follows in the transaction."""
         for row in sorted(replicas, key=lambda row: row.id):
@@ -33,6 +35,8 @@ class RuleResync:
                 )
 
 
-def rules_in_force(reply: Mapping[str, typing.Any] | None) -> bool:
+def rules_in_force(reply: ReplicaReply | None) -> bool:
     """Return whether a driver reports the rules it was given as in force."""
-    return bool(reply) and reply.get('access_rules_status') in _IN_FORCE
+    return reply is not None and (
+        reply.get('access_rules_status') in _IN_FORCE
+    )

@@ -18,6 +18,9 @@ from manila_lite.db.moves import replicas as replica_moves
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.snapshots import exports as snapshot_exports
 from manila_lite.db.queries.snapshots import snapshots as rows
+from manila_lite.db.rows import InstanceRow
+from manila_lite.db.rows import SnapshotInstanceRow
+from manila_lite.db.rows import SnapshotOnInstanceRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire_matching
 from manila_lite.host import Host
@@ -51,6 +54,8 @@ from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_replica import ReplicaState
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.states.snapshot_instance import SnapshotStatus
+from manila_lite.work.runner import JobContext
+from manila_lite.work.table import Claim
 
 DELETING_PAUSE = 5.0
 """Seconds until a driver that is still deleting is called again."""
@@ -86,19 +91,25 @@ class ReplicatedSnapshotsEndpoint:
     # Create
 
     def prepare_create_replicated_snapshot(
-        self, session: Session, job
+        self, session: Session, job: Claim
     ) -> LoadedSnapshot:
         return expect(session, job, SnapshotStatus.CREATING)
 
     def create_replicated_snapshot(
-        self, job, snapshot_instance_id, share_instance_id
-    ):
-        with self._locked_share(job, job.prepared.row.share_id) as share:
+        self,
+        job: JobContext,
+        snapshot_instance_id: str,
+        share_instance_id: str,
+    ) -> None:
+        snapshot: LoadedSnapshot = job.prepared
+        with self._locked_share(job, snapshot.row.share_id) as share:
             if share is not None:
-                self._create(job, share)
+                self._create(job, share, snapshot)
 
-    def _create(self, job, share: ReplicatedShare) -> None:
-        row, server = job.prepared.row, job.prepared.share_server
+    def _create(
+        self, job: JobContext, share: ReplicatedShare, snapshot: LoadedSnapshot
+    ) -> None:
+        row, server = snapshot.row, snapshot.share_server
         replica_list = share.replicas_for_driver(self.snapshots.names)
         instances = [
             self.snapshots.view(one)
@@ -126,14 +137,19 @@ class ReplicatedSnapshotsEndpoint:
             job.finish(self._created, row, replies)
 
     def _created(
-        self, session: Session, row, replies: SnapshotReplies
+        self,
+        session: Session,
+        row: SnapshotInstanceRow,
+        replies: SnapshotReplies,
     ) -> None:
         self.snapshots.created(session, row, replies.get(row.id, {}))
         for other in rows.list_for_snapshot(session, row.snapshot_id):
             if other.id != row.id:
                 _record_created(session, other, replies.get(other.id, {}))
 
-    def failed_create_replicated_snapshot(self, session, job, error):
+    def failed_create_replicated_snapshot(
+        self, session: Session, job: Claim, error: Exception
+    ) -> bool:
         """Mark the snapshot as failed on all replicas."""
         row = rows.find(session, job.resource_id)
         if row is not None:
@@ -144,7 +160,9 @@ class ReplicatedSnapshotsEndpoint:
             fail_others(session, row, SnapshotStatus.CREATING, 'create_failed')
         return False
 
-    def dropped_create_replicated_snapshot(self, session, job):
+    def dropped_create_replicated_snapshot(
+        self, session: Session, job: Claim
+    ) -> None:
         release_share(
             session, job.args['share_instance_id'], excluding=job.resource_id
         )
@@ -152,24 +170,24 @@ class ReplicatedSnapshotsEndpoint:
     # Delete
 
     def prepare_delete_replicated_snapshot(
-        self, session: Session, job
+        self, session: Session, job: Claim
     ) -> SnapshotTeardown:
         return queue_denials(
             session, expect(session, job, SnapshotStatus.DELETING), self.driver
         )
 
     def delete_replicated_snapshot(
-        self, job, snapshot_instance_id, force=False
-    ):
-        with self._locked_share(
-            job, job.prepared.snapshot.row.share_id
-        ) as share:
+        self, job: JobContext, snapshot_instance_id: str, force: bool = False
+    ) -> None:
+        removal: SnapshotTeardown = job.prepared
+        share_id = removal.snapshot.row.share_id
+        with self._locked_share(job, share_id) as share:
             if share is not None:
-                self._delete(job, share, job.prepared, force)
+                self._delete(job, share, removal, force)
 
     def _delete(
         self,
-        job,
+        job: JobContext,
         share: ReplicatedShare,
         removal: SnapshotTeardown,
         force: bool,
@@ -177,7 +195,7 @@ class ReplicatedSnapshotsEndpoint:
         active, row = _active(share), removal.snapshot.row
         if _back_end(active.row.host) != self.service_host:
             # Another replica has been promoted since.
-            job.finish(self._forward, job, share, row, active.row, force)
+            job.finish(self._forward, job.claim, share, row, active.row, force)
             return
         if active.row.status == InstanceStatus.REVERTING:
             # Force-deleted while its share is reverting, maybe to it.
@@ -256,25 +274,26 @@ class ReplicatedSnapshotsEndpoint:
     def _forward(
         self,
         session: Session,
-        job,
+        job: Claim,
         share: ReplicatedShare,
-        row,
-        active,
+        row: SnapshotInstanceRow,
+        active: InstanceRow,
         force: bool,
     ) -> None:
         """Forward the work to the back end of the new active replica."""
         own = _on(share.instances_of(row.snapshot_id), active.id)
-        is_known = (
-            own is not None and own.row.status == SnapshotStatus.DELETING
-        )
+        if own is not None and own.row.status == SnapshotStatus.DELETING:
+            row = own.row
         self.snapshot_client.on(active.host).delete_replicated_snapshot(
             session,
             RequestContext(project_id=job.project_id, user_id=job.user_id),
-            snapshot_instance_id=own.row.id if is_known else row.id,
+            snapshot_instance_id=row.id,
             force=force,
         )
 
-    def failed_delete_replicated_snapshot(self, session, job, error):
+    def failed_delete_replicated_snapshot(
+        self, session: Session, job: Claim, error: Exception
+    ) -> bool:
         """Fail on all replicas; with force, remove the rows of all."""
         row = rows.find(session, job.resource_id)
         if row is None:
@@ -292,7 +311,7 @@ class ReplicatedSnapshotsEndpoint:
     # Revert
 
     def prepare_revert_to_replicated_snapshot(
-        self, session: Session, job
+        self, session: Session, job: Claim
     ) -> RevertTarget:
         target = get_revert_target(session, job)
         if target.snapshot.share.row.replica_state != ReplicaState.ACTIVE:
@@ -301,15 +320,17 @@ class ReplicatedSnapshotsEndpoint:
             )
         return target
 
-    def revert_to_replicated_snapshot(self, job, instance_id, snapshot_id):
-        with self._locked_share(
-            job, job.prepared.snapshot.row.share_id
-        ) as share:
+    def revert_to_replicated_snapshot(
+        self, job: JobContext, instance_id: str, snapshot_id: str
+    ) -> None:
+        target: RevertTarget = job.prepared
+        share_id = target.snapshot.row.share_id
+        with self._locked_share(job, share_id) as share:
             if share is not None:
-                self._revert(job, share, job.prepared)
+                self._revert(job, share, target)
 
     def _revert(
-        self, job, share: ReplicatedShare, target: RevertTarget
+        self, job: JobContext, share: ReplicatedShare, target: RevertTarget
     ) -> None:
         row, server = target.snapshot.row, target.snapshot.share_server
         replica_list = share.replicas_for_driver(self.snapshots.names)
@@ -331,18 +352,20 @@ class ReplicatedSnapshotsEndpoint:
             share_server=server,
         )
         job.finish(
-            self._reverted, job, target.snapshot, size or row.share_size
+            self._reverted, job.claim, target.snapshot, size or row.share_size
         )
 
     def _reverted(
-        self, session: Session, job, snapshot: LoadedSnapshot, size: int
+        self, session: Session, job: Claim, snapshot: LoadedSnapshot, size: int
     ) -> None:
         # Driver replies from before the revert are about the old data.
         replicas.lock_instances(session, snapshot.row.share_id)
         replica_moves.mark_all_out_of_sync(session, snapshot.row.share_id)
         self.snapshots.reverted(session, job, snapshot, size)
 
-    def dropped_revert_to_replicated_snapshot(self, session, job):
+    def dropped_revert_to_replicated_snapshot(
+        self, session: Session, job: Claim
+    ) -> None:
         """Mark replicas out of sync: the data of the share is unknown.
 
         The snapshot itself is unchanged.
@@ -365,7 +388,7 @@ class ReplicatedSnapshotsEndpoint:
 
     @contextlib.contextmanager
     def _locked_share(
-        self, job, share_id: str
+        self, job: JobContext, share_id: str
     ) -> Iterator[ReplicatedShare | None]:
         """Yield the share under its replica lock, or None without it."""
         with replica_lock(self.locks, job, share_id) as held:
@@ -376,7 +399,9 @@ class ReplicatedSnapshotsEndpoint:
             )
 
 
-def fail_others(session: Session, row, status: str, event: str) -> None:
+def fail_others(
+    session: Session, row: SnapshotInstanceRow, status: str, event: str
+) -> None:
     """Fail the instances in this status on all other replicas, too."""
     others = [
         one.id
@@ -397,7 +422,7 @@ def fail_others(session: Session, row, status: str, event: str) -> None:
 
 
 def _record_created(
-    session: Session, row, reply: ReplicatedSnapshotReply
+    session: Session, row: SnapshotInstanceRow, reply: ReplicatedSnapshotReply
 ) -> None:
     """Record what the driver reports of the snapshot on another replica.
 
@@ -439,7 +464,7 @@ def _record_created(
         )
 
 
-def _is_pending_on(row, force: bool) -> bool:
+def _is_pending_on(row: SnapshotOnInstanceRow, force: bool) -> bool:
     """Return whether the deletion on a replica is still to be polled.
 
     It is complete on active replicas and on replicas without a host. With

@@ -23,6 +23,7 @@ from manila_lite.coordination import Coordinator
 from manila_lite.coordination import NullCoordinator
 from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.replicas import updates as replica_updates
+from manila_lite.db.rows import InstanceRow
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.rpc.contract import Client
@@ -30,6 +31,8 @@ from manila_lite.rpc.contract import implements
 from manila_lite.rpc.share import BINARY
 from manila_lite.rpc.share import ReplicaUpdatesRpc
 from manila_lite.share.drivers.base import ShareDriver
+from manila_lite.share.drivers.base import ShareForDriver
+from manila_lite.share.drivers.base import ShareServerForDriver
 from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.manager.driver_probe import BackendUnresponsive
 from manila_lite.share.manager.driver_view import replica_view
@@ -52,6 +55,7 @@ from manila_lite.share.manager.replication.probe import ReplicaProbe
 from manila_lite.share.manager.replication.probe import ReplicaProbePending
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_replica import ReplicaState
+from manila_lite.work.runner import JobContext
 
 LOG = logging.getLogger(__name__)
 
@@ -80,7 +84,7 @@ class DueReplica(typing.NamedTuple):
     view: ReplicatedShare
 
     @property
-    def row(self) -> typing.Any:
+    def row(self) -> InstanceRow:
         return self.replica.row
 
 
@@ -154,7 +158,9 @@ class ReplicaUpdatesEndpoint:
 
     # The pass
 
-    def update_share_replicas(self, job, service_id, after=''):
+    def update_share_replicas(
+        self, job: JobContext, service_id: int, after: str = ''
+    ) -> None:
         page = job.read(self._read, after)
         try:
             done = self._update_page(job, page)
@@ -164,13 +170,13 @@ class ReplicaUpdatesEndpoint:
             )
             job.finish(_nothing)
             return
-        after = (
+        last = (
             page.last if done == len(page.due) else page.due[done - 1].row.id
         )
-        if after is None:
+        if last is None:
             job.finish(_nothing)
         else:
-            job.continue_with({**job.args, 'after': after}, _nothing)
+            job.continue_with({**job.args, 'after': last}, _nothing)
 
     def _read(self, session: Session, after: str) -> ReplicaPage:
         rows = replica_updates.list_page(
@@ -193,7 +199,7 @@ class ReplicaUpdatesEndpoint:
             due, wanted[-1].id if len(rows) > self.page else None
         )
 
-    def _update_page(self, job, page: ReplicaPage) -> int:
+    def _update_page(self, job: JobContext, page: ReplicaPage) -> int:
         """Update replicas until it is time to yield; return the count."""
         done, size, until = 0, GROUP_SIZE, time.monotonic() + self.yield_after
         while done < len(page.due):
@@ -205,7 +211,7 @@ class ReplicaUpdatesEndpoint:
                 break
         return done
 
-    def _update_group(self, job, group: list[DueReplica]) -> int:
+    def _update_group(self, job: JobContext, group: list[DueReplica]) -> int:
         """Update replicas for at most `lock_seconds`; return the count.
 
         At least one is updated. Replicas whose lock is held elsewhere are
@@ -234,7 +240,9 @@ class ReplicaUpdatesEndpoint:
 
     # One
 
-    def update_share_replica(self, job, share_replica_id):
+    def update_share_replica(
+        self, job: JobContext, share_replica_id: str
+    ) -> None:
         share_id = job.read(replica_updates.find_share_id, share_replica_id)
         if share_id is None:
             job.finish(_nothing)
@@ -247,7 +255,7 @@ class ReplicaUpdatesEndpoint:
             job.release(pause)
             job.wake_after = pause
 
-    def _update_one(self, job, share_id: str) -> float | None:
+    def _update_one(self, job: JobContext, share_id: str) -> float | None:
         """Update one replica; return the seconds to wait if it must wait."""
         view = job.read(replica_view.load_replicated_share, share_id)
         replica = view.find_replica(job.resource_id)
@@ -270,7 +278,10 @@ class ReplicaUpdatesEndpoint:
         return None
 
     def _update(
-        self, job, due: DueReplica, on_slow: Callable[[], object] | None = None
+        self,
+        job: JobContext,
+        due: DueReplica,
+        on_slow: Callable[[], object] | None = None,
     ) -> None:
         """Make all due driver calls about a replica; record the replies."""
         if is_promoting_or_reverting([one.row for one in due.view.replicas]):
@@ -279,8 +290,9 @@ class ReplicaUpdatesEndpoint:
             if due.row.replica_state == ReplicaState.ACTIVE:
                 self._heal(job, due, on_slow)
             elif due.view.active is not None:
-                due = self._poll_snapshots(job, due, on_slow)
-                if due is not None:
+                current = self._poll_snapshots(job, due, on_slow)
+                if current is not None:
+                    due = current
                     self._poll_state(job, due, on_slow)
         except ReplicaProbePending as error:
             LOG.error('%s: %s', self.service_host, error)
@@ -291,7 +303,10 @@ class ReplicaUpdatesEndpoint:
                 )
 
     def _poll_snapshots(
-        self, job, due: DueReplica, on_slow
+        self,
+        job: JobContext,
+        due: DueReplica,
+        on_slow: Callable[[], object] | None,
     ) -> DueReplica | None:
         """Poll the pending snapshots; return the replica as it is then.
 
@@ -340,7 +355,12 @@ class ReplicaUpdatesEndpoint:
             return None
         return DueReplica(replica, view)
 
-    def _poll_state(self, job, due: DueReplica, on_slow) -> None:
+    def _poll_state(
+        self,
+        job: JobContext,
+        due: DueReplica,
+        on_slow: Callable[[], object] | None,
+    ) -> None:
         """Poll the state of a passive replica."""
         row, view = due.row, due.view
         reply = self._ask(
@@ -371,13 +391,18 @@ class ReplicaUpdatesEndpoint:
                 reply.value,
                 exc_info=reply.error,
             )
-        details = {}
+        details: Mapping[str, typing.Any] = {}
         if transitions.healed and not due.replica.exports:
             # It was created, but the reply to that call was lost.
             details = self._get_status(due, on_slow)[0]
         self.outcome_writer.write_state(job.claim, due.replica, state, details)
 
-    def _heal(self, job, due: DueReplica, on_slow) -> None:
+    def _heal(
+        self,
+        job: JobContext,
+        due: DueReplica,
+        on_slow: Callable[[], object] | None,
+    ) -> None:
         """Heal an active replica in error if the driver has it available.
 
         Only after a failed promotion: a sole replica was never promoted,
@@ -400,8 +425,8 @@ class ReplicaUpdatesEndpoint:
             )
 
     def _get_status(
-        self, due: DueReplica, on_slow
-    ) -> tuple[typing.Any, DriverReply]:
+        self, due: DueReplica, on_slow: Callable[[], object] | None
+    ) -> tuple[Mapping[str, typing.Any], DriverReply]:
         """Return the details of an available replica, and the reply."""
         reply = self._ask(
             due,
@@ -417,7 +442,12 @@ class ReplicaUpdatesEndpoint:
         return reply.value if is_available else {}, reply
 
     def _ask(
-        self, due: DueReplica, what: str, on_slow, method, *args
+        self,
+        due: DueReplica,
+        what: str,
+        on_slow: Callable[[], object] | None,
+        method: Callable[..., typing.Any],
+        *args: typing.Any,
     ) -> DriverReply:
         return self.probe.ask(
             ProbeSubject(due.row.id, due.row.replica_generation, what),
@@ -426,7 +456,7 @@ class ReplicaUpdatesEndpoint:
             on_slow=on_slow,
         )
 
-    def _for_driver(self, replica: LoadedInstance):
+    def _for_driver(self, replica: LoadedInstance) -> ShareForDriver:
         return share_view.share_for_driver(replica, self.names.share)
 
 
@@ -492,7 +522,9 @@ def _with_normalised_exports(method: Callable) -> Callable:
     return call
 
 
-def _with_server(method: Callable, server: typing.Any) -> Callable:
+def _with_server(
+    method: Callable, server: ShareServerForDriver | None
+) -> Callable:
     return lambda *args: method(*args, share_server=server)
 
 
