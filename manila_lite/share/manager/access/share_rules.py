@@ -7,7 +7,7 @@ queued in the meantime belong to the next round, which the work table
 guarantees.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import logging
 import typing
 
@@ -17,6 +17,7 @@ from manila_lite.coordination import Coordinator
 from manila_lite.coordination import NullCoordinator
 from manila_lite.db.moves.access_rules import mark_for_resync
 from manila_lite.db.queries.access import share_rules
+from manila_lite.db.rows import AccessRuleRow
 from manila_lite.db.session import ConcurrentChange
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
@@ -27,6 +28,7 @@ from manila_lite.rpc.contract import Client
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.share import AccessRpc
 from manila_lite.share.drivers.base import AccessReply
+from manila_lite.share.drivers.base import AccessRuleForDriver
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.manager.driver_view import access_view
 from manila_lite.share.manager.driver_view import share_view
@@ -41,6 +43,8 @@ from manila_lite.states.access_rule import RulesStatus
 from manila_lite.states.access_rule import RuleState
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.work.notify import notify_user
+from manila_lite.work.runner import JobContext
+from manila_lite.work.table import Claim
 
 LOG = logging.getLogger(__name__)
 
@@ -136,7 +140,7 @@ class AccessEndpoint:
 
     # Prepare
 
-    def prepare_sync_access(self, session: Session, job) -> SyncRound:
+    def prepare_sync_access(self, session: Session, job: Claim) -> SyncRound:
         """Take all queued rules in the transaction that claims the work.
 
         Rules already in transit were left by a lost holder, and whether
@@ -170,7 +174,13 @@ class AccessEndpoint:
             bool(lost) or stale or job.abandoned,
         )
 
-    def _move(self, session, instance_id, rules, events) -> None:
+    def _move(
+        self,
+        session: Session,
+        instance_id: str,
+        rules: Sequence[AccessRuleRow],
+        events: Mapping[str, str],
+    ) -> None:
         """Fire `events`, by state, for the rules in these states."""
         for state, event in events.items():
             expected = sum(row.state == state for row in rules)
@@ -181,10 +191,11 @@ class AccessEndpoint:
 
     # Call the driver
 
-    def sync_access(self, job, instance_id):
-        replies = self._call_driver(job.prepared)
+    def sync_access(self, job: JobContext, instance_id: str) -> None:
+        sync_round: SyncRound = job.prepared
+        replies = self._call_driver(sync_round)
         with self.locks.lock(f'access-{instance_id}'):
-            job.finish(self._record, job, replies)
+            job.finish(self._record, job.claim, replies)
 
     def _call_driver(self, sync_round: SyncRound) -> RuleReplies:
         """Return the driver's replies; empty when no call is needed."""
@@ -202,43 +213,47 @@ class AccessEndpoint:
         if changed:
             replies |= self._apply(
                 visible,
-                RuleState.APPLYING,
-                RuleState.DENYING,
-                RuleState.UPDATING,
+                visible.in_state(RuleState.APPLYING),
+                visible.in_state(RuleState.DENYING),
+                visible.in_state(RuleState.UPDATING),
             )
         return replies
 
-    def _apply(self, sync_round: SyncRound, *changes: str):
-        add, delete, update = (
-            [rule.for_driver for rule in sync_round.in_state(state)]
-            for state in changes or (None, None, None)
-        )
+    def _apply(
+        self,
+        sync_round: SyncRound,
+        add: Sequence[RuleView] = (),
+        delete: Sequence[RuleView] = (),
+        update: Sequence[RuleView] = (),
+    ) -> dict[str, AccessReply]:
         return self.driver.apply_access(
             RequestContext(),
             share_view.share_for_driver(
                 sync_round.instance, self.name_template
             ),
-            [
-                rule.for_driver
-                for rule in sync_round.in_state(
+            _for_driver(
+                sync_round.in_state(
                     RuleState.ACTIVE, RuleState.APPLYING, RuleState.UPDATING
                 )
-            ],
-            add,
-            delete,
-            update,
+            ),
+            _for_driver(add),
+            _for_driver(delete),
+            _for_driver(update),
             share_server=sync_round.instance.share_server,
         )
 
     # Record the outcome
 
-    def _record(self, session: Session, job, replies: RuleReplies) -> None:
+    def _record(
+        self, session: Session, job: Claim, replies: RuleReplies
+    ) -> None:
         """Record the outcome of each rule.
 
         Rules changed or denied during the driver call are queued again:
         their moves do not match, and they stay queued.
         """
-        sync_round, instance_id = job.prepared, job.resource_id
+        sync_round: SyncRound = job.prepared
+        instance_id = job.resource_id
         failed = self._failed(sync_round, replies)
         denied = [rule.id for rule in sync_round.in_state(RuleState.DENYING)]
         if denied:
@@ -304,7 +319,13 @@ class AccessEndpoint:
                 failed.append(rule)
         return failed
 
-    def _store_keys(self, session, instance_id, sync_round, replies) -> None:
+    def _store_keys(
+        self,
+        session: Session,
+        instance_id: str,
+        sync_round: SyncRound,
+        replies: RuleReplies,
+    ) -> None:
         known = {
             rule.id: rule.for_driver.access_key for rule in sync_round.rules
         }
@@ -338,7 +359,9 @@ class AccessEndpoint:
 
     # Fail
 
-    def failed_sync_access(self, session, job, error):
+    def failed_sync_access(
+        self, session: Session, job: Claim, error: Exception
+    ) -> bool:
         """Mark exactly the rules in transit as failed."""
         failed = 0
         for event in ('apply_failed', 'update_failed', 'deny_failed'):
@@ -362,7 +385,7 @@ class AccessEndpoint:
             share_rules.mark_stale(session, job.resource_id)
         return True
 
-    def _resync_after_failure(self, session, job) -> None:
+    def _resync_after_failure(self, session: Session, job: Claim) -> None:
         """Resync the back end, which may have more rules than are known.
 
         A rule in error must not be in force, least of all a denied one.
@@ -374,16 +397,26 @@ class AccessEndpoint:
             instance_id=job.resource_id,
         )
 
-    def _notify_user(self, session, job, detail: Detail) -> None:
+    def _notify_user(
+        self, session: Session, job: Claim, detail: Detail
+    ) -> None:
         notify_user(
             session, job, Action.UPDATE_ACCESS_RULES, detail, self.message_ttl
         )
 
 
-def _taken(row: typing.Any) -> str:
+def _for_driver(rules: Sequence[RuleView]) -> list[AccessRuleForDriver]:
+    return [rule.for_driver for rule in rules]
+
+
+def _taken(row: AccessRuleRow) -> str:
     """Return the state of a row after it has been taken."""
     event = _TAKE.get(row.state)
-    return row.state if event is None else ACCESS_RULE[event].target
+    if event is None:
+        return row.state
+    target = ACCESS_RULE[event].target
+    assert target is not None
+    return target
 
 
 def _times(session: Session, event: str) -> dict[str, object]:

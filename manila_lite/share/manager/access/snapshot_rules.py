@@ -22,6 +22,7 @@ from manila_lite.rpc.contract import Client
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.share import SnapshotAccessRpc
 from manila_lite.share.drivers.base import AccessReply
+from manila_lite.share.drivers.base import AccessRules
 from manila_lite.share.drivers.base import MountSnapshotSupport
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.drivers.base import ShareServerMapping
@@ -33,6 +34,7 @@ from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.access_view import RuleView
 from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
+from manila_lite.share.manager.endpoint import Owned
 from manila_lite.share.manager.endpoint import outdated
 from manila_lite.states.access_rule import SNAPSHOT_ACCESS_RULE
 from manila_lite.states.access_rule import RuleState
@@ -40,6 +42,8 @@ from manila_lite.states.machine import GONE
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.states.snapshot_instance import SYNC_EXCLUDED
 from manila_lite.work.notify import notify_user
+from manila_lite.work.runner import JobContext
+from manila_lite.work.table import Claim
 
 LOG = logging.getLogger(__name__)
 
@@ -61,7 +65,7 @@ class SnapshotSyncRound(typing.NamedTuple):
     rules: list[RuleView]
     full: bool
 
-    def for_driver(self, *states: str) -> list[typing.Any]:
+    def for_driver(self, *states: str) -> AccessRules:
         """Return the rules in these states in the form given to drivers."""
         return [
             rule.for_driver
@@ -111,7 +115,7 @@ class SnapshotAccessEndpoint:
     # A round: take the queued rules, call the driver, record the outcome
 
     def prepare_sync_snapshot_access(
-        self, session: Session, job
+        self, session: Session, job: Claim
     ) -> SnapshotSyncRound:
         """Take all queued rules in the transaction that claims the work.
 
@@ -144,8 +148,11 @@ class SnapshotAccessEndpoint:
             any(lost) or stale or job.abandoned,
         )
 
-    def sync_snapshot_access(self, job, snapshot_instance_id):
-        job.finish(self._record, job, self._call_driver(job.prepared))
+    def sync_snapshot_access(
+        self, job: JobContext, snapshot_instance_id: str
+    ) -> None:
+        sync_round: SnapshotSyncRound = job.prepared
+        job.finish(self._record, job.claim, self._call_driver(sync_round))
 
     def _call_driver(self, sync_round: SnapshotSyncRound) -> RuleReplies:
         """Return the driver's replies; empty when no call is needed."""
@@ -166,13 +173,16 @@ class SnapshotAccessEndpoint:
             delete,
         )
 
-    def _record(self, session: Session, job, replies: RuleReplies) -> None:
+    def _record(
+        self, session: Session, job: Claim, replies: RuleReplies
+    ) -> None:
         """Record the outcome of each rule.
 
         A rule denied during the driver call is queued again: its move
         does not match, and it stays queued.
         """
-        rules = job.prepared.rules
+        sync_round: SnapshotSyncRound = job.prepared
+        rules = sync_round.rules
         failed = [rule for rule in rules if _has_failed(rule, replies)]
         done = [rule for rule in rules if rule not in failed]
         denied = [rule.id for rule in done if rule.state == RuleState.DENYING]
@@ -196,7 +206,9 @@ class SnapshotAccessEndpoint:
         if failed:
             self._notify_user(session, job, Detail.FORBIDDEN_CLIENT_ACCESS)
 
-    def failed_sync_snapshot_access(self, session: Session, job, error):
+    def failed_sync_snapshot_access(
+        self, session: Session, job: Claim, error: Exception
+    ) -> bool:
         """Mark exactly the rules in transit as failed."""
         failed = [
             _fire(session, job.resource_id, event)
@@ -212,7 +224,7 @@ class SnapshotAccessEndpoint:
             snapshot_rules.mark_stale(session, job.resource_id)
         return True
 
-    def _resync_after_failure(self, session, job) -> None:
+    def _resync_after_failure(self, session: Session, job: Claim) -> None:
         """Resync the back end, which may have more rules than are known.
 
         A rule in error must not be in force, least of all a denied one.
@@ -220,14 +232,18 @@ class SnapshotAccessEndpoint:
         snapshot_rules.mark_stale(session, job.resource_id)
         self._submit(session, job, job.resource_id)
 
-    def _submit(self, session, owner, snapshot_instance_id) -> None:
+    def _submit(
+        self, session: Session, owner: Owned, snapshot_instance_id: str
+    ) -> None:
         self.sync_client.sync_snapshot_access(
             session,
             RequestContext(project_id=owner.project_id, user_id=owner.user_id),
             snapshot_instance_id=snapshot_instance_id,
         )
 
-    def _notify_user(self, session, job, detail: Detail) -> None:
+    def _notify_user(
+        self, session: Session, job: Claim, detail: Detail
+    ) -> None:
         notify_user(
             session, job, Action.UPDATE_ACCESS_RULES, detail, self.message_ttl
         )
@@ -284,14 +300,21 @@ def _update(
     driver: ShareDriver,
     snapshot: SnapshotForDriver,
     share_server: ShareServerMapping | None,
-    *rules: list[typing.Any],
+    rules: AccessRules,
+    add: AccessRules,
+    delete: AccessRules,
 ) -> RuleReplies:
     """Return the replies of a driver with mountable snapshots."""
     if not isinstance(driver, MountSnapshotSupport):
         raise NotImplementedError
     return normalise_access_replies(
         driver.snapshot_update_access(
-            RequestContext(), snapshot, *rules, share_server=share_server
+            RequestContext(),
+            snapshot,
+            rules,
+            add,
+            delete,
+            share_server=share_server,
         )
     )
 
