@@ -1,10 +1,14 @@
 """Access rules of shares as a resource."""
 
+from collections.abc import Mapping
 import typing
 
 from manila_lite import exception
 from manila_lite.api import schema as s
 from manila_lite.api import wsgi
+from manila_lite.api.filters import Filter
+from manila_lite.api.filters import Parser
+from manila_lite.api.filters import filters
 from manila_lite.api.v2 import literals
 from manila_lite.api.v2.access import share_rules as share_access
 from manila_lite.api.v2.metadata import MetadataController
@@ -14,8 +18,37 @@ from manila_lite.db.queries.access import views as access_views
 from manila_lite.db.queries.shares import shares
 from manila_lite.share.operations.access import targets as access_targets
 
-_FILTERS_SINCE = 82
-"""The minor version since which lists can be filtered by rule."""
+
+def _one_of(*words: str) -> Parser:
+    def parse(query: Mapping[str, str], key: str) -> str:
+        if query[key] not in words:
+            raise exception.InvalidInput(
+                reason=f'{key} must be one of {", ".join(words)}'
+            )
+        return query[key]
+
+    return parse
+
+
+def _target(query: Mapping[str, str], key: str) -> str:
+    if 'access_type' not in query:
+        raise exception.InvalidInput(reason=f'{key} requires access_type')
+    return access_targets.normalise(query['access_type'], query[key])
+
+
+_EXACT = filters(
+    Filter(
+        'access_type',
+        since='2.82',
+        parse=_one_of(*access_targets.ACCESS_TYPES),
+    ),
+    Filter('access_level', since='2.82', parse=_one_of('rw', 'ro')),
+    Filter('access_to', 'target', since='2.82', parse=_target),
+)
+_OTHERS = filters(
+    Filter('metadata', parse=literals.parse),
+    Filter('access_key', since='2.82'),
+)
 
 UPDATE = s.schema(
     ['access_level'],
@@ -34,15 +67,17 @@ class ShareAccessRulesController(AccessRuleTargetController):
         """List the rules of the share that the query must name."""
         share = self._share(req)
         req.ctx.authorize('share:access_get_all', share)
-        filters = _parse_filters(req)
+        wanted = access_views.AccessRuleFilter(
+            exact=_EXACT.values(req), **_OTHERS.values(req)
+        )
         found = self.services.db.read(
-            access_views.list_for_share, share.id, filters
+            access_views.list_for_share, share.id, wanted
         )
         return share_access.show_all(
             req,
             found,
-            by_target='target' in filters.exact
-            or filters.access_key is not None,
+            by_target='target' in wanted.exact
+            or wanted.access_key is not None,
         )
 
     def _share(self, req):
@@ -81,36 +116,3 @@ class ShareAccessMetadataController(
         'update': 'share_access_metadata:update',
         'delete': 'share_access_metadata:delete',
     }
-
-
-def _parse_filters(req) -> access_views.AccessRuleFilter:
-    query = req.query
-    filters = access_views.AccessRuleFilter(
-        metadata=literals.parse(query, 'metadata')
-    )
-    if req.minor < _FILTERS_SINCE:
-        return filters
-    _check_value(query, 'access_type', access_targets.ACCESS_TYPES)
-    _check_value(query, 'access_level', ('rw', 'ro'))
-    filters.exact = {
-        name: query[name]
-        for name in ('access_type', 'access_level')
-        if name in query
-    }
-    if 'access_to' in query:
-        if 'access_type' not in query:
-            raise exception.InvalidInput(
-                reason='access_to requires access_type'
-            )
-        filters.exact['target'] = access_targets.normalise(
-            query['access_type'], query['access_to']
-        )
-    filters.access_key = query.get('access_key')
-    return filters
-
-
-def _check_value(query, name, values):
-    if name in query and query[name] not in values:
-        raise exception.InvalidInput(
-            reason=f'{name} must be one of {", ".join(values)}'
-        )

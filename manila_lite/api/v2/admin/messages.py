@@ -1,23 +1,27 @@
 """User messages: the reasons of asynchronous failures."""
 
-import datetime
-
 from manila_lite import exception
 from manila_lite import messages as words
 from manila_lite.api import links
 from manila_lite.api import paging
-from manila_lite.api import versions
 from manila_lite.api import wsgi
 from manila_lite.api.fields import LINKS
 from manila_lite.api.fields import Field
 from manila_lite.api.fields import fields
+from manila_lite.api.filters import Filter
+from manila_lite.api.filters import exact
+from manila_lite.api.filters import filters
 from manila_lite.api.services import ApiServices
 from manila_lite.db.queries.admin import messages as queries
 from manila_lite.db.rows import MessageRow
 from manila_lite.db.session import Session
 
 _SORT_KEYS = {name: name for name in queries.SORT_KEYS}
-_FILTER_BY_TIME = versions.window(since='2.52')
+_FILTERS = filters(*exact(*queries.FILTERS))
+_TIMES = filters(
+    Filter('created_since', since='2.52', parse=paging.parse_time),
+    Filter('created_before', since='2.52', parse=paging.parse_time),
+)
 
 ITEM = fields(
     Field('id'),
@@ -62,13 +66,8 @@ class MessagesController(wsgi.Controller):
         rows = self.services.db.read(
             queries.list_messages,
             project_id=req.ctx.project_id,
-            filters={
-                name: req.query[name]
-                for name in queries.FILTERS
-                if name in req.query
-            },
-            created_since=_time(req, 'created_since'),
-            created_before=_time(req, 'created_before'),
+            filters=_FILTERS.values(req),
+            **_TIMES.values(req),
             limit=page.limit,
             offset=page.offset,
             sort_key=page.sort_key,
@@ -98,10 +97,3 @@ def _get(session: Session, message_id: str) -> MessageRow:
 
 def _more(req: wsgi.Request) -> dict:
     return {'links': links.Links(req, 'messages')}
-
-
-def _time(req: wsgi.Request, name: str) -> datetime.datetime | None:
-    """Return the time of a filter in UTC."""
-    if req.minor not in _FILTER_BY_TIME:
-        return None
-    return paging.parse_time(req.query, name)

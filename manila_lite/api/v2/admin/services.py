@@ -5,17 +5,17 @@ import typing
 
 from manila_lite import exception
 from manila_lite.api import schema
-from manila_lite.api import versions
 from manila_lite.api import wsgi
 from manila_lite.api.fields import Field
 from manila_lite.api.fields import fields
 from manila_lite.api.fields import fn2
+from manila_lite.api.filters import Filter
+from manila_lite.api.filters import exact
+from manila_lite.api.filters import filters
 from manila_lite.api.services import ApiServices
 from manila_lite.db.queries.admin import services as queries
 
 _VERBS = {'enable': False, 'disable': True}
-_FILTERS = ('host', 'binary', 'zone', 'state', 'status')
-_FILTER_BY_ENSURING = versions.window(since='2.93')
 
 _name = schema.string(255, 1)
 UPDATE = schema.schema(
@@ -63,6 +63,20 @@ LIST_ITEM = fields(
 )
 
 
+def _parse_boolean(query: Mapping[str, str], key: str) -> bool | str:
+    """Parse a boolean; other words are returned and match nothing."""
+    text = query[key]
+    if text in schema.TRUE_WORDS:
+        return True
+    return False if text in schema.FALSE_WORDS else text
+
+
+_FILTERS = filters(
+    *exact('host', 'binary', 'zone', 'state', 'status'),
+    Filter('ensuring', since='2.93', parse=_parse_boolean),
+)
+
+
 class ServicesController(wsgi.Controller):
     def __init__(self, services: ApiServices):
         super().__init__(services)
@@ -71,13 +85,13 @@ class ServicesController(wsgi.Controller):
     @wsgi.method('service:index')
     def index(self, req: wsgi.Request) -> dict:
         """List the services whose fields match the query."""
-        filters = _parse_filters(req)
+        wanted = _FILTERS.values(req)
         rows = self.services.db.read(queries.list_all)
         return {
             'services': [
                 item
                 for item in LIST_ITEM.many(req.minor)(rows, self._more)
-                if all(item[name] == value for name, value in filters.items())
+                if all(item[name] == value for name, value in wanted.items())
             ]
         }
 
@@ -115,20 +129,3 @@ class ServicesController(wsgi.Controller):
             body = body[ENSURE_WRAPPER]
         args = ENSURE.arguments(body, req.minor)
         self.services.services.ensure_shares(req.ctx, args['host'])
-
-
-def _parse_filters(req: wsgi.Request) -> dict[str, object]:
-    """Return the field values that an item must have to be listed."""
-    filters: dict[str, object] = {
-        name: req.query[name] for name in _FILTERS if name in req.query
-    }
-    if 'ensuring' in req.query and req.minor in _FILTER_BY_ENSURING:
-        filters['ensuring'] = _parse_boolean(req.query['ensuring'])
-    return filters
-
-
-def _parse_boolean(text: str) -> bool | str:
-    """Parse a boolean; other words are returned and match nothing."""
-    if text in schema.TRUE_WORDS:
-        return True
-    return False if text in schema.FALSE_WORDS else text

@@ -10,6 +10,9 @@ from manila_lite.api.fields import Field
 from manila_lite.api.fields import child
 from manila_lite.api.fields import const
 from manila_lite.api.fields import fields
+from manila_lite.api.filters import Filter
+from manila_lite.api.filters import exact
+from manila_lite.api.filters import filters
 from manila_lite.api.services import ApiServices
 from manila_lite.api.v2.targets import SecurityServiceTargetController
 from manila_lite.api.v2.targets import get_network
@@ -58,18 +61,11 @@ _DETAIL = (
 DETAIL = fields(*_DETAIL)
 LIST_DETAIL = fields(*_DETAIL, Field('share_networks', child('networks', [])))
 
-_FILTERS = {
-    'id': 0,
-    'name': 0,
-    'type': 0,
-    'user': 0,
-    'server': 0,
-    'dns_ip': 0,
-    'domain': 0,
-    'ou': 44,
-    'default_ad_site': 76,
-}
-"""The exact filters, with the minor versions since which they exist."""
+_FILTERS = filters(
+    *exact('id', 'name', 'type', 'user', 'server', 'dns_ip', 'domain'),
+    Filter('ou', since='2.44'),
+    Filter('default_ad_site', since='2.76'),
+)
 
 
 class SecurityServicesController(SecurityServiceTargetController):
@@ -108,11 +104,7 @@ class SecurityServicesController(SecurityServiceTargetController):
             all_projects = all_projects or req.ctx.is_admin
         return records.SecurityServiceFilter(
             project_id=None if all_projects else req.ctx.project_id,
-            exact={
-                key: query[key]
-                for key, since in _FILTERS.items()
-                if key in query and req.minor >= since
-            },
+            exact=_FILTERS.values(req),
             share_network_id=network_id,
         )
 

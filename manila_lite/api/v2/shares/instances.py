@@ -7,12 +7,17 @@ from manila_lite.api import paging
 from manila_lite.api import wsgi
 from manila_lite.api.fields import Field
 from manila_lite.api.fields import fields
+from manila_lite.api.filters import Filter
+from manila_lite.api.filters import exact
+from manila_lite.api.filters import filters
 from manila_lite.api.v2.shares.actions import STATUS
 from manila_lite.api.v2.shares.shares import EXPORT_PATHS_UNTIL
 from manila_lite.api.v2.shares.shares import STATUS_AND_EXPORT_FIELDS
 from manila_lite.api.v2.targets import ShareInstanceTargetController
 from manila_lite.api.v2.targets import ShareTargetController
+from manila_lite.db import rows
 from manila_lite.db.queries.shares import instance_views
+from manila_lite.db.session import Database
 
 DETAIL = fields(
     *STATUS_AND_EXPORT_FIELDS,
@@ -30,19 +35,37 @@ DETAIL = fields(
     Field('updated_at', since='2.71'),
 )
 
-_FILTERS = (
-    'host',
-    'share_server_id',
-    'status',
-    'share_network_id',
-    'share_type_id',
+_EXACT = filters(
+    *exact(
+        'host',
+        'share_server_id',
+        'status',
+        'share_network_id',
+        'share_type_id',
+    )
+)
+_OTHERS = filters(
+    Filter('export_location_id', 'export_id', since='2.35'),
+    Filter('export_location_path', 'export_path', since='2.35'),
+    Filter(
+        'is_soft_deleted',
+        'soft_deleted',
+        since='2.69',
+        parse=paging.parse_flag,
+    ),
 )
 
 
 class ShareInstancesController(ShareInstanceTargetController):
     @wsgi.method('share_instance:index')
     def index(self, req: wsgi.Request) -> dict:
-        return self._list(req, self._parse_filters(req))
+        return _response(
+            self.services.db,
+            req,
+            instance_views.ShareInstanceFilter(
+                exact=_EXACT.values(req), **_OTHERS.values(req)
+            ),
+        )
 
     @wsgi.method('share_instance:show', target=True)
     def show(self, req: wsgi.Request, instance: typing.Any) -> dict:
@@ -58,38 +81,30 @@ class ShareInstancesController(ShareInstanceTargetController):
         view = DETAIL.function(req.minor, True)
         return {'share_instance': view(found.rows[0], found.children)}
 
-    def _parse_filters(self, req):
-        query = req.query
-        filters = instance_views.ShareInstanceFilter(
-            exact={key: query[key] for key in _FILTERS if key in query}
-        )
-        if req.minor >= 35:
-            filters.export_id = query.get('export_location_id')
-            filters.export_path = query.get('export_location_path')
-        if req.minor >= 69 and 'is_soft_deleted' in query:
-            filters.soft_deleted = paging.parse_flag(query, 'is_soft_deleted')
-        return filters
-
-    def _list(self, req, filters):
-        found = self.services.db.read(
-            instance_views.list_instances,
-            filters,
-            exports=req.minor <= EXPORT_PATHS_UNTIL,
-        )
-        view = DETAIL.many(req.minor, True)
-        return {'share_instances': view(found.rows, found.children)}
-
 
 class InstancesOfShareController(ShareTargetController):
     @wsgi.method('share_instance:index', target=True)
-    def index(self, req: wsgi.Request, share: typing.Any) -> dict:
-        found = self.services.db.read(
-            instance_views.list_instances,
+    def index(self, req: wsgi.Request, share: rows.ShareTarget) -> dict:
+        return _response(
+            self.services.db,
+            req,
             instance_views.ShareInstanceFilter(share_id=share.id),
-            exports=req.minor <= EXPORT_PATHS_UNTIL,
         )
-        view = DETAIL.many(req.minor, True)
-        return {'share_instances': view(found.rows, found.children)}
+
+
+def _response(
+    db: Database,
+    req: wsgi.Request,
+    criteria: instance_views.ShareInstanceFilter,
+) -> dict:
+    """Return the response with the instances that meet the criteria."""
+    found = db.read(
+        instance_views.list_instances,
+        criteria,
+        exports=req.minor <= EXPORT_PATHS_UNTIL,
+    )
+    view = DETAIL.many(req.minor, True)
+    return {'share_instances': view(found.rows, found.children)}
 
 
 class ShareInstanceActionsController(ShareInstanceTargetController):
