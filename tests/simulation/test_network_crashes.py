@@ -154,7 +154,7 @@ def begin(prepared, seed, image=None):
 
 def check_all(cloud):
     cloud.check_invariants()
-    servers = cloud.driver()._state.servers
+    servers = cloud.driver().backend.state.servers
     for network in cloud.rows(sa.select(NETWORK)):
         services = {
             row.security_service_id

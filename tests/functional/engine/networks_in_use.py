@@ -78,7 +78,7 @@ class NetworkCloud(ShareServersCloud):
     def remembered(self) -> dict:
         """Return the state that the back end has of the server."""
         for name in self.backend_names:
-            found = self.driver(name)._state.servers.find(self.server)
+            found = self.driver(name).backend.state.servers.find(self.server)
             if found is not None:
                 return found
         raise LookupError(self.server)

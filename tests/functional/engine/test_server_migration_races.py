@@ -146,7 +146,7 @@ def multiply(cloud, server):
     driver = cloud.driver('alpha')
     (share,) = cloud.rows(sa.select(_SHARE))
     (instance,) = cloud.rows(sa.select(_INSTANCE))
-    record = driver._state.shares.find(instance.id)
+    record = driver.backend.state.shares.find(instance.id)
 
     def insert(session):
         for _ in range(MANY - 1):
@@ -156,7 +156,7 @@ def multiply(cloud, server):
                 sa.insert(_INSTANCE),
                 **{**instance._mapping, 'id': ids[1], 'share_id': ids[0]},
             )
-            driver._state.shares.put(
+            driver.backend.state.shares.put(
                 ids[1], record | {'export': f'share-{ids[1]}'}
             )
 

@@ -603,7 +603,7 @@ def test_driver_without_unmanage_support_requires_force(cloud, force, status):
         [status] if status else []
     )
     if force:  # it still exists, but is no longer managed, as requested
-        cloud.driver()._state.servers.drop(server.id)
+        cloud.driver().backend.state.servers.drop(server.id)
 
 
 # Arguments of drivers, reports for schedulers

@@ -4,14 +4,10 @@ They find each other in the directory of their replication domain, whether
 they belong to one share service or to several.
 """
 
-import hashlib
-import pathlib
-from typing import Any
-
 from manila_lite import exception
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers import records
-from manila_lite.share.drivers.dummy.instrumentation import InstrumentedDriver
+from manila_lite.share.drivers.dummy.backend import DummyBackend
 from manila_lite.share.drivers.dummy.replication_domain import ACTIVE
 from manila_lite.share.drivers.dummy.replication_domain import WRITABLE
 from manila_lite.share.drivers.dummy.replication_domain import ReplicaSet
@@ -27,74 +23,58 @@ _REPLICA_FIELDS = frozenset({'replica_of', 'version', 'epoch', 'updates_left'})
 _REPLICATED_FIELDS = ('size', 'content', 'used_gb', 'version')
 
 
-class DummyDomainMember(InstrumentedDriver):
-    def __init__(self, *args: Any, **kwargs: Any):
-        super().__init__(*args, **kwargs)
-        options = self.configuration
-        self._replication_type = options.dummy_driver_replication_type
-        self._domain: ReplicationDomain | None = None
-        if self._replication_type:
-            domain_name = self.replication_domain or ''
-            self._domain = ReplicationDomain(
-                pathlib.Path(options.dummy_driver_replication_path).absolute()
-                / hashlib.sha256(domain_name.encode()).hexdigest()
-            )
-            # It also serialises changes by other back ends to replicas.
-            self._lock = self._domain.lock
+class DomainMember:
+    """A back end in its replication domain, or one without replication."""
 
-    # Controls for tests
+    def __init__(self, backend: DummyBackend):
+        self._backend = backend
+        self.replication_type = backend.replication_type
 
-    def make_unreachable(self) -> None:
-        """Make the back end unreachable until `make_reachable` is called."""
-        self._state.make_unreachable()
-
-    def make_reachable(self) -> None:
-        """Make the back end reachable again, with its previous state."""
-        self._state.make_reachable()
-
-    def _change_content(
+    def change_content(
         self, share_id: str, content: str, used_gb: float
     ) -> None:
         """Write as users of a share do; raises if they could not."""
-        if self._state.is_unreachable():
+        if self._backend.state.is_unreachable():
             raise exception.ShareBackendException(
                 msg=f'share {share_id} is unreachable'
             )
-        record = self._current_record(share_id)
-        if self._role(share_id, record) != ACTIVE:
+        record = self.current_record(share_id)
+        if self.role(share_id, record) != ACTIVE:
             raise exception.ShareBackendException(
                 msg=f'share {share_id} is not an active replica'
             )
-        self._put_replicated(
+        self.put_replicated(
             share_id,
             record
             | {
                 'content': content,
                 'used_gb': used_gb,
-                **self._next_version(record),
+                **self.next_version(record),
             },
         )
 
     # Membership
 
-    def _register_backend(self) -> None:
+    def register(self) -> None:
         """Register the back end with its domain."""
-        if self._domain is not None:
-            with self._lock:
-                self._domain.register(self._state, self._replication_type)
+        if self._backend.domain is not None:
+            with self._backend.lock:
+                self._backend.domain.register(
+                    self._backend.state, self.replication_type
+                )
 
-    def _require_domain(self) -> ReplicationDomain:
+    def require_domain(self) -> ReplicationDomain:
         """Return the domain of a back end that replicates."""
-        if self._domain is None:
+        if self._backend.domain is None:
             raise NotImplementedError
-        return self._domain
+        return self._backend.domain
 
-    def _replica_fields(self, share: base.ShareForDriver) -> records.Record:
+    def replica_fields(self, share: base.ShareForDriver) -> records.Record:
         """Return the record fields of a share that may have replicas.
 
         Such a share is added to its replica set.
         """
-        if self._domain is None or share['replica_state'] is None:
+        if self._backend.domain is None or share['replica_state'] is None:
             return {}
         replica_set = self._join(
             share['share_id'], share['id'], share['replica_state'] == ACTIVE
@@ -108,7 +88,7 @@ class DummyDomainMember(InstrumentedDriver):
     def _join(
         self, share_id: str, replica_id: str, active: bool
     ) -> ReplicaSet:
-        domain = self._require_domain()
+        domain = self.require_domain()
         replica_set = domain.find(share_id) or ReplicaSet(active=None)
         if replica_id not in replica_set.members:
             replica_set = replica_set._replace(
@@ -116,7 +96,7 @@ class DummyDomainMember(InstrumentedDriver):
             )
         if (
             active
-            and self._replication_type != WRITABLE
+            and self.replication_type != WRITABLE
             and replica_set.active is None
             and replica_set.previous in (None, replica_id)
         ):
@@ -128,21 +108,11 @@ class DummyDomainMember(InstrumentedDriver):
         domain.put(share_id, replica_set)
         return replica_set
 
-    def _without_replica_fields(
-        self, record: records.Record
-    ) -> records.Record:
-        """Return the record of a share that is no longer a replica."""
-        return {
-            name: value
-            for name, value in record.items()
-            if name not in _REPLICA_FIELDS
-        }
+    def leave(self, share: base.ShareForDriver) -> None:
+        if self._backend.domain is not None:
+            self._backend.domain.remove_replica(share['share_id'], share['id'])
 
-    def _leave_domain(self, share: base.ShareForDriver) -> None:
-        if self._domain is not None:
-            self._domain.remove_replica(share['share_id'], share['id'])
-
-    def _join_replica_set(
+    def join_replica_set(
         self,
         replica_list: list[base.ShareForDriver],
         replica: base.ShareForDriver,
@@ -151,7 +121,7 @@ class DummyDomainMember(InstrumentedDriver):
 
         The active ones may have been created or managed as plain shares.
         """
-        domain = self._require_domain()
+        domain = self.require_domain()
         for each in replica_list:
             if each['replica_state'] != ACTIVE:
                 continue
@@ -170,26 +140,26 @@ class DummyDomainMember(InstrumentedDriver):
                 )
         return self._join(replica['share_id'], replica['id'], False)
 
-    def _role(self, share_id: str, record: records.Record) -> str:
-        if self._domain is None or 'replica_of' not in record:
+    def role(self, share_id: str, record: records.Record) -> str:
+        if self._backend.domain is None or 'replica_of' not in record:
             return ACTIVE
         return describe_replica(
-            self._domain.find(record['replica_of']),
+            self._backend.domain.find(record['replica_of']),
             share_id,
             record,
-            self._replication_type,
+            self.replication_type,
         ).role
 
     # Copying between replicas
 
-    def _source_of(
+    def source_of(
         self, replica_set: ReplicaSet
     ) -> tuple[DummyState, str] | None:
         """Return the replica with the current content, if reachable."""
-        if self._replication_type == WRITABLE:
+        if self.replication_type == WRITABLE:
             return self._most_recent(replica_set)
         leading = replica_set.active or replica_set.previous
-        backend = leading and self._require_domain().find_state_of(leading)
+        backend = leading and self.require_domain().find_state_of(leading)
         if not backend or not leading or _is_unusable(backend, leading):
             return None
         return backend, leading
@@ -205,11 +175,11 @@ class DummyDomainMember(InstrumentedDriver):
         best: tuple[tuple[int, int], DummyState, str] | None = None
         seen = 0  # by an unusable or unreachable replica
         for each in replica_set.members:
-            backend = self._require_domain().find_state_of(each)
+            backend = self.require_domain().find_state_of(each)
             if backend is None:
                 seen = replica_set.epoch
                 continue
-            record = self._source_record((backend, each))
+            record = self.source_record((backend, each))
             if record.get('epoch') is None:
                 continue
             if _is_unusable(backend, each):
@@ -220,47 +190,47 @@ class DummyDomainMember(InstrumentedDriver):
                 best = rank, backend, each
         return best[1:] if best is not None and best[0][0] >= seen else None
 
-    def _source_record(self, source: tuple[DummyState, str]) -> records.Record:
+    def source_record(self, source: tuple[DummyState, str]) -> records.Record:
         backend, id = source
         record = backend.shares.find(id)
         if record is None:
             raise exception.ShareResourceNotFound(share_id=id)
         return record
 
-    def _next_version(self, record: records.Record) -> records.Record:
+    def next_version(self, record: records.Record) -> records.Record:
         """Return the next version, for a share that has one."""
         return (
             {'version': record['version'] + 1} if 'version' in record else {}
         )
 
-    def _current_record(self, share_id: str) -> records.Record:
+    def current_record(self, share_id: str) -> records.Record:
         """Return the record of a share that is about to change.
 
         Raises if it is a writable replica that lacks changes of others which
         cannot be obtained now.
         """
-        self._catch_up(share_id)
-        record = self._record(share_id)
+        self.catch_up(share_id)
+        record = self._backend.get_share(share_id)
         if (
-            self._replication_type == WRITABLE
-            and self._role(share_id, record) != ACTIVE
+            self.replication_type == WRITABLE
+            and self.role(share_id, record) != ACTIVE
         ):
             raise exception.ShareBackendException(
                 msg=f'share {share_id} lacks changes of its other replicas'
             )
         return record
 
-    def _put_replicated(self, share_id: str, record: records.Record) -> None:
+    def put_replicated(self, share_id: str, record: records.Record) -> None:
         """Change a share and all writable replicas of it.
 
         Replicas that are not changed, because the process is killed or they
         are unreachable, are outdated afterwards.
         """
-        if self._replication_type != WRITABLE or 'replica_of' not in record:
-            if record != self._state.shares.find(share_id):
-                self._state.shares.put(share_id, record)
+        if self.replication_type != WRITABLE or 'replica_of' not in record:
+            if record != self._backend.state.shares.find(share_id):
+                self._backend.state.shares.put(share_id, record)
             return
-        domain, share = self._require_domain(), record['replica_of']
+        domain, share = self.require_domain(), record['replica_of']
         replica_set = domain.find(share) or ReplicaSet(
             None, members=[share_id]
         )
@@ -274,7 +244,7 @@ class DummyDomainMember(InstrumentedDriver):
             and (copy := backend.shares.find(each))
             and copy.get('epoch') is not None
         ]
-        if record == self._state.shares.find(share_id) and all(
+        if record == self._backend.state.shares.find(share_id) and all(
             with_replicated_fields(copy, record) == copy
             for _, _, copy in copies
         ):
@@ -282,30 +252,30 @@ class DummyDomainMember(InstrumentedDriver):
         replica_set = replica_set._replace(epoch=replica_set.epoch + 1)
         domain.put(share, replica_set)
         new_epoch = {'epoch': replica_set.epoch}
-        self._state.shares.put(share_id, record | new_epoch)
+        self._backend.state.shares.put(share_id, record | new_epoch)
         for each, backend, copy in copies:
             if each != share_id:
                 backend.shares.put(
                     each, with_replicated_fields(copy, record) | new_epoch
                 )
 
-    def _catch_up(self, share_id: str) -> None:
+    def catch_up(self, share_id: str) -> None:
         """Update an outdated writable replica from the others."""
-        record = self._record(share_id)
+        record = self._backend.get_share(share_id)
         if (
-            self._replication_type != WRITABLE
+            self.replication_type != WRITABLE
             or 'replica_of' not in record
             or record['epoch'] is None
         ):
             return
-        replica_set = self._require_domain().find(record['replica_of'])
+        replica_set = self.require_domain().find(record['replica_of'])
         if replica_set is None or is_synced(record, replica_set):
             return
-        source = self._source_of(replica_set)
+        source = self.source_of(replica_set)
         if source is not None:
-            self._state.shares.put(
+            self._backend.state.shares.put(
                 share_id,
-                with_replicated_fields(record, self._source_record(source))
+                with_replicated_fields(record, self.source_record(source))
                 | {'epoch': replica_set.epoch},
             )
 
@@ -320,3 +290,12 @@ def with_replicated_fields(
 def _is_unusable(backend: DummyState, replica_id: str) -> bool:
     record = backend.shares.find(replica_id)
     return record is None or record['status'] != 'available'
+
+
+def without_replica_fields(record: records.Record) -> records.Record:
+    """Return the record of a share that is no longer a replica."""
+    return {
+        name: value
+        for name, value in record.items()
+        if name not in _REPLICA_FIELDS
+    }

@@ -5,143 +5,203 @@ delayed, made to fail before, half-way through or after its work, or made to
 hang: by options or with the `…_next` methods.
 """
 
-from collections.abc import Iterable
-import pathlib
+from collections.abc import Callable, Mapping, Sequence
+import time
+from typing import Any
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
-from manila_lite.share.drivers import records
+from manila_lite.share.drivers.contract.share_servers import ServerDetails
 from manila_lite.share.drivers.dummy import faults
-from manila_lite.share.drivers.dummy import replication_domain
-from manila_lite.share.drivers.dummy.managing import share_exports
+from manila_lite.share.drivers.dummy.access import AccessCall
+from manila_lite.share.drivers.dummy.access import DummyAccess
+from manila_lite.share.drivers.dummy.backend import DummyBackend
+from manila_lite.share.drivers.dummy.domain_member import DomainMember
+from manila_lite.share.drivers.dummy.inventory import access_inventory
+from manila_lite.share.drivers.dummy.inventory import inventory
+from manila_lite.share.drivers.dummy.inventory import replica_inventory
+from manila_lite.share.drivers.dummy.inventory import server_inventory
+from manila_lite.share.drivers.dummy.inventory import servers_of_shares
+from manila_lite.share.drivers.dummy.inventory import snapshot_access_inventory
+from manila_lite.share.drivers.dummy.inventory import snapshot_inventory
+from manila_lite.share.drivers.dummy.managing import DummyManaging
+from manila_lite.share.drivers.dummy.replicated_snapshots import (
+    DummyReplicatedSnapshots,
+)
 from manila_lite.share.drivers.dummy.replication import DummyReplication
+from manila_lite.share.drivers.dummy.replication_domain import DummyReplica
 from manila_lite.share.drivers.dummy.server_migration import (
     DummyServerMigration,
 )
+from manila_lite.share.drivers.dummy.share_servers import DummyServers
+from manila_lite.share.drivers.dummy.shares import USED_GB_KEY
+from manila_lite.share.drivers.dummy.shares import DummyShares
+from manila_lite.share.drivers.dummy.snapshots import DummySnapshots
 from manila_lite.share.drivers.dummy.state import Clients
-from manila_lite.share.drivers.dummy.state import DummyState
 
-# Key of the metadata item that sets how full a share is.
-USED_GB_KEY = 'dummy_used_gb'
-CREATING_FROM_SNAPSHOT = 'creating_from_snapshot'
+# Tests import these from here.
+__all__ = [
+    'USED_GB_KEY',
+    'DummyDriver',
+    'access_inventory',
+    'inventory',
+    'replica_inventory',
+    'server_inventory',
+    'servers_of_shares',
+    'snapshot_access_inventory',
+    'snapshot_inventory',
+]
 
-
-def inventory(state_path: str | pathlib.Path) -> dict[str, int]:
-    """Return the sizes of a back end's shares, by share instance id.
-
-    It reads the state from outside, whether or not the driver is running.
-    """
-    return _sizes(DummyState(state_path).shares)
-
-
-def snapshot_inventory(state_path: str | pathlib.Path) -> dict[str, int]:
-    """Return the sizes of snapshots, by snapshot instance id."""
-    return _sizes(DummyState(state_path).snapshots)
-
-
-def replica_inventory(
-    state_path: str | pathlib.Path,
-) -> dict[str, replication_domain.DummyReplica]:
-    """Return role, version and sync state of replicas by their ids."""
-    return replication_domain.list_replicas(DummyState(state_path))
-
-
-def access_inventory(state_path: str | pathlib.Path) -> Clients:
-    """Return the clients that have access, by share instance id.
-
-    A client is its type, its name as given, and its level. Shares without
-    clients are left out, as are replicas that deny all clients. Read-only
-    replicas have no other level.
-    """
-    state = DummyState(state_path)
-    return replication_domain.effective_clients(
-        state, state.access.inventory()
-    )
-
-
-def snapshot_access_inventory(state_path: str | pathlib.Path) -> Clients:
-    """Return the clients that have access, by snapshot instance id."""
-    state = DummyState(state_path)
-    return replication_domain.effective_snapshot_clients(
-        state, state.snapshot_access.inventory()
-    )
-
-
-def server_inventory(state_path: str | pathlib.Path) -> dict[str, list[str]]:
-    """Return the addresses of its share servers, by share server id."""
-    return {
-        name: [*record['addresses'], *record['admin_addresses']]
-        for name, record in DummyState(state_path).servers.records()
-    }
-
-
-def servers_of_shares(state_path: str | pathlib.Path) -> dict[str, str]:
-    """Return the share server of each share, by share instance id."""
-    return {
-        name: record['server']
-        for name, record in DummyState(state_path).shares.records()
-        if record.get('server')
-    }
-
-
-def _sizes(folder: records.RecordFolder) -> dict[str, int]:
-    return {name: record['size'] for name, record in folder.records()}
+_access = faults.Delegation['DummyDriver', DummyAccess](
+    lambda driver: driver.access
+)
+_shares = faults.Delegation['DummyDriver', DummyShares](
+    lambda driver: driver.shares
+)
+_snapshots = faults.Delegation['DummyDriver', DummySnapshots](
+    lambda driver: driver.snapshots
+)
+_managing = faults.Delegation['DummyDriver', DummyManaging](
+    lambda driver: driver.managing
+)
+_servers = faults.Delegation['DummyDriver', DummyServers](
+    lambda driver: driver.servers
+)
+_migrations = faults.Delegation['DummyDriver', DummyServerMigration](
+    lambda driver: driver.migrations
+)
+_replicas = faults.Delegation['DummyDriver', DummyReplication](
+    lambda driver: driver.replicas
+)
+_replicated_snapshots = faults.Delegation[
+    'DummyDriver', DummyReplicatedSnapshots
+](lambda driver: driver.replicated_snapshots)
 
 
 class DummyDriver(
-    DummyReplication, DummyServerMigration, base.CreateFromSnapshotSupport
+    base.ShareDriver,
+    base.CreateFromSnapshotSupport,
+    base.RevertSupport,
+    base.MountSnapshotSupport,
+    base.ManageSupport,
+    base.ManageWithServerSupport,
+    base.ShareServerSupport,
+    base.ServerMigrationSupport,
+    base.ReplicationSupport,
 ):
+    """It delegates to its parts, which share one `DummyBackend`."""
+
+    access: DummyAccess
+    shares: DummyShares
+    snapshots: DummySnapshots
+    managing: DummyManaging
+    servers: DummyServers
+    migrations: DummyServerMigration
+    replicas: DummyReplication
+    replicated_snapshots: DummyReplicatedSnapshots
+
+    security_service_update_support = True
+    network_allocation_update_support = True
+
+    def __init__(
+        self,
+        *args: Any,
+        sleep: Callable[[float], object] = time.sleep,
+        **kwargs: Any,
+    ):
+        super().__init__((True, False), *args, **kwargs)
+        self.backend = DummyBackend(
+            self.configuration,
+            self.replication_domain,
+            faults.instrumented_methods(type(self)),
+            sleep,
+        )
+        self.member = DomainMember(self.backend)
+        self.access = DummyAccess(self.backend)
+        self.servers = DummyServers(self.backend)
+        self.migrations = DummyServerMigration(self.backend)
+        self.shares = DummyShares(self.backend, self.member, self.servers)
+        self.snapshots = DummySnapshots(self.backend, self.member)
+        self.managing = DummyManaging(self.backend, self.member, self.servers)
+        self.replicas = DummyReplication(
+            self.backend, self.member, self.shares, self.snapshots, self.access
+        )
+        self.replicated_snapshots = DummyReplicatedSnapshots(
+            self.backend, self.member, self.snapshots
+        )
+        self._offer_controls()
+
+    def _offer_controls(self) -> None:
+        """Offer what tests control as methods of the driver."""
+        self.faults = self.backend.faults
+        self.fail_next = self.faults.fail_next
+        self.half_fail_next = self.faults.half_fail_next
+        self.lose_reply_next = self.faults.lose_reply_next
+        self.hang_next = self.faults.hang_next
+        self.make_unreachable = self.backend.state.make_unreachable
+        self.make_reachable = self.backend.state.make_reachable
+        self.refuse_rules = self.access.refuse_rules
+        self.write = self.shares.write
+        self.read = self.shares.read
+        self.set_error = self.shares.set_error
+        self.revert_to_size_next = self.snapshots.revert_to_size_next
+        self.add_unmanaged_share = self.managing.add_unmanaged_share
+        self.add_unmanaged_snapshot = self.managing.add_unmanaged_snapshot
+        self.unmanaged_shares = self.managing.unmanaged_shares
+        self.add_unmanaged_server = self.servers.add_unmanaged_server
+        self.restrict_servers = self.servers.restrict_servers
+        self.set_migration_target = self.migrations.set_target
+        self.set_migration_capabilities = self.migrations.set_capabilities
+        self.incoming = self.migrations.incoming
+
     # Inspection by tests
 
     def inventory(self) -> dict[str, int]:
         """Return the sizes of existing shares, by share instance id."""
-        return inventory(self._state.path)
+        return inventory(self.backend.state.path)
 
     def snapshot_inventory(self) -> dict[str, int]:
         """Return the sizes of existing snapshots, by snapshot instance id."""
-        return snapshot_inventory(self._state.path)
+        return snapshot_inventory(self.backend.state.path)
 
     def access_inventory(self) -> Clients:
         """Return the effective clients, by share instance id."""
-        return access_inventory(self._state.path)
+        return access_inventory(self.backend.state.path)
 
     def snapshot_access_inventory(self) -> Clients:
         """Return the effective clients, by snapshot instance id."""
-        return snapshot_access_inventory(self._state.path)
+        return snapshot_access_inventory(self.backend.state.path)
 
-    def replica_inventory(self) -> dict[str, replication_domain.DummyReplica]:
+    def replica_inventory(self) -> dict[str, DummyReplica]:
         """Return the existing replicas, by share instance id."""
-        return replica_inventory(self._state.path)
+        return replica_inventory(self.backend.state.path)
 
     def server_inventory(self) -> dict[str, list[str]]:
         """Return the addresses of servers, by share server id."""
-        return server_inventory(self._state.path)
+        return server_inventory(self.backend.state.path)
 
-    def write(self, share_id: str, content: str, used_gb: float = 0) -> None:
-        """Write content to a share, as its users do."""
-        with self._lock:
-            self._change_content(share_id, content, used_gb)
+    @property
+    def calls(self) -> list[faults.RecordedCall]:
+        """Return the latest calls, oldest first."""
+        return self.faults.calls
 
-    def read(self, share_id: str) -> str:
-        """Return the content of a share, visible to its users or not."""
-        with self._lock:
-            self._catch_up(share_id)
-            return self._record(share_id)['content']
+    @property
+    def access_calls(self) -> list[AccessCall]:
+        """Return the latest access calls that ran, oldest first."""
+        return self.access.calls
 
-    def set_error(self, share_id: str) -> None:
-        """Put a share into error, even while it is being created."""
-        with self._lock:
-            self._state.shares.put(
-                share_id, self._record(share_id) | {'status': 'error'}
-            )
+    @property
+    def last_quiesce_wait(self) -> int | None:
+        """Return the quiesce wait time of the last promotion."""
+        return self.replicas.last_quiesce_wait
 
     # Start
 
     @faults.instrumented
     def do_setup(self, context: RequestContext) -> None:
-        self._state.path.mkdir(parents=True, exist_ok=True)
-        self._register_backend()
+        self.backend.state.path.mkdir(parents=True, exist_ok=True)
+        self.member.register()
 
     @faults.instrumented
     def check_for_setup_error(self) -> None:
@@ -152,194 +212,140 @@ class DummyDriver(
 
     @faults.instrumented
     def get_backend_info(self, context: RequestContext) -> dict[str, str]:
-        return {'state_path': str(self._state.path)}
+        return {'state_path': str(self.backend.state.path)}
+
+    ensure_shares = _shares(DummyShares.ensure_shares)
+    ensure_share = _shares(DummyShares.ensure_share)
+    get_pool = _shares(DummyShares.get_pool)
+
+    # Shares and snapshots
+
+    create_share = _shares(DummyShares.create_share)
+    create_share_from_snapshot = _shares(
+        DummyShares.create_share_from_snapshot
+    )
+    delete_share = _shares(DummyShares.delete_share)
+    extend_share = _shares(DummyShares.extend_share)
+    shrink_share = _shares(DummyShares.shrink_share)
+    get_share_status = _shares(DummyShares.get_share_status)
+    update_access = _access(DummyAccess.update_access)
+
+    create_snapshot = _snapshots(DummySnapshots.create_snapshot)
+    delete_snapshot = _snapshots(DummySnapshots.delete_snapshot)
+    get_snapshot_status = _snapshots(DummySnapshots.get_snapshot_status)
+    revert_to_snapshot = _snapshots(DummySnapshots.revert_to_snapshot)
+    snapshot_update_access = _access(DummyAccess.snapshot_update_access)
+
+    # Managing
+
+    manage_existing = _managing(DummyManaging.manage_existing)
+    manage_existing_with_server = _managing(
+        DummyManaging.manage_existing_with_server
+    )
+    unmanage = _managing(DummyManaging.unmanage)
+    unmanage_with_server = _managing(DummyManaging.unmanage_with_server)
+    manage_existing_snapshot = _managing(
+        DummyManaging.manage_existing_snapshot
+    )
+    manage_existing_snapshot_with_server = _managing(
+        DummyManaging.manage_existing_snapshot_with_server
+    )
+    unmanage_snapshot = _managing(DummyManaging.unmanage_snapshot)
+    unmanage_snapshot_with_server = _managing(
+        DummyManaging.unmanage_snapshot_with_server
+    )
+
+    # Share servers
+
+    def get_network_allocations_number(self) -> int:
+        return self.configuration.dummy_driver_network_allocations
+
+    def get_admin_network_allocations_number(self) -> int:
+        return self.configuration.dummy_driver_admin_network_allocations
 
     @faults.instrumented
-    def ensure_shares(
-        self, context: RequestContext, shares: Iterable[base.ShareForDriver]
-    ) -> dict[str, base.EnsureReply]:
-        return {share['id']: self._ensure_reply(share) for share in shares}
-
-    def _ensure_reply(self, share: base.ShareForDriver) -> base.EnsureReply:
-        record = self._state.shares.find(share['id'])
-        if record is None:
-            return {'status': 'error'}
-        return {'export_locations': share_exports(record)}
-
-    @faults.instrumented
-    def ensure_share(
+    def _setup_server(
         self,
-        context: RequestContext,
-        share: base.ShareForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> base.ExportLocationsReply:
-        return share_exports(self._record(share['id']))
+        network_info: list[base.NetworkInfo],
+        metadata: Mapping[str, Any] | None = None,
+    ) -> dict[str, str]:
+        return self.servers.set_up(network_info)
 
     @faults.instrumented
-    def get_pool(self, share: base.ShareForDriver) -> str:
-        record = self._state.shares.find(share['id'])
-        return record['pool'] if record else self._pool_for(share)
-
-    # Shares
-
-    @faults.instrumented
-    def create_share(
+    def _teardown_server(
         self,
-        context: RequestContext,
-        share: base.ShareForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> base.ExportLocationsReply:
-        return share_exports(
-            self._create(share, share_server, content='', used_gb=0)
-        )
-
-    @faults.instrumented
-    def create_share_from_snapshot(
-        self,
-        context: RequestContext,
-        share: base.ShareForDriver,
-        snapshot: base.SnapshotForDriver,
-        share_server: base.ShareServerMapping | None = None,
-        parent_share: base.ShareForDriver | None = None,
-    ) -> base.ExportLocationsReply | base.NewShareReply:
-        source = self._snapshot_record(snapshot['id'])
-        record = self._create(
-            share,
-            share_server,
-            content=source['content'],
-            used_gb=source['used_gb'],
-            steps=self.configuration.dummy_driver_from_snapshot_steps,
-        )
-        if record['status'] == CREATING_FROM_SNAPSHOT:
-            return {
-                'status': CREATING_FROM_SNAPSHOT,
-                'export_locations': share_exports(record),
-            }
-        return share_exports(record)
-
-    def _create(
-        self,
-        share: base.ShareForDriver,
-        share_server: base.ShareServerMapping | None,
-        content: str,
-        used_gb: float,
-        steps: int = 0,
-    ) -> records.Record:
-        with self._lock:
-            record = self._state.shares.find(share['id'])
-            if record is None or record['status'] == 'error':
-                record = self._new_record(
-                    share, share_server, content, used_gb
-                ) | self._replica_fields(share)
-                self._state.shares.put(share['id'], record)
-                self.faults.midway()
-                record |= (
-                    {
-                        'status': CREATING_FROM_SNAPSHOT,
-                        'steps': steps,
-                        'done': 0,
-                    }
-                    if steps
-                    else {'status': 'available'}
-                )
-                self._state.shares.put(share['id'], record)
-        return record
-
-    @faults.instrumented
-    def delete_share(
-        self,
-        context: RequestContext,
-        share: base.ShareForDriver,
-        share_server: base.ShareServerMapping | None = None,
+        server_details: ServerDetails,
+        security_services: Sequence[base.SecurityServiceForDriver]
+        | None = None,
     ) -> None:
-        with self._lock:
-            record = self._state.shares.find(share['id'])
-            if record is not None:
-                self._state.shares.put(
-                    share['id'], record | {'status': 'error'}
-                )
-                self.faults.midway()
-            self._state.access.remove(share['id'])
-            self._state.shares.drop(share['id'])
-            self._leave_domain(share)
+        self.servers.tear_down(server_details['server_id'])
 
-    @faults.instrumented
-    def extend_share(
-        self,
-        share: base.ShareForDriver,
-        new_size: int,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> None:
-        with self._lock:
-            record = self._current_record(share['id'])
-            self._put_replicated(
-                share['id'], record | {'size': max(record['size'], new_size)}
-            )
+    choose_share_server_compatible_with_share = _servers(
+        DummyServers.choose_share_server_compatible_with_share
+    )
+    get_share_server_pools = _servers(DummyServers.get_share_server_pools)
+    get_share_server_network_info = _servers(
+        DummyServers.get_share_server_network_info
+    )
+    manage_server = _servers(DummyServers.manage_server)
+    unmanage_server = _servers(DummyServers.unmanage_server)
+    update_share_server_security_service = _servers(
+        DummyServers.update_share_server_security_service
+    )
+    check_update_share_server_security_service = _servers(
+        DummyServers.check_update_share_server_security_service
+    )
+    update_share_server_network_allocations = _servers(
+        DummyServers.update_share_server_network_allocations
+    )
+    check_update_share_server_network_allocations = _servers(
+        DummyServers.check_update_share_server_network_allocations
+    )
+    update_share_network_subnet_from_metadata = _servers(
+        DummyServers.update_share_network_subnet_from_metadata
+    )
 
-    @faults.instrumented
-    def shrink_share(
-        self,
-        share: base.ShareForDriver,
-        new_size: int,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> None:
-        with self._lock:
-            record = self._current_record(share['id'])
-            used_gb = max(
-                record['used_gb'], float(share['metadata'].get(USED_GB_KEY, 0))
-            )
-            if new_size < min(record['size'], used_gb):
-                raise exception.ShareShrinkingPossibleDataLoss(
-                    share_id=share['id']
-                )
-            self._put_replicated(
-                share['id'], record | {'size': min(record['size'], new_size)}
-            )
+    choose_share_server_compatible_for_migration = _migrations(
+        DummyServerMigration.choose_share_server_compatible_for_migration
+    )
+    share_server_migration_check_compatibility = _migrations(
+        DummyServerMigration.share_server_migration_check_compatibility
+    )
+    share_server_migration_start = _migrations(
+        DummyServerMigration.share_server_migration_start
+    )
+    share_server_migration_continue = _migrations(
+        DummyServerMigration.share_server_migration_continue
+    )
+    share_server_migration_get_progress = _migrations(
+        DummyServerMigration.share_server_migration_get_progress
+    )
+    share_server_migration_cancel = _migrations(
+        DummyServerMigration.share_server_migration_cancel
+    )
+    share_server_migration_complete = _migrations(
+        DummyServerMigration.share_server_migration_complete
+    )
 
-    @faults.instrumented
-    def get_share_status(
-        self,
-        share: base.ShareForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> base.StatusReply:
-        with self._lock:
-            record = self._record(share['id'])
-            if record['status'] == CREATING_FROM_SNAPSHOT:
-                record = _advance(record)
-                self._state.shares.put(share['id'], record)
-        reply: base.StatusReply = {
-            'status': record['status'],
-            'size': record['size'],
-            'share_proto': record['share_proto'],
-            'export_locations': share_exports(record),
-        }
-        if record['status'] == CREATING_FROM_SNAPSHOT:
-            reply['progress'] = f'{100 * record["done"] // record["steps"]}%'
-        return reply
+    # Replicas
 
-    @faults.instrumented
-    def update_access(
-        self,
-        context: RequestContext,
-        share: base.ShareForDriver,
-        access_rules: list[base.AccessRuleForDriver],
-        add_rules: list[base.AccessRuleForDriver],
-        delete_rules: list[base.AccessRuleForDriver],
-        update_rules: list[base.AccessRuleForDriver],
-        share_server: base.ShareServerMapping | None = None,
-    ) -> base.AccessReplies:
-        with self._lock:
-            if access_rules:
-                self._record(share['id'])
-            return self._change_access(
-                'update_access',
-                self._state.access,
-                share['id'],
-                access_rules,
-                add=add_rules,
-                delete=delete_rules,
-                update=update_rules,
-            )
+    create_replica = _replicas(DummyReplication.create_replica)
+    delete_replica = _replicas(DummyReplication.delete_replica)
+    promote_replica = _replicas(DummyReplication.promote_replica)
+    update_replica_state = _replicas(DummyReplication.update_replica_state)
+    get_replica_status = _replicas(DummyReplication.get_replica_status)
+    create_replicated_snapshot = _replicated_snapshots(
+        DummyReplicatedSnapshots.create_replicated_snapshot
+    )
+    delete_replicated_snapshot = _replicated_snapshots(
+        DummyReplicatedSnapshots.delete_replicated_snapshot
+    )
+    update_replicated_snapshot = _replicated_snapshots(
+        DummyReplicatedSnapshots.update_replicated_snapshot
+    )
+    revert_to_replicated_snapshot = _replicated_snapshots(
+        DummyReplicatedSnapshots.revert_to_replicated_snapshot
+    )
 
     # Statistics
 
@@ -351,8 +357,8 @@ class DummyDriver(
                 'storage_protocol': 'NFS_CIFS',
                 'pools': self._get_pools_info(),
                 **(
-                    {'replication_type': self._replication_type}
-                    if self._replication_type
+                    {'replication_type': self.backend.replication_type}
+                    if self.backend.replication_type
                     else {}
                 ),
                 'share_server_multiple_subnet_support': (
@@ -365,7 +371,7 @@ class DummyDriver(
     @faults.instrumented
     def _get_pools_info(self) -> list[base.Stats]:
         allocated = dict.fromkeys(self.configuration.dummy_driver_pools, 0)
-        for _, record in self._state.shares.records():
+        for _, record in self.backend.state.shares.records():
             # A pool may have been removed from the configuration.
             allocated[record['pool']] = (
                 allocated.get(record['pool'], 0) + record['size']
@@ -388,14 +394,3 @@ class DummyDriver(
             'provisioned_capacity_gb': allocated,
             'thin_provisioning': True,
         }
-
-
-def _advance(record: records.Record) -> records.Record:
-    """Return the record after one more step of creation."""
-    done = record['done'] + 1
-    return record | {
-        'done': done,
-        'status': (
-            CREATING_FROM_SNAPSHOT if done < record['steps'] else 'available'
-        ),
-    }

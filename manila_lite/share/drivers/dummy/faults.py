@@ -8,12 +8,21 @@ import enum
 import functools
 import threading
 import time
-from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
+from typing import (
+    Any,
+    Concatenate,
+    Generic,
+    NamedTuple,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+)
 
 from manila_lite import exception
 
 P = ParamSpec('P')
 R = TypeVar('R')
+T = TypeVar('T')
 
 MAX_RECORDED_CALLS = 10_000
 
@@ -240,6 +249,29 @@ def instrumented(
 
     call.instrumented = True  # type: ignore[attr-defined]
     return call
+
+
+class Delegation(Generic[F, T]):
+    """Driver methods that call those of one part, as in
+
+        create_share = shares(DummyShares.create_share)
+
+    They are instrumented and have the name of the part's method.
+    """
+
+    def __init__(self, part_of: Callable[[F], T]):
+        self._part_of = part_of
+
+    def __call__(
+        self, method: Callable[Concatenate[T, P], R]
+    ) -> Callable[Concatenate[F, P], R]:
+        part_of = self._part_of
+
+        @functools.wraps(method)
+        def call(driver: F, *args: P.args, **kwargs: P.kwargs) -> R:
+            return method(part_of(driver), *args, **kwargs)
+
+        return instrumented(call)
 
 
 def instrumented_methods(driver_class: type) -> frozenset[str]:

@@ -7,22 +7,29 @@ them or their clients.
 from collections.abc import Mapping
 
 from manila_lite import exception
-from manila_lite.host import Host
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers import records
-from manila_lite.share.drivers.dummy import faults
-from manila_lite.share.drivers.dummy.instrumentation import export_locations
+from manila_lite.share.drivers.dummy.backend import DummyBackend
+from manila_lite.share.drivers.dummy.domain_member import DomainMember
+from manila_lite.share.drivers.dummy.domain_member import (
+    without_replica_fields,
+)
+from manila_lite.share.drivers.dummy.exports import share_exports
+from manila_lite.share.drivers.dummy.exports import snapshot_exports
 from manila_lite.share.drivers.dummy.share_servers import DummyServers
-from manila_lite.share.drivers.dummy.snapshots import DummySnapshots
-from manila_lite.share.drivers.dummy.snapshots import snapshot_exports
 
 
-class DummyManaging(
-    DummyServers,
-    DummySnapshots,
-    base.ManageSupport,
-    base.ManageWithServerSupport,
-):
+class DummyManaging:
+    def __init__(
+        self,
+        backend: DummyBackend,
+        member: DomainMember,
+        servers: DummyServers,
+    ):
+        self._backend = backend
+        self._member = member
+        self._servers = servers
+
     # Controls for tests
 
     def add_unmanaged_share(
@@ -45,13 +52,13 @@ class DummyManaging(
             'content': content,
             'used_gb': 0,
         }
-        self._state.unmanaged_shares.put(name, record)
+        self._backend.state.unmanaged_shares.put(name, record)
         return share_exports(record)[0]['path']
 
     def add_unmanaged_snapshot(self, share_id: str, name: str) -> str:
         """Add an unmanaged snapshot; return its provider location."""
-        share = self._record(share_id)
-        self._state.unmanaged_snapshots.put(
+        share = self._backend.get_share(share_id)
+        self._backend.state.unmanaged_snapshots.put(
             name,
             {
                 'size': share['size'],
@@ -69,18 +76,16 @@ class DummyManaging(
         """Return the sizes of unmanaged shares by path."""
         return {
             share_exports(record)[0]['path']: record['size']
-            for _, record in self._state.unmanaged_shares.records()
+            for _, record in self._backend.state.unmanaged_shares.records()
         }
 
     # Shares
 
-    @faults.instrumented
     def manage_existing(
         self, share: base.ShareForDriver, driver_options: Mapping[str, str]
     ) -> base.ManageReply:
         return self._manage(share)
 
-    @faults.instrumented
     def manage_existing_with_server(
         self,
         share: base.ShareForDriver,
@@ -94,9 +99,9 @@ class DummyManaging(
         share: base.ShareForDriver,
         share_server: base.ShareServerMapping | None = None,
     ) -> base.ManageReply:
-        with self._lock:
+        with self._backend.lock:
             name, record = self._unmanaged_at(share['export_location'])
-            record = record or self._state.shares.find(share['id'])
+            record = record or self._backend.state.shares.find(share['id'])
             if record is None:
                 raise exception.ManageInvalidShare(
                     reason=f'there is no share at {share["export_location"]}'
@@ -110,13 +115,13 @@ class DummyManaging(
                 return {}  # type: ignore[typeddict-item]
             if name is not None:
                 record |= {
-                    'pool': self._pool_for(share),
-                    **self._server_fields(share_server),
-                    **self._replica_fields(share),
+                    'pool': self._backend.pool_for(share),
+                    **self._servers.fields_for(share_server),
+                    **self._member.replica_fields(share),
                 }
-                self._state.shares.put(share['id'], record)
-                self.faults.midway()
-                self._state.unmanaged_shares.drop(name)
+                self._backend.state.shares.put(share['id'], record)
+                self._backend.faults.midway()
+                self._backend.state.unmanaged_shares.drop(name)
         return {
             'size': record['size'],
             'export_locations': share_exports(record),
@@ -125,16 +130,14 @@ class DummyManaging(
     def _unmanaged_at(
         self, path: str | None
     ) -> tuple[str | None, records.Record | None]:
-        for name, record in self._state.unmanaged_shares.records():
+        for name, record in self._backend.state.unmanaged_shares.records():
             if path in [export['path'] for export in share_exports(record)]:
                 return name, record
         return None, None
 
-    @faults.instrumented
     def unmanage(self, share: base.ShareForDriver) -> None:
         self._unmanage(share)
 
-    @faults.instrumented
     def unmanage_with_server(
         self,
         share: base.ShareForDriver,
@@ -143,43 +146,19 @@ class DummyManaging(
         self._unmanage(share)
 
     def _unmanage(self, share: base.ShareForDriver) -> None:
-        with self._lock:
-            record = self._state.shares.find(share['id'])
+        with self._backend.lock:
+            record = self._backend.state.shares.find(share['id'])
             if record is not None:
-                self._state.unmanaged_shares.put(
-                    share['id'], self._without_replica_fields(record)
+                self._backend.state.unmanaged_shares.put(
+                    share['id'], without_replica_fields(record)
                 )
-                self.faults.midway()
-                self._state.shares.drop(share['id'])
-            self._state.access.remove(share['id'])
-            self._leave_domain(share)
-
-    def _new_record(
-        self,
-        share: base.ShareForDriver,
-        share_server: base.ShareServerMapping | None,
-        content: str = '',
-        used_gb: float = 0,
-    ) -> records.Record:
-        """Return the record of a share that is about to be created."""
-        return {
-            'size': share['size'],
-            'share_proto': share['share_proto'],
-            'export': share['name'],
-            'pool': self._pool_for(share),
-            'content': content,
-            'used_gb': used_gb,
-            'status': 'error',
-            **self._server_fields(share_server),
-        }
-
-    def _pool_for(self, share: base.ShareForDriver) -> str:
-        pool = Host.parse(share['host'] or '').pool
-        return pool or self.configuration.dummy_driver_pools[0]
+                self._backend.faults.midway()
+                self._backend.state.shares.drop(share['id'])
+            self._backend.state.access.remove(share['id'])
+            self._member.leave(share)
 
     # Snapshots
 
-    @faults.instrumented
     def manage_existing_snapshot(
         self,
         snapshot: base.SnapshotForDriver,
@@ -187,7 +166,6 @@ class DummyManaging(
     ) -> base.ManageSnapshotReply:
         return self._manage_snapshot(snapshot)
 
-    @faults.instrumented
     def manage_existing_snapshot_with_server(
         self,
         snapshot: base.SnapshotForDriver,
@@ -200,19 +178,21 @@ class DummyManaging(
         self, snapshot: base.SnapshotForDriver
     ) -> base.ManageSnapshotReply:
         location = snapshot['provider_location']
-        with self._lock:
+        with self._backend.lock:
             name, record = self._unmanaged_snapshot(location)
-            record = record or self._state.snapshots.find(snapshot['id'])
-            share = self._record(snapshot['share_instance_id'])
+            record = record or self._backend.state.snapshots.find(
+                snapshot['id']
+            )
+            share = self._backend.get_share(snapshot['share_instance_id'])
             if record is None or record['share'] != share['export']:
                 raise exception.ManageInvalidShareSnapshot(
                     reason=f'the share has no snapshot {location}'
                 )
             if name is not None:
                 record |= {'replica': snapshot['share_instance_id']}
-                self._state.snapshots.put(snapshot['id'], record)
-                self.faults.midway()
-                self._state.unmanaged_snapshots.drop(name)
+                self._backend.state.snapshots.put(snapshot['id'], record)
+                self._backend.faults.midway()
+                self._backend.state.unmanaged_snapshots.drop(name)
         return {
             'size': record['size'],
             'provider_location': location,
@@ -222,16 +202,14 @@ class DummyManaging(
     def _unmanaged_snapshot(
         self, location: str | None
     ) -> tuple[str | None, records.Record | None]:
-        for name, record in self._state.unmanaged_snapshots.records():
+        for name, record in self._backend.state.unmanaged_snapshots.records():
             if record['export'] == location:
                 return name, record
         return None, None
 
-    @faults.instrumented
     def unmanage_snapshot(self, snapshot: base.SnapshotForDriver) -> None:
         self._unmanage_snapshot(snapshot)
 
-    @faults.instrumented
     def unmanage_snapshot_with_server(
         self,
         snapshot: base.SnapshotForDriver,
@@ -240,15 +218,12 @@ class DummyManaging(
         self._unmanage_snapshot(snapshot)
 
     def _unmanage_snapshot(self, snapshot: base.SnapshotForDriver) -> None:
-        with self._lock:
-            record = self._state.snapshots.find(snapshot['id'])
+        with self._backend.lock:
+            record = self._backend.state.snapshots.find(snapshot['id'])
             if record is not None:
-                self._state.unmanaged_snapshots.put(snapshot['id'], record)
-                self.faults.midway()
-                self._state.snapshots.drop(snapshot['id'])
-            self._state.snapshot_access.remove(snapshot['id'])
-
-
-def share_exports(record: records.Record) -> list[base.ExportLocation]:
-    """Return the export locations of a share."""
-    return export_locations(record, 'shares')
+                self._backend.state.unmanaged_snapshots.put(
+                    snapshot['id'], record
+                )
+                self._backend.faults.midway()
+                self._backend.state.snapshots.drop(snapshot['id'])
+            self._backend.state.snapshot_access.remove(snapshot['id'])

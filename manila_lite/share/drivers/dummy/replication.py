@@ -11,17 +11,18 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers import records
-from manila_lite.share.drivers.dummy import faults
+from manila_lite.share.drivers.dummy.access import DummyAccess
+from manila_lite.share.drivers.dummy.backend import DummyBackend
+from manila_lite.share.drivers.dummy.domain_member import DomainMember
 from manila_lite.share.drivers.dummy.domain_member import (
     with_replicated_fields,
 )
-from manila_lite.share.drivers.dummy.managing import DummyManaging
-from manila_lite.share.drivers.dummy.managing import share_exports
+from manila_lite.share.drivers.dummy.exports import share_exports
 from manila_lite.share.drivers.dummy.replication_domain import ACTIVE
 from manila_lite.share.drivers.dummy.replication_domain import WRITABLE
 from manila_lite.share.drivers.dummy.replication_domain import ReplicaSet
-from manila_lite.share.drivers.dummy.snapshots import snapshot_exports
-from manila_lite.share.drivers.dummy.state import DummyState
+from manila_lite.share.drivers.dummy.shares import DummyShares
+from manila_lite.share.drivers.dummy.snapshots import DummySnapshots
 
 IN_SYNC, OUT_OF_SYNC, ERROR = 'in_sync', 'out_of_sync', 'error'
 
@@ -29,8 +30,21 @@ ReplicaList = list[base.ShareForDriver]
 SnapshotList = list[base.SnapshotForDriver]
 
 
-class DummyReplication(DummyManaging, base.ReplicationSupport):
-    _last_quiesce_wait: int | None = None
+class DummyReplication:
+    def __init__(
+        self,
+        backend: DummyBackend,
+        member: DomainMember,
+        shares: DummyShares,
+        snapshots: DummySnapshots,
+        access: DummyAccess,
+    ):
+        self._backend = backend
+        self._member = member
+        self._shares = shares
+        self._snapshots = snapshots
+        self._access = access
+        self._last_quiesce_wait: int | None = None
 
     # Inspection by tests
 
@@ -41,7 +55,6 @@ class DummyReplication(DummyManaging, base.ReplicationSupport):
 
     # Replicas
 
-    @faults.instrumented
     def create_replica(
         self,
         context: RequestContext,
@@ -52,24 +65,26 @@ class DummyReplication(DummyManaging, base.ReplicationSupport):
         share_server: base.ShareServerMapping | None = None,
     ) -> base.ReplicaReply:
         id = new_replica['id']
-        self._require_domain()
-        with self._lock:
-            replica_set = self._join_replica_set(replica_list, new_replica)
-            record = self._state.shares.find(id)
+        self._member.require_domain()
+        with self._backend.lock:
+            replica_set = self._member.join_replica_set(
+                replica_list, new_replica
+            )
+            record = self._backend.state.shares.find(id)
             if record is None or record['status'] == 'error':
-                record = self._new_record(new_replica, share_server) | {
+                record = self._shares.new_record(new_replica, share_server) | {
                     'replica_of': new_replica['share_id'],
                     'version': 0,
                     'epoch': None,
                     'updates_left': (
-                        self.configuration.dummy_driver_replica_steps
+                        self._backend.options.dummy_driver_replica_steps
                     ),
                 }
-                self._state.shares.put(id, record)
-                self.faults.midway()
-                replies = self._change_access(
+                self._backend.state.shares.put(id, record)
+                self._backend.faults.midway()
+                replies = self._access.change(
                     'create_replica',
-                    self._state.access,
+                    self._backend.state.access,
                     id,
                     access_rules,
                     add=[],
@@ -77,7 +92,7 @@ class DummyReplication(DummyManaging, base.ReplicationSupport):
                     update=[],
                 )
                 record |= {'status': 'available'}
-                self._state.shares.put(id, record)
+                self._backend.state.shares.put(id, record)
                 access_reply = _access_rules_reply(replies)
             else:
                 # The rules of an existing replica may have changed.
@@ -90,7 +105,6 @@ class DummyReplication(DummyManaging, base.ReplicationSupport):
             'replica_state': ACTIVE if self._is_active_state(state) else state,
         }
 
-    @faults.instrumented
     def delete_replica(
         self,
         context: RequestContext,
@@ -99,24 +113,23 @@ class DummyReplication(DummyManaging, base.ReplicationSupport):
         replica: base.ShareForDriver,
         share_server: base.ShareServerMapping | None = None,
     ) -> None:
-        self._require_domain()
-        with self._lock:
-            record = self._state.shares.find(replica['id'])
+        self._member.require_domain()
+        with self._backend.lock:
+            record = self._backend.state.shares.find(replica['id'])
             if record is not None:
-                self._state.shares.put(
+                self._backend.state.shares.put(
                     replica['id'], record | {'status': 'error'}
                 )
             for number, snapshot in enumerate(replica_snapshots):
                 if number == len(replica_snapshots) // 2:
-                    self.faults.midway()
-                self._remove_snapshot(snapshot)
+                    self._backend.faults.midway()
+                self._snapshots.remove(snapshot)
             if not replica_snapshots:
-                self.faults.midway()
-            self._state.access.remove(replica['id'])
-            self._state.shares.drop(replica['id'])
-            self._leave_domain(replica)
+                self._backend.faults.midway()
+            self._backend.state.access.remove(replica['id'])
+            self._backend.state.shares.drop(replica['id'])
+            self._member.leave(replica)
 
-    @faults.instrumented
     def promote_replica(
         self,
         context: RequestContext,
@@ -126,13 +139,13 @@ class DummyReplication(DummyManaging, base.ReplicationSupport):
         share_server: base.ShareServerMapping | None = None,
         quiesce_wait_time: int | None = None,
     ) -> list[base.ReplicaReply]:
-        domain, id = self._require_domain(), replica['id']
-        if self._replication_type == WRITABLE:
+        domain, id = self._member.require_domain(), replica['id']
+        if self._member.replication_type == WRITABLE:
             raise NotImplementedError
         self._last_quiesce_wait = quiesce_wait_time
-        with self._lock:
+        with self._backend.lock:
             record = self._usable_record(replica)
-            replica_set = self._join_replica_set(replica_list, replica)
+            replica_set = self._member.join_replica_set(replica_list, replica)
             if replica_set.active != id:
                 if replica_set.active is not None:
                     # From now on no replica is writable.
@@ -140,29 +153,31 @@ class DummyReplication(DummyManaging, base.ReplicationSupport):
                         active=None, previous=replica_set.active
                     )
                     domain.put(replica['share_id'], replica_set)
-                source = self._source_of(replica_set)
+                source = self._member.source_of(replica_set)
                 if source is not None and not record.get('updates_left'):
                     record = with_replicated_fields(
-                        record, self._source_record(source)
+                        record, self._member.source_record(source)
                     )
-                self._state.shares.put(id, record | {'updates_left': 0})
-                self._change_access(
+                self._backend.state.shares.put(
+                    id, record | {'updates_left': 0}
+                )
+                self._access.change(
                     'promote_replica',
-                    self._state.access,
+                    self._backend.state.access,
                     id,
                     access_rules,
                     add=[],
                     delete=[],
                     update=[],
                 )
-                self.faults.midway()
+                self._backend.faults.midway()
                 replica_set = replica_set._replace(
                     active=id, previous=None, epoch=replica_set.epoch + 1
                 )
                 domain.put(replica['share_id'], replica_set)
-            record = self._record(id)
+            record = self._backend.get_share(id)
             if record['epoch'] != replica_set.epoch:
-                self._state.shares.put(
+                self._backend.state.shares.put(
                     id, record | {'epoch': replica_set.epoch}
                 )
         return [
@@ -178,7 +193,6 @@ class DummyReplication(DummyManaging, base.ReplicationSupport):
             ),
         ]
 
-    @faults.instrumented
     def update_replica_state(
         self,
         context: RequestContext,
@@ -188,16 +202,16 @@ class DummyReplication(DummyManaging, base.ReplicationSupport):
         replica_snapshots: list[base.ReplicaSnapshot],
         share_server: base.ShareServerMapping | None = None,
     ) -> str:
-        self._require_domain()
-        with self._lock:
-            record = self._record(replica['id'])
+        self._member.require_domain()
+        with self._backend.lock:
+            record = self._backend.get_share(replica['id'])
             if record['status'] == 'error':
                 return ERROR
-            replica_set = self._join_replica_set(replica_list, replica)
+            replica_set = self._member.join_replica_set(replica_list, replica)
             if replica_set.active == replica['id']:
                 return ERROR  # a passive replica was expected
             if record.get('updates_left'):
-                self._state.shares.put(
+                self._backend.state.shares.put(
                     replica['id'],
                     record | {'updates_left': record['updates_left'] - 1},
                 )
@@ -206,19 +220,18 @@ class DummyReplication(DummyManaging, base.ReplicationSupport):
             )
         return ACTIVE if self._is_active_state(state) else state
 
-    @faults.instrumented
     def get_replica_status(
         self,
         replica: base.ShareForDriver,
         share_server: base.ShareServerMapping | None = None,
     ) -> base.StatusReply:
         """Return the status; error if it should be active but is not."""
-        self._require_domain()
-        with self._lock:
-            self._catch_up(replica['id'])
-            record = self._record(replica['id'])
-            self._join_replica_set([replica], replica)
-            role = self._role(replica['id'], record)
+        self._member.require_domain()
+        with self._backend.lock:
+            self._member.catch_up(replica['id'])
+            record = self._backend.get_share(replica['id'])
+            self._member.join_replica_set([replica], replica)
+            role = self._member.role(replica['id'], record)
         broken = replica['replica_state'] == ACTIVE and role != ACTIVE
         return {
             'status': 'error' if broken else record['status'],
@@ -228,7 +241,7 @@ class DummyReplication(DummyManaging, base.ReplicationSupport):
         }
 
     def _is_active_state(self, state: str) -> bool:
-        return self._replication_type == WRITABLE and state == IN_SYNC
+        return self._member.replication_type == WRITABLE and state == IN_SYNC
 
     def _update_replica(
         self,
@@ -237,17 +250,19 @@ class DummyReplication(DummyManaging, base.ReplicationSupport):
         snapshots: list[base.ReplicaSnapshot],
     ) -> str:
         """Update a replica if possible; return its new state."""
-        record = self._record(replica['id'])
-        source = self._source_of(replica_set)
+        record = self._backend.get_share(replica['id'])
+        source = self._member.source_of(replica_set)
         if record.get('updates_left') or source is None:
             return OUT_OF_SYNC
         backend, _ = source
-        new = with_replicated_fields(record, self._source_record(source))
+        new = with_replicated_fields(
+            record, self._member.source_record(source)
+        )
         if new != record:
-            self._state.shares.put(replica['id'], new)
-        self.faults.midway()
+            self._backend.state.shares.put(replica['id'], new)
+        self._backend.faults.midway()
         copied = [
-            self._copy_snapshot(
+            self._snapshots.copy(
                 backend,
                 pair['active_replica_snapshot'],
                 pair['share_replica_snapshot'],
@@ -257,229 +272,19 @@ class DummyReplication(DummyManaging, base.ReplicationSupport):
         if not all(copied):
             return OUT_OF_SYNC
         if new['epoch'] != replica_set.epoch:
-            self._state.shares.put(
+            self._backend.state.shares.put(
                 replica['id'], new | {'epoch': replica_set.epoch}
             )
         return IN_SYNC
 
     def _usable_record(self, replica: base.ShareForDriver) -> records.Record:
         """Return the record of a replica that was created completely."""
-        record = self._record(replica['id'])
+        record = self._backend.get_share(replica['id'])
         if record['status'] != 'available':
             raise exception.ShareBackendException(
                 msg=f'replica {replica["id"]} is broken'
             )
         return record
-
-    # Snapshots
-
-    @faults.instrumented
-    def create_replicated_snapshot(
-        self,
-        context: RequestContext,
-        replica_list: ReplicaList,
-        replica_snapshots: SnapshotList,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> list[base.ReplicatedSnapshotReply]:
-        self._require_domain()
-        with self._lock:
-            active_snapshot = self._instance_on_active(
-                replica_list, replica_snapshots
-            )
-            others = self._instances_on_others(
-                replica_list, replica_snapshots, active_snapshot
-            )
-            record = self._snapshot_active(active_snapshot)
-            replies = [_available_reply(active_snapshot, record)]
-            self.faults.midway()
-            for each, backend in others:
-                if self._copy_snapshot(
-                    self._state, active_snapshot, each, backend
-                ):
-                    replies.append(
-                        _available_reply(
-                            each, _get_snapshot_record(backend, each)
-                        )
-                    )
-        return replies
-
-    def _snapshot_active(
-        self, snapshot: base.SnapshotForDriver
-    ) -> records.Record:
-        record = self._state.snapshots.find(snapshot['id'])
-        if record is None or record['status'] == 'error':
-            record = self._new_snapshot(snapshot) | {'status': 'available'}
-            self._state.snapshots.put(snapshot['id'], record)
-        return record
-
-    def _copy_snapshot(
-        self,
-        source: DummyState,
-        from_: base.SnapshotForDriver,
-        to: base.SnapshotForDriver,
-        target: DummyState | None = None,
-    ) -> bool:
-        """Return whether a replica has a snapshot; copy it if possible."""
-        target = target or self._state
-        copied = target.snapshots.find(to['id'])
-        if copied is not None and copied['status'] == 'available':
-            return True
-        found = source.snapshots.find(from_['id'])
-        share = target.shares.find(to['share_instance_id'])
-        if found is None or found['status'] != 'available' or share is None:
-            return False
-        where = {
-            name: value
-            for name, value in share.items()
-            if name in ('addresses', 'admin_addresses')
-        }
-        target.snapshots.put(
-            to['id'],
-            found
-            | {
-                'share': share['export'],
-                'export': to['name'],
-                'replica': to['share_instance_id'],
-            }
-            | where,
-        )
-        return True
-
-    @faults.instrumented
-    def delete_replicated_snapshot(
-        self,
-        context: RequestContext,
-        replica_list: ReplicaList,
-        replica_snapshots: SnapshotList,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> list[base.ReplicatedSnapshotReply]:
-        self._require_domain()
-        with self._lock:
-            active_snapshot = self._instance_on_active(
-                replica_list, replica_snapshots
-            )
-            others = self._instances_on_others(
-                replica_list, replica_snapshots, active_snapshot
-            )
-            for each, backend in others:
-                self._remove_snapshot(each, backend)
-            self.faults.midway()
-            self._remove_snapshot(active_snapshot)
-        return [
-            {'id': each['id'], 'status': 'deleted'}
-            for each in (active_snapshot, *(each for each, _ in others))
-        ]
-
-    @faults.instrumented
-    def update_replicated_snapshot(
-        self,
-        context: RequestContext,
-        replica_list: ReplicaList,
-        share_replica: base.ShareForDriver,
-        replica_snapshots: SnapshotList,
-        replica_snapshot: base.SnapshotForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> base.ReplicatedSnapshotReply:
-        id = replica_snapshot['id']
-        self._require_domain()
-        with self._lock:
-            if replica_snapshot['status'] in ('deleting', 'error_deleting'):
-                self._snapshot_record(id)
-                self._remove_snapshot(replica_snapshot)
-                return {'id': id, 'status': 'deleted'}
-            if self._state.shares.find(share_replica['id']) is None:
-                raise exception.SnapshotResourceNotFound(snapshot_id=id)
-            source = self._source_of(
-                self._join_replica_set(replica_list, share_replica)
-            )
-            leading = source and next(
-                (
-                    each
-                    for each in replica_snapshots
-                    if each['share_instance_id'] == source[1]
-                ),
-                None,
-            )
-            if source is None or leading is None or leading['id'] == id:
-                return {'id': id, 'status': 'creating'}
-            if not self._copy_snapshot(source[0], leading, replica_snapshot):
-                raise exception.SnapshotResourceNotFound(snapshot_id=id)
-            return _available_reply(
-                replica_snapshot,
-                _get_snapshot_record(self._state, replica_snapshot),
-            )
-
-    @faults.instrumented
-    def revert_to_replicated_snapshot(
-        self,
-        context: RequestContext,
-        active_replica: base.ShareForDriver,
-        replica_list: ReplicaList,
-        active_replica_snapshot: base.SnapshotForDriver,
-        replica_snapshots: SnapshotList,
-        share_access_rules: base.AccessRules,
-        snapshot_access_rules: base.AccessRules,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> int:
-        self._require_domain()
-        with self._lock:
-            return self._revert(active_replica_snapshot)
-
-    def _instance_on_active(
-        self, replica_list: ReplicaList, snapshots: SnapshotList
-    ) -> base.SnapshotForDriver:
-        """Return the instance on the active replica, which is here."""
-        active = {
-            each['id']
-            for each in replica_list
-            if each['replica_state'] == ACTIVE
-            and self._state.shares.find(each['id']) is not None
-        }
-        found = next(
-            (
-                each
-                for each in snapshots
-                if each['share_instance_id'] in active
-            ),
-            None,
-        )
-        if found is None:
-            raise exception.ShareBackendException(
-                msg='the active replica is not on this back end'
-            )
-        self._current_record(found['share_instance_id'])
-        return found
-
-    def _instances_on_others(
-        self,
-        replica_list: ReplicaList,
-        snapshots: SnapshotList,
-        active_snapshot: base.SnapshotForDriver,
-    ) -> list[tuple[base.SnapshotForDriver, DummyState]]:
-        """Return the instances on the other writable replicas.
-
-        All replicas are changed at once, so every active one must be
-        reachable.
-        """
-        if self._replication_type != WRITABLE:
-            return []
-        active = {
-            each['id']
-            for each in replica_list
-            if each['replica_state'] == ACTIVE
-        }
-        found = []
-        for each in snapshots:
-            backend = self._require_domain().find_state_of(
-                each['share_instance_id']
-            )
-            if backend is None and each['share_instance_id'] in active:
-                raise exception.ShareBackendException(
-                    msg=f'replica {each["share_instance_id"]} is unreachable'
-                )
-            if backend is not None and each['id'] != active_snapshot['id']:
-                found.append((each, backend))
-        return found
 
 
 def _access_rules_reply(replies: base.AccessReplies) -> base.ReplicaReply:
@@ -487,25 +292,4 @@ def _access_rules_reply(replies: base.AccessReplies) -> base.ReplicaReply:
     return {
         'access_rules_status': 'error' if refuses else 'active',
         'share_access_rules': replies,
-    }
-
-
-def _get_snapshot_record(
-    backend: DummyState, snapshot: base.SnapshotForDriver
-) -> records.Record:
-    record = backend.snapshots.find(snapshot['id'])
-    if record is None:
-        raise exception.SnapshotResourceNotFound(snapshot_id=snapshot['id'])
-    return record
-
-
-def _available_reply(
-    snapshot: base.SnapshotForDriver, record: records.Record
-) -> base.ReplicatedSnapshotReply:
-    return {
-        'id': snapshot['id'],
-        'status': 'available',
-        'provider_location': record['export'],
-        'size': record['size'],
-        'export_locations': snapshot_exports(record),
     }

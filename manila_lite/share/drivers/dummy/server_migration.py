@@ -22,9 +22,9 @@ from manila_lite.share.drivers.contract.server_migrations import (
 from manila_lite.share.drivers.contract.server_migrations import (
     ServerMigrationStartReply,
 )
-from manila_lite.share.drivers.dummy import faults
-from manila_lite.share.drivers.dummy.instrumentation import InstrumentedDriver
-from manila_lite.share.drivers.dummy.instrumentation import export_locations
+from manila_lite.share.drivers.dummy.backend import DummyBackend
+from manila_lite.share.drivers.dummy.exports import share_exports
+from manila_lite.share.drivers.dummy.exports import snapshot_exports
 from manila_lite.share.drivers.dummy.state import DummyState
 
 _CAPABILITIES = (
@@ -39,27 +39,28 @@ ShareList = Sequence[base.ShareForDriver]
 SnapshotList = Sequence[base.SnapshotForDriver]
 
 
-class DummyServerMigration(InstrumentedDriver, base.ServerMigrationSupport):
-    _migration_target: str | None = None
-    _migration_capabilities: Iterable[str] | None = None
+class DummyServerMigration:
+    def __init__(self, backend: DummyBackend):
+        self._backend = backend
+        self._target: str | None = None
+        self._capabilities: Iterable[str] | None = None
 
     # Controls for tests
 
-    def set_migration_target(self, server_id: str | None) -> None:
+    def set_target(self, server_id: str | None) -> None:
         """Migrate to this server if it is offered."""
-        self._migration_target = server_id
+        self._target = server_id
 
-    def set_migration_capabilities(self, names: Iterable[str] | None) -> None:
+    def set_capabilities(self, names: Iterable[str] | None) -> None:
         """Set the capabilities; None restores those of the options."""
-        self._migration_capabilities = names
+        self._capabilities = names
 
     def incoming(self) -> set[str]:
         """Return the ids of shares and snapshots being copied here."""
-        return {name for name, _ in self._state.incoming.records()}
+        return {name for name, _ in self._backend.state.incoming.records()}
 
     # The first phase
 
-    @faults.instrumented
     def choose_share_server_compatible_for_migration(
         self,
         context: RequestContext,
@@ -72,12 +73,11 @@ class DummyServerMigration(InstrumentedDriver, base.ServerMigrationSupport):
             (
                 server
                 for server in share_servers
-                if server['id'] == self._migration_target
+                if server['id'] == self._target
             ),
             None,
         )
 
-    @faults.instrumented
     def share_server_migration_check_compatibility(
         self,
         context: RequestContext,
@@ -87,21 +87,19 @@ class DummyServerMigration(InstrumentedDriver, base.ServerMigrationSupport):
         new_share_network: Mapping[str, Any],
         shares_request_spec: Mapping[str, Any],
     ) -> ServerMigrationCompatibility:
-        options = self.configuration.dummy_driver_server_migration_offers
+        options = self._backend.options.dummy_driver_server_migration_offers
         offered = set(
-            options
-            if self._migration_capabilities is None
-            else self._migration_capabilities
+            options if self._capabilities is None else self._capabilities
         )
         source = self._source_state(share_server)
         compatible = (
             source is not None
             and 'compatible' in offered
-            and self.driver_handles_share_servers
+            and self._backend.options.driver_handles_share_servers
             and source.servers.find(share_server['id']) is not None
         )
         pool = Host.parse(dest_host).pool
-        if pool and pool not in self.configuration.dummy_driver_pools:
+        if pool and pool not in self._backend.options.dummy_driver_pools:
             compatible = False
         return ServerMigrationCompatibility(
             compatible=compatible,
@@ -113,7 +111,6 @@ class DummyServerMigration(InstrumentedDriver, base.ServerMigrationSupport):
             and 'migration_get_progress' in offered,
         )
 
-    @faults.instrumented
     def share_server_migration_start(
         self,
         context: RequestContext,
@@ -124,15 +121,15 @@ class DummyServerMigration(InstrumentedDriver, base.ServerMigrationSupport):
     ) -> ServerMigrationStartReply:
         source = self._source(src_share_server)
         server_id = dest_share_server['id']
-        with self._lock:
-            server = self._state.servers.find(server_id)
+        with self._backend.lock:
+            server = self._backend.state.servers.find(server_id)
             if server is None:
                 # Without addresses of its own it takes over the source's.
                 server = _record_of(source.servers, src_share_server['id'])
-                self._state.servers.put(server_id, server)
-            if self._state.migrations.find(server_id) is None:
-                self.faults.midway()
-                self._state.migrations.put(server_id, {'done': 0})
+                self._backend.state.servers.put(server_id, server)
+            if self._backend.state.migrations.find(server_id) is None:
+                self._backend.faults.midway()
+                self._backend.state.migrations.put(server_id, {'done': 0})
         return {
             'backend_details': {
                 'server_id': server_id,
@@ -141,7 +138,6 @@ class DummyServerMigration(InstrumentedDriver, base.ServerMigrationSupport):
             }
         }
 
-    @faults.instrumented
     def share_server_migration_continue(
         self,
         context: RequestContext,
@@ -152,25 +148,29 @@ class DummyServerMigration(InstrumentedDriver, base.ServerMigrationSupport):
     ) -> bool:
         source = self._source(src_share_server)
         server_id = dest_share_server['id']
-        steps = self.configuration.dummy_driver_server_migration_steps
-        with self._lock:
-            done = _record_of(self._state.migrations, server_id)['done'] + 1
+        steps = self._backend.options.dummy_driver_server_migration_steps
+        with self._backend.lock:
+            done = (
+                _record_of(self._backend.state.migrations, server_id)['done']
+                + 1
+            )
             for share in shares:
-                self._state.incoming.put(
+                self._backend.state.incoming.put(
                     share['id'],
                     _record_of(source.shares, share['id']) | {'to': server_id},
                 )
-            self.faults.midway()
+            self._backend.faults.midway()
             for snapshot in snapshots:
-                self._state.incoming.put(
+                self._backend.state.incoming.put(
                     snapshot['id'],
                     _record_of(source.snapshots, snapshot['id'])
                     | {'to': server_id},
                 )
-            self._state.migrations.put(server_id, {'done': min(done, steps)})
+            self._backend.state.migrations.put(
+                server_id, {'done': min(done, steps)}
+            )
         return done >= steps
 
-    @faults.instrumented
     def share_server_migration_get_progress(
         self,
         context: RequestContext,
@@ -179,13 +179,12 @@ class DummyServerMigration(InstrumentedDriver, base.ServerMigrationSupport):
         shares: ShareList,
         snapshots: SnapshotList,
     ) -> dict[str, int]:
-        steps = self.configuration.dummy_driver_server_migration_steps
-        done = _record_of(self._state.migrations, dest_share_server['id'])[
-            'done'
-        ]
+        steps = self._backend.options.dummy_driver_server_migration_steps
+        done = _record_of(
+            self._backend.state.migrations, dest_share_server['id']
+        )['done']
         return {'total_progress': 100 * done // steps}
 
-    @faults.instrumented
     def share_server_migration_cancel(
         self,
         context: RequestContext,
@@ -194,12 +193,11 @@ class DummyServerMigration(InstrumentedDriver, base.ServerMigrationSupport):
         shares: ShareList,
         snapshots: SnapshotList,
     ) -> None:
-        with self._lock:
+        with self._backend.lock:
             self._discard_copies(dest_share_server['id'], shares, snapshots)
 
     # The second phase
 
-    @faults.instrumented
     def share_server_migration_complete(
         self,
         context: RequestContext,
@@ -210,15 +208,17 @@ class DummyServerMigration(InstrumentedDriver, base.ServerMigrationSupport):
         new_network_info: Sequence[base.NetworkInfo],
     ) -> ServerMigrationCompleteReply:
         source = self._source(src_share_server)
-        server = _record_of(self._state.servers, dest_share_server['id'])
-        with self._lock:
+        server = _record_of(
+            self._backend.state.servers, dest_share_server['id']
+        )
+        with self._backend.lock:
             share_updates = {
                 share['id']: self._move_share(
                     source, share, dest_share_server, server
                 )
                 for share in shares
             }
-            self.faults.midway()
+            self._backend.faults.midway()
             snapshot_updates = {
                 snapshot['id']: self._move_snapshot(source, snapshot, server)
                 for snapshot in snapshots
@@ -245,8 +245,8 @@ class DummyServerMigration(InstrumentedDriver, base.ServerMigrationSupport):
     ) -> Any:
         record = source.shares.find(share['id'])
         if record is not None:  # else an earlier call has moved it
-            self._state.access.copy_from(share['id'], source.access)
-            self._state.shares.put(
+            self._backend.state.access.copy_from(share['id'], source.access)
+            self._backend.state.shares.put(
                 share['id'],
                 record
                 | {
@@ -256,9 +256,9 @@ class DummyServerMigration(InstrumentedDriver, base.ServerMigrationSupport):
                     'pool': self._pool_of(destination, record['pool']),
                 },
             )
-        record = _record_of(self._state.shares, share['id'])
+        record = _record_of(self._backend.state.shares, share['id'])
         return {
-            'export_locations': export_locations(record, 'shares'),
+            'export_locations': share_exports(record),
             'pool_name': record['pool'],
         }
 
@@ -266,7 +266,7 @@ class DummyServerMigration(InstrumentedDriver, base.ServerMigrationSupport):
         self, destination: base.ShareServerMapping, current: str
     ) -> str:
         """Return the requested pool, one of the same name, or any pool."""
-        pools = self.configuration.dummy_driver_pools
+        pools = self._backend.options.dummy_driver_pools
         wanted = Host.parse(destination['host']).pool or current
         return wanted if wanted in pools else pools[0]
 
@@ -278,10 +278,10 @@ class DummyServerMigration(InstrumentedDriver, base.ServerMigrationSupport):
     ) -> Any:
         record = source.snapshots.find(snapshot['id'])
         if record is not None:
-            self._state.snapshot_access.copy_from(
+            self._backend.state.snapshot_access.copy_from(
                 snapshot['id'], source.snapshot_access
             )
-            self._state.snapshots.put(
+            self._backend.state.snapshots.put(
                 snapshot['id'],
                 record
                 | {
@@ -289,10 +289,10 @@ class DummyServerMigration(InstrumentedDriver, base.ServerMigrationSupport):
                     'admin_addresses': server['admin_addresses'],
                 },
             )
-        record = _record_of(self._state.snapshots, snapshot['id'])
+        record = _record_of(self._backend.state.snapshots, snapshot['id'])
         return {
             'provider_location': record['export'],
-            'export_locations': export_locations(record, 'snapshots'),
+            'export_locations': snapshot_exports(record),
         }
 
     # Both phases
@@ -301,8 +301,8 @@ class DummyServerMigration(InstrumentedDriver, base.ServerMigrationSupport):
         self, server_id: str, shares: ShareList, snapshots: SnapshotList
     ) -> None:
         for each in (*shares, *snapshots):
-            self._state.incoming.drop(each['id'])
-        self._state.migrations.drop(server_id)
+            self._backend.state.incoming.drop(each['id'])
+        self._backend.state.migrations.drop(server_id)
 
     def _source(self, server: base.ShareServerMapping) -> DummyState:
         state = self._source_state(server)
@@ -316,7 +316,7 @@ class DummyServerMigration(InstrumentedDriver, base.ServerMigrationSupport):
         self, server: base.ShareServerMapping
     ) -> DummyState | None:
         """Return the state of the source, or None if it is not a dummy."""
-        configuration = self.configuration.for_backend(
+        configuration = self._backend.options.for_backend(
             Host.parse(server['host']).backend
         )
         if configuration is None or configuration.share_driver != 'dummy':

@@ -12,20 +12,18 @@ from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.contract.share_servers import ServerDetails
-from manila_lite.share.drivers.dummy import faults
-from manila_lite.share.drivers.dummy.instrumentation import InstrumentedDriver
-from manila_lite.share.drivers.dummy.instrumentation import export_locations
+from manila_lite.share.drivers.dummy.backend import DummyBackend
+from manila_lite.share.drivers.dummy.exports import share_exports
 
 ServerPredicate = Callable[
     [base.ShareServerMapping, base.ShareForDriver], bool
 ]
 
 
-class DummyServers(InstrumentedDriver, base.ShareServerSupport):
-    security_service_update_support = True
-    network_allocation_update_support = True
-
-    _server_filter: ServerPredicate | None = None
+class DummyServers:
+    def __init__(self, backend: DummyBackend):
+        self._backend = backend
+        self._server_filter: ServerPredicate | None = None
 
     # Controls for tests
 
@@ -37,7 +35,7 @@ class DummyServers(InstrumentedDriver, base.ShareServerSupport):
         self, identifier: str, addresses: Sequence[str] = ('10.0.0.99',)
     ) -> str:
         """Add an unmanaged server; return its identifier."""
-        self._state.unmanaged_servers.put(
+        self._backend.state.unmanaged_servers.put(
             identifier,
             {
                 'identifier': identifier,
@@ -52,50 +50,35 @@ class DummyServers(InstrumentedDriver, base.ShareServerSupport):
 
     # Life cycle
 
-    def get_network_allocations_number(self) -> int:
-        return self.configuration.dummy_driver_network_allocations
-
-    def get_admin_network_allocations_number(self) -> int:
-        return self.configuration.dummy_driver_admin_network_allocations
-
-    @faults.instrumented
-    def _setup_server(
-        self,
-        network_info: list[base.NetworkInfo],
-        metadata: Mapping[str, Any] | None = None,
-    ) -> dict[str, str]:
+    def set_up(self, network_info: list[base.NetworkInfo]) -> dict[str, str]:
+        """Create a server with its addresses; return its details."""
         id = network_info[0]['server_id']
-        with self._lock:
-            record = self._state.servers.find(id)
+        with self._backend.lock:
+            record = self._backend.state.servers.find(id)
             if record is None or record['status'] == 'error':
                 record = _server_from_network_info(network_info)
-                self._state.servers.put(id, record | {'status': 'error'})
-                self.faults.midway()
-                self._state.servers.put(id, record)
+                self._backend.state.servers.put(
+                    id, record | {'status': 'error'}
+                )
+                self._backend.faults.midway()
+                self._backend.state.servers.put(id, record)
         return _details(id, record)
 
-    @faults.instrumented
-    def _teardown_server(
-        self,
-        server_details: ServerDetails,
-        security_services: Sequence[base.SecurityServiceForDriver]
-        | None = None,
-    ) -> None:
-        id = server_details['server_id']
-        with self._lock:
-            record = self._state.servers.find(id)
+    def tear_down(self, id: str) -> None:
+        """Delete a server; one that still has shares is refused."""
+        with self._backend.lock:
+            record = self._backend.state.servers.find(id)
             if record is None:
                 return
             if any(True for _ in self._shares_on(id)):
                 raise exception.ShareBackendException(
                     msg=f'share server {id} still has shares'
                 )
-            self._state.servers.put(id, record | {'status': 'error'})
-            self.faults.midway()
-            self._state.discard_incoming(id)
-            self._state.servers.drop(id)
+            self._backend.state.servers.put(id, record | {'status': 'error'})
+            self._backend.faults.midway()
+            self._backend.state.discard_incoming(id)
+            self._backend.state.servers.drop(id)
 
-    @faults.instrumented
     def choose_share_server_compatible_with_share(
         self,
         context: RequestContext,
@@ -115,7 +98,6 @@ class DummyServers(InstrumentedDriver, base.ShareServerSupport):
             None,
         )
 
-    @faults.instrumented
     def get_share_server_pools(
         self, share_server: base.ShareServerMapping
     ) -> list[dict[str, Any]]:
@@ -124,13 +106,12 @@ class DummyServers(InstrumentedDriver, base.ShareServerSupport):
         }
         return [
             {'pool_name': pool}
-            for pool in self.configuration.dummy_driver_pools
+            for pool in self._backend.options.dummy_driver_pools
             if pool in used
         ]
 
     # Managing existing servers
 
-    @faults.instrumented
     def get_share_server_network_info(
         self,
         context: RequestContext,
@@ -142,7 +123,6 @@ class DummyServers(InstrumentedDriver, base.ShareServerSupport):
             self._get_manageable(share_server, identifier)['addresses']
         )
 
-    @faults.instrumented
     def manage_server(
         self,
         context: RequestContext,
@@ -151,26 +131,25 @@ class DummyServers(InstrumentedDriver, base.ShareServerSupport):
         driver_options: Mapping[str, str],
     ) -> tuple[str, dict[str, str]]:
         id = share_server['id']
-        with self._lock:
+        with self._backend.lock:
             record = self._get_manageable(share_server, identifier)
-            self._state.servers.put(id, record)
-            self.faults.midway()
-            self._state.unmanaged_servers.drop(identifier)
+            self._backend.state.servers.put(id, record)
+            self._backend.faults.midway()
+            self._backend.state.unmanaged_servers.drop(identifier)
         return record['identifier'], _details(id, record)
 
     def _get_manageable(
         self, share_server: base.ShareServerMapping, identifier: str
     ) -> records.Record:
-        record = self._state.servers.find(
+        record = self._backend.state.servers.find(
             share_server['id']
-        ) or self._state.unmanaged_servers.find(identifier)
+        ) or self._backend.state.unmanaged_servers.find(identifier)
         if record is None:
             raise exception.ManageInvalidShareServer(
                 reason=f'server {identifier} does not exist'
             )
         return record
 
-    @faults.instrumented
     def unmanage_server(
         self,
         server_details: ServerDetails,
@@ -178,16 +157,17 @@ class DummyServers(InstrumentedDriver, base.ShareServerSupport):
         | None = None,
     ) -> None:
         id = server_details['server_id']
-        with self._lock:
-            record = self._state.servers.find(id)
+        with self._backend.lock:
+            record = self._backend.state.servers.find(id)
             if record is not None:
-                self._state.unmanaged_servers.put(record['identifier'], record)
-                self.faults.midway()
-                self._state.servers.drop(id)
+                self._backend.state.unmanaged_servers.put(
+                    record['identifier'], record
+                )
+                self._backend.faults.midway()
+                self._backend.state.servers.drop(id)
 
     # Changing networks
 
-    @faults.instrumented
     def update_share_server_security_service(
         self,
         context: RequestContext,
@@ -198,18 +178,17 @@ class DummyServers(InstrumentedDriver, base.ShareServerSupport):
         new_security_service: base.SecurityServiceForDriver,
         current_security_service: base.SecurityServiceForDriver | None = None,
     ) -> None:
-        with self._lock:
+        with self._backend.lock:
             record = self._server_record(share_server['id'])
             services = dict(record['security_services'])
             if current_security_service is not None:
                 services.pop(current_security_service['type'], None)
-            self.faults.midway()
+            self._backend.faults.midway()
             services[new_security_service['type']] = new_security_service['id']
-            self._state.servers.put(
+            self._backend.state.servers.put(
                 share_server['id'], record | {'security_services': services}
             )
 
-    @faults.instrumented
     def check_update_share_server_security_service(
         self,
         context: RequestContext,
@@ -220,9 +199,8 @@ class DummyServers(InstrumentedDriver, base.ShareServerSupport):
         new_security_service: base.SecurityServiceForDriver,
         current_security_service: base.SecurityServiceForDriver | None = None,
     ) -> bool:
-        return self.configuration.dummy_driver_network_updates
+        return self._backend.options.dummy_driver_network_updates
 
-    @faults.instrumented
     def update_share_server_network_allocations(
         self,
         context: RequestContext,
@@ -238,7 +216,7 @@ class DummyServers(InstrumentedDriver, base.ShareServerSupport):
             each['ip_address']
             for each in new_network_allocations['network_allocations']
         ]
-        with self._lock:
+        with self._backend.lock:
             record = self._server_record(id)
             subnets = record['subnets'] | {
                 new_network_allocations['share_network_subnet_id']: new
@@ -247,20 +225,19 @@ class DummyServers(InstrumentedDriver, base.ShareServerSupport):
                 'subnets': subnets,
                 'addresses': list(dict.fromkeys([*record['addresses'], *new])),
             }
-            self._state.servers.put(id, record)
-            self.faults.midway()
+            self._backend.state.servers.put(id, record)
+            self._backend.faults.midway()
             exports = {}
             for name, share in list(self._shares_on(id)):
                 share |= {'addresses': record['addresses']}
-                self._state.shares.put(name, share)
-                exports[name] = export_locations(share, 'shares')
+                self._backend.state.shares.put(name, share)
+                exports[name] = share_exports(share)
         return {
             'share_updates': exports,
             'snapshot_updates': {},
             'server_details': _details(id, record),
         }
 
-    @faults.instrumented
     def check_update_share_server_network_allocations(
         self,
         context: RequestContext,
@@ -271,9 +248,8 @@ class DummyServers(InstrumentedDriver, base.ShareServerSupport):
         share_instances: Sequence[base.ShareForDriver],
         share_instances_rules: Sequence[Mapping[str, Any]],
     ) -> bool:
-        return self.configuration.dummy_driver_network_updates
+        return self._backend.options.dummy_driver_network_updates
 
-    @faults.instrumented
     def update_share_network_subnet_from_metadata(
         self,
         context: RequestContext,
@@ -282,9 +258,9 @@ class DummyServers(InstrumentedDriver, base.ShareServerSupport):
         share_server: base.ShareServerMapping,
         metadata: Mapping[str, str],
     ) -> None:
-        with self._lock:
+        with self._backend.lock:
             record = self._server_record(share_server['id'])
-            self._state.servers.put(
+            self._backend.state.servers.put(
                 share_server['id'],
                 record
                 | {'metadata': record.get('metadata', {}) | dict(metadata)},
@@ -293,7 +269,7 @@ class DummyServers(InstrumentedDriver, base.ShareServerSupport):
     # Lookup
 
     def _server_record(self, server_id: str) -> records.Record:
-        record = self._state.servers.find(server_id)
+        record = self._backend.state.servers.find(server_id)
         if record is None:
             raise exception.ShareBackendException(
                 msg=f'share server {server_id} does not exist'
@@ -303,15 +279,15 @@ class DummyServers(InstrumentedDriver, base.ShareServerSupport):
     def _shares_on(self, server_id: str) -> list[tuple[str, records.Record]]:
         return [
             (name, record)
-            for name, record in self._state.shares.records()
+            for name, record in self._backend.state.shares.records()
             if record.get('server') == server_id
         ]
 
-    def _server_fields(
+    def fields_for(
         self, share_server: base.ShareServerMapping | None
     ) -> records.Record:
         """Return the record fields of a share that name its server."""
-        if not self.driver_handles_share_servers:
+        if not self._backend.options.driver_handles_share_servers:
             return {}
         if share_server is None:
             raise exception.ShareBackendException(

@@ -3,37 +3,37 @@
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers import records
-from manila_lite.share.drivers.dummy import faults
-from manila_lite.share.drivers.dummy.domain_member import DummyDomainMember
-from manila_lite.share.drivers.dummy.instrumentation import export_locations
+from manila_lite.share.drivers.dummy.backend import DummyBackend
+from manila_lite.share.drivers.dummy.domain_member import DomainMember
+from manila_lite.share.drivers.dummy.exports import snapshot_exports
 from manila_lite.share.drivers.dummy.state import DummyState
 
 
-class DummySnapshots(
-    DummyDomainMember, base.RevertSupport, base.MountSnapshotSupport
-):
-    _revert_to_size: int | None = None
+class DummySnapshots:
+    def __init__(self, backend: DummyBackend, member: DomainMember):
+        self._backend = backend
+        self._member = member
+        self._revert_to_size: int | None = None
 
     def revert_to_size_next(self, size: int) -> None:
         """Make the next revert end with this size."""
         self._revert_to_size = size
 
-    @faults.instrumented
     def create_snapshot(
         self,
         context: RequestContext,
         snapshot: base.SnapshotForDriver,
         share_server: base.ShareServerMapping | None = None,
     ) -> base.SnapshotReply:
-        with self._lock:
-            record = self._state.snapshots.find(snapshot['id'])
+        with self._backend.lock:
+            record = self._backend.state.snapshots.find(snapshot['id'])
             if record is None or record['status'] == 'error':
-                record = self._new_snapshot(snapshot)
-                self._state.snapshots.put(
+                record = self.new_record(snapshot)
+                self._backend.state.snapshots.put(
                     snapshot['id'], record | {'status': 'error'}
                 )
-                self.faults.midway()
-                self._state.snapshots.put(
+                self._backend.faults.midway()
+                self._backend.state.snapshots.put(
                     snapshot['id'], record | {'status': 'available'}
                 )
         return {
@@ -42,10 +42,8 @@ class DummySnapshots(
             'export_locations': snapshot_exports(record),
         }
 
-    def _new_snapshot(
-        self, snapshot: base.SnapshotForDriver
-    ) -> records.Record:
-        share = self._record(snapshot['share_instance_id'])
+    def new_record(self, snapshot: base.SnapshotForDriver) -> records.Record:
+        share = self._backend.get_share(snapshot['share_instance_id'])
         return {
             'size': share['size'],
             'share': share['export'],
@@ -56,38 +54,36 @@ class DummySnapshots(
             'replica': snapshot['share_instance_id'],
         }
 
-    @faults.instrumented
     def delete_snapshot(
         self,
         context: RequestContext,
         snapshot: base.SnapshotForDriver,
         share_server: base.ShareServerMapping | None = None,
     ) -> None:
-        with self._lock:
-            record = self._state.snapshots.find(snapshot['id'])
+        with self._backend.lock:
+            record = self._backend.state.snapshots.find(snapshot['id'])
             if record is not None:
-                self._state.snapshots.put(
+                self._backend.state.snapshots.put(
                     snapshot['id'], record | {'status': 'error'}
                 )
-                self.faults.midway()
-            self._remove_snapshot(snapshot)
+                self._backend.faults.midway()
+            self.remove(snapshot)
 
-    def _remove_snapshot(
+    def remove(
         self,
         snapshot: base.SnapshotForDriver,
         backend: DummyState | None = None,
     ) -> None:
-        backend = backend or self._state
+        backend = backend or self._backend.state
         backend.snapshot_access.remove(snapshot['id'])
         backend.snapshots.drop(snapshot['id'])
 
-    @faults.instrumented
     def get_snapshot_status(
         self,
         snapshot: base.SnapshotForDriver,
         share_server: base.ShareServerMapping | None = None,
     ) -> base.StatusReply:
-        record = self._snapshot_record(snapshot['id'])
+        record = self._backend.get_snapshot(snapshot['id'])
         return {
             'status': record['status'],
             'size': record['size'],
@@ -96,7 +92,6 @@ class DummySnapshots(
             'export_locations': snapshot_exports(record),
         }
 
-    @faults.instrumented
     def revert_to_snapshot(
         self,
         context: RequestContext,
@@ -105,13 +100,13 @@ class DummySnapshots(
         snapshot_access_rules: list[base.AccessRuleForDriver],
         share_server: base.ShareServerMapping | None = None,
     ) -> int:
-        with self._lock:
-            return self._revert(snapshot)
+        with self._backend.lock:
+            return self.revert(snapshot)
 
-    def _revert(self, snapshot: base.SnapshotForDriver) -> int:
+    def revert(self, snapshot: base.SnapshotForDriver) -> int:
         share_id = snapshot['share_instance_id']
-        share = self._current_record(share_id)
-        snapshot_record = self._snapshot_record(snapshot['id'])
+        share = self._member.current_record(share_id)
+        snapshot_record = self._backend.get_snapshot(snapshot['id'])
         size, self._revert_to_size = (
             self._revert_to_size or snapshot_record['size'],
             None,
@@ -120,37 +115,42 @@ class DummySnapshots(
             'size': size,
             'content': snapshot_record['content'],
             'used_gb': snapshot_record['used_gb'],
-            **self._next_version(share),
+            **self._member.next_version(share),
         }
-        self._state.shares.put(share_id, share | {'status': 'error'})
-        self.faults.midway()
-        self._put_replicated(share_id, share | {'status': 'available'})
+        self._backend.state.shares.put(share_id, share | {'status': 'error'})
+        self._backend.faults.midway()
+        self._member.put_replicated(share_id, share | {'status': 'available'})
         return size
 
-    @faults.instrumented
-    def snapshot_update_access(
+    def copy(
         self,
-        context: RequestContext,
-        snapshot: base.SnapshotForDriver,
-        access_rules: list[base.AccessRuleForDriver],
-        add_rules: list[base.AccessRuleForDriver],
-        delete_rules: list[base.AccessRuleForDriver],
-        share_server: base.ShareServerMapping | None = None,
-    ) -> base.AccessReplies:
-        with self._lock:
-            if access_rules:
-                self._snapshot_record(snapshot['id'])
-            return self._change_access(
-                'snapshot_update_access',
-                self._state.snapshot_access,
-                snapshot['id'],
-                access_rules,
-                add=add_rules,
-                delete=delete_rules,
-                update=[],
-            )
-
-
-def snapshot_exports(record: records.Record) -> list[base.ExportLocation]:
-    """Return the export locations of a snapshot."""
-    return export_locations(record, 'snapshots')
+        source: DummyState,
+        from_: base.SnapshotForDriver,
+        to: base.SnapshotForDriver,
+        target: DummyState | None = None,
+    ) -> bool:
+        """Return whether a replica has a snapshot; copy it if possible."""
+        target = target or self._backend.state
+        copied = target.snapshots.find(to['id'])
+        if copied is not None and copied['status'] == 'available':
+            return True
+        found = source.snapshots.find(from_['id'])
+        share = target.shares.find(to['share_instance_id'])
+        if found is None or found['status'] != 'available' or share is None:
+            return False
+        where = {
+            name: value
+            for name, value in share.items()
+            if name in ('addresses', 'admin_addresses')
+        }
+        target.snapshots.put(
+            to['id'],
+            found
+            | {
+                'share': share['export'],
+                'export': to['name'],
+                'replica': to['share_instance_id'],
+            }
+            | where,
+        )
+        return True

@@ -1,0 +1,105 @@
+"""What the parts of the dummy driver have in common."""
+
+from collections.abc import Callable
+import contextlib
+import hashlib
+import pathlib
+import threading
+
+from manila_lite import exception
+from manila_lite.host import Host
+from manila_lite.share.drivers import base
+from manila_lite.share.drivers import records
+from manila_lite.share.drivers.contract.configuration import Configuration
+from manila_lite.share.drivers.dummy import faults
+from manila_lite.share.drivers.dummy.replication_domain import (
+    ReplicationDomain,
+)
+from manila_lite.share.drivers.dummy.state import DummyState
+
+LockContext = contextlib.AbstractContextManager[object]
+
+
+class DummyBackend:
+    """The state of one back end, its lock, options and scheduled faults.
+
+    Parts hold the lock while they read, change and write records.
+    """
+
+    def __init__(
+        self,
+        options: Configuration,
+        replication_domain: str | None,
+        methods: frozenset[str],
+        sleep: Callable[[float], object],
+    ):
+        self.options = options
+        self.state = DummyState(
+            pathlib.Path(options.dummy_driver_state_path).absolute()
+        )
+        self.replication_type = options.dummy_driver_replication_type
+        self.domain: ReplicationDomain | None = None
+        self.lock: LockContext = threading.RLock()
+        if self.replication_type:
+            self.domain = _domain(options, replication_domain)
+            # It also serialises changes by other back ends to replicas.
+            self.lock = self.domain.lock
+        self.faults = _injector(options, self.state, methods, sleep)
+
+    def get_share(self, share_id: str) -> records.Record:
+        """Return the record of a share; raise if there is none."""
+        record = self.state.shares.find(share_id)
+        if record is None:
+            raise exception.ShareResourceNotFound(share_id=share_id)
+        return record
+
+    def get_snapshot(self, snapshot_id: str) -> records.Record:
+        """Return the record of a snapshot; raise if there is none."""
+        record = self.state.snapshots.find(snapshot_id)
+        if record is None:
+            raise exception.SnapshotResourceNotFound(snapshot_id=snapshot_id)
+        return record
+
+    def pool_for(self, share: base.ShareForDriver) -> str:
+        """Return the requested pool, or the first one."""
+        pool = Host.parse(share['host'] or '').pool
+        return pool or self.options.dummy_driver_pools[0]
+
+
+def _domain(options: Configuration, name: str | None) -> ReplicationDomain:
+    return ReplicationDomain(
+        pathlib.Path(options.dummy_driver_replication_path).absolute()
+        / hashlib.sha256((name or '').encode()).hexdigest()
+    )
+
+
+def _injector(
+    options: Configuration,
+    state: DummyState,
+    methods: frozenset[str],
+    sleep: Callable[[float], object],
+) -> faults.FaultInjector:
+    """Return an injector with the faults that the options schedule."""
+    delays = options.dummy_driver_driver_methods_delays
+    injector = faults.FaultInjector(
+        methods,
+        delay=options.dummy_driver_default_driver_method_delay,
+        delays={method: float(delay) for method, delay in delays.items()},
+        sleep=sleep,
+        is_unreachable=state.is_unreachable,
+    )
+    try:
+        for method, times in options.dummy_driver_fail_methods.items():
+            injector.fail_next(
+                method, None if times == 'always' else int(times)
+            )
+        for method in options.dummy_driver_hang_methods:
+            injector.hang_next(method, times=None)
+        for method in options.dummy_driver_answer_lost_methods:
+            injector.lose_reply_next(method, times=None)
+    except ValueError as error:
+        raise exception.BadConfiguration(
+            reason=f'back end "{options.config_group}": a '
+            f'dummy_driver_*_methods option: {error}'
+        ) from error
+    return injector
