@@ -40,15 +40,10 @@ def happened(cloud, call, *args):
     ]
 
 
-def step_all(cloud):
-    while cloud.step():
-        pass
-
-
 def test_create_syncs_before_the_response_and_before_the_driver_call(cloud):
     share, accepted = happened(cloud, cloud.api.create)
     assert accepted == ['waits']
-    _, worked = happened(cloud, step_all, cloud)
+    _, worked = happened(cloud, cloud.run_pending)
     assert worked == [
         'goes on',
         'goes on',  # the scheduler's
@@ -63,5 +58,5 @@ def test_delete_syncs_before_the_response_and_before_the_driver_call(cloud):
     share = cloud.create_share()
     _, accepted = happened(cloud, cloud.api.delete, share)
     assert accepted == ['waits']
-    _, worked = happened(cloud, step_all, cloud)
+    _, worked = happened(cloud, cloud.run_pending)
     assert worked == ['waits', 'before delete_share', 'goes on']

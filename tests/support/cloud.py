@@ -466,8 +466,7 @@ class Cloud:
         `max_rounds` limits the rounds of reconciliation before that.
         """
         for _ in range(max_rounds):
-            while self.step():
-                pass
+            self.run_pending()
             for backend in self.share.backends:
                 backend.endpoints.reconciliation.run_pass()
                 backend.endpoints.access.run_pass()
@@ -481,6 +480,11 @@ class Cloud:
         raise AssertionError(
             f'not idle, {len(pending)} work rows pending: {pending[:3]}'
         )
+
+    def run_pending(self) -> None:
+        """Run pending work without a pass over stuck rows."""
+        while self.step():
+            pass
 
     def step(self) -> bool:
         runners = list(self.runners)

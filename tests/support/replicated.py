@@ -116,6 +116,14 @@ class ReplicatedCloud(Cloud):
             if row.replica_state == 'active'
         )
 
+    def passive(self, share_id: str) -> list[str]:
+        """Return the ids of all other replicas, oldest first."""
+        return [
+            row.id
+            for row in self.replicas(share_id)
+            if row.replica_state != 'active'
+        ]
+
     def snapshots_on(self, replica_id: str) -> dict[str, str]:
         """Return the status of the snapshots on a replica, by snapshot id."""
         return {

@@ -51,11 +51,6 @@ def recovery(cloud):
     return run
 
 
-def steps(cloud):
-    while cloud.step():
-        pass
-
-
 @pytest.mark.parametrize('verb', ['list', 'preview'])
 def test_stuck_resources_are_shown_and_not_changed(recovery, stuck, verb):
     for _ in range(2):
@@ -97,7 +92,7 @@ def test_the_preview_shows_only_what_a_pass_would_rescue(recovery, cloud):
 def test_lists_can_be_filtered(recovery, stuck, cloud, args, count):
     assert len(recovery('list', *args)) == count
     recovery('run')
-    steps(cloud)
+    cloud.run_pending()
     assert len(recovery('log', *args)) == count
 
 
@@ -113,7 +108,7 @@ def test_requests_are_carried_out_and_recorded(
     recovery, stuck, cloud, args, answer
 ):
     assert answer in recovery('run', *[arg or stuck for arg in args])
-    steps(cloud)
+    cloud.run_pending()
     assert recovery('list') == []
     (decision,) = recovery('log')
     assert (

@@ -45,17 +45,11 @@ def test_one_of_ten_concurrent_reverts_is_accepted(cloud):
         )
         assert sorted(codes) == [202] + [409] * (CLIENTS - 1), seed
         assert cloud.api.show(share_id)['status'] == 'reverting'
-        run(cloud)
+        cloud.run_pending()
         assert cloud.api.show(share_id)['status'] == 'available'
     cloud.settle()
     cloud.check_invariants()
     print(f'{len(SEEDS)} seeds, each one 202 and {CLIENTS - 1} times 409')
-
-
-def run(cloud):
-    """Run pending work without a pass over stuck rows."""
-    while cloud.step():
-        pass
 
 
 def take(cloud, share_id, snapshot_id):
@@ -111,7 +105,7 @@ def test_revert_and_conflicting_requests_are_never_both_accepted(
         assert reverted != accepted, codes
         assert codes[1] == refused if reverted else codes[0] == 409, codes
         seen.add(reverted)
-        run(cloud)
+        cloud.run_pending()
         share_id, snapshot_id = prepared_again(
             cloud, other, reverted, share_id, snapshot_id
         )
