@@ -76,6 +76,30 @@ def boot(
     return cloud
 
 
+def start_on(
+    image: DiskImage,
+    folder: pathlib.Path,
+    seed: int,
+    kind: type[CrashableCloud] = CrashableCloud,
+    **kwargs: typing.Any,
+) -> CrashableCloud:
+    """Return a cloud that has started on restored files."""
+    cloud = boot(image, folder, seed, kind, **kwargs)
+    cloud.restart()
+    return cloud
+
+
+def restart_on(image: DiskImage, cloud: CrashableCloud, seed: int = 0) -> None:
+    """Start a new process of the same cloud on restored files."""
+    cloud.db.dispose()
+    shutil.rmtree(cloud.folder)
+    image.restore(cloud.folder)
+    cloud.rng.seed(seed)
+    cloud.clock.now = image.now
+    cloud.loss_rate = cloud.duplicate_rate = 0.0
+    cloud.restart()
+
+
 def images_at_crash_points(
     cloud: CrashableCloud, run: Callable[[], object]
 ) -> list[tuple[str, DiskImage]]:

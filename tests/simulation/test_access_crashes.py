@@ -8,6 +8,7 @@ import contextlib
 import pytest
 
 from tests.simulation import crash_images
+from tests.simulation.crashing import crash_at_point
 from tests.support.access import ShareRules
 from tests.support.cloud import Crash
 from tests.support.rewind import rewindable
@@ -97,16 +98,6 @@ def begin(tmp_path_factory):
         yield make
 
 
-def crash(cloud, rules, ids, verb, point):
-    """Run the verb; return whether it crashed at the point."""
-    cloud.crash_at(point)
-    try:
-        verb(cloud, rules, ids)
-    except Crash:
-        return True
-    return False
-
-
 @pytest.mark.parametrize('verb', VERBS, ids=lambda verb: verb.__name__)
 def test_crash_anywhere_leaves_only_permitted_access(begin, verb):
     cloud, rules, ids = begin()
@@ -146,7 +137,7 @@ def test_two_crashes_and_bad_messages_leave_only_permitted_access(begin, seed):
     cloud, rules, ids = begin(seed)
     verb = cloud.rng.choice(MORE)
     cloud.loss_rate, cloud.duplicate_rate = 0.3, 0.3
-    crash(cloud, rules, ids, verb, cloud.rng.randrange(70))
+    crash_at_point(cloud, cloud.rng.randrange(70), verb, cloud, rules, ids)
     cloud.restart()
     cloud.crash_at(cloud.rng.randrange(60))
     with contextlib.suppress(Crash):

@@ -107,9 +107,10 @@ class Restarter:
 
     def sample(self, points):
         """Return distinct images with their crash points, or a sample."""
-        found = list(
-            {image.files: (point, image) for point, image in points}.values()
-        )
+        found = [
+            (point, image)
+            for _, point, image in crash_images.distinct_images(points)
+        ]
         return (
             found
             if SAMPLE == 1

@@ -141,15 +141,13 @@ def prepared(tmp_path_factory):
 
 def begin(prepared, seed, image=None):
     folder, initial, _ = prepared
-    cloud = crash_images.boot(
+    return crash_images.start_on(
         image or initial,
         folder,
         seed,
         crash_images.CrashableShareServersCloud,
         backends=['alpha'],
     )
-    cloud.restart()
-    return cloud
 
 
 def check_all(cloud):
@@ -180,11 +178,9 @@ def test_a_crash_anywhere_leaves_all_at_rest(prepared, name):
     )
     check_all(cloud)
     cloud.db.dispose()
-    distinct = list(
-        {image.files: (point, image) for point, image in points}.values()
-    )
+    distinct = crash_images.distinct_images(points)
     assert len(distinct) > 2
-    for number, (point, image) in enumerate(distinct):
+    for number, point, image in distinct:
         cloud = begin(prepared, 100 + number, image)
         cloud.settle()
         try:

@@ -124,11 +124,9 @@ def prepare(tmp_path_factory):
 
 def begin(prepared, style, seed, image=None):
     folder, initial, _ = prepared
-    cloud = crash_images.boot(
+    return crash_images.start_on(
         image or initial, folder, seed, CrashableReplicatedCloud, style=style
     )
-    cloud.restart()
-    return cloud
 
 
 def check(cloud, *where):
@@ -152,15 +150,13 @@ def test_a_crash_anywhere_breaks_no_invariant(prepare, style, verb):
         cloud, lambda: verb(cloud, prepared[2])
     )
     check(cloud, 'no crash')
-    distinct_points = list(
-        {image.files: (point, image) for point, image in points}.values()
-    )
-    assert len(distinct_points) > 3
-    for number, (point, image) in enumerate(distinct_points):
+    distinct = crash_images.distinct_images(points)
+    assert len(distinct) > 3
+    for number, point, image in distinct:
         check(begin(prepared, style, 100 + number, image), number, point)
     print(
         f'{style} {verb.__name__}: {len(points)} points, '
-        f'{len(distinct_points)} of them differ'
+        f'{len(distinct)} of them differ'
     )
 
 
@@ -174,20 +170,16 @@ def test_two_crashes_of_a_promotion_break_no_invariant(prepare, verb):
         cloud, lambda: verb(cloud, prepared[2])
     )
     cloud.db.dispose()
-    distinct_points = list(
-        {image.files: image for _, image in points}.values()
-    )
     number = 0
-    for first, image in enumerate(distinct_points):
+    for first, _, image in crash_images.distinct_images(points):
         cloud = begin(prepared, 'readable', 1000 + first, image)
         second = crash_images.images_at_crash_points(cloud, cloud.settle)
         cloud.db.dispose()
-        distinct_second = list(
-            {image.files: (point, image) for point, image in second}.values()
-        )
-        if distinct_second:
+        if second:
             number += 1
-            point, image = cloud.rng.choice(distinct_second)
+            _, point, image = cloud.rng.choice(
+                crash_images.distinct_images(second)
+            )
             check(
                 begin(prepared, 'readable', 2000 + first, image), first, point
             )

@@ -6,8 +6,6 @@ are available and in sync, with all snapshots, and users have at most one
 message about each failure.
 """
 
-import shutil
-
 import pytest
 import sqlalchemy as sa
 
@@ -132,16 +130,7 @@ def begin(tmp_path_factory):
     initial = crash_images.capture(cloud)
 
     def begin(image=initial, seed=0):
-        cloud.db.dispose()
-        shutil.rmtree(cloud.folder)
-        for name, content in image.files:
-            path = cloud.folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-        cloud.rng.seed(seed)
-        cloud.clock.now = image.now
-        cloud.loss_rate = cloud.duplicate_rate = 0.0
-        cloud.restart()
+        crash_images.restart_on(image, cloud, seed)
         return cloud, found
 
     yield begin
@@ -151,15 +140,14 @@ def begin(tmp_path_factory):
 @pytest.mark.parametrize('name', VERBS)
 def test_next_update_recovers_from_a_crash_anywhere(begin, name):
     cloud, found = begin()
-    distinct = {
-        image.files: (point, image)
-        for point, image in crash_images.images_at_crash_points(
+    distinct = crash_images.distinct_images(
+        crash_images.images_at_crash_points(
             cloud, lambda: VERBS[name](cloud, found)
         )
-    }
+    )
     cloud.check()
     assert len(distinct) > 3
-    for point, image in distinct.values():
+    for _, point, image in distinct:
         begin(image)
         try:
             cloud.check()

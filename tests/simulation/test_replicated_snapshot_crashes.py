@@ -140,17 +140,8 @@ def prepared(tmp_path_factory):
 
 def begin(prepared, seed, image=None):
     folder, initial, _ = prepared
-    cloud = crash_images.boot(
+    return crash_images.start_on(
         image or initial, folder, seed, CrashableReplicatedCloud, **KWARGS
-    )
-    cloud.restart()
-    return cloud
-
-
-def distinct(points):
-    """Return one crash point and image per content."""
-    return list(
-        {image.files: (point, image) for point, image in points}.values()
     )
 
 
@@ -171,13 +162,11 @@ def test_a_crash_anywhere_breaks_no_invariant(prepared, name):
         cloud, lambda: VERBS[name](cloud, prepared[2])
     )
     check(cloud, name, 'no crash')
-    distinct_points = distinct(points)
-    assert len(distinct_points) > 5
-    for number, (point, image) in enumerate(distinct_points):
+    distinct = crash_images.distinct_images(points)
+    assert len(distinct) > 5
+    for number, point, image in distinct:
         check(begin(prepared, 100 + number, image), name, number, point)
-    print(
-        f'{name}: {len(points)} points, {len(distinct_points)} of them differ'
-    )
+    print(f'{name}: {len(points)} points, {len(distinct)} of them differ')
 
 
 @pytest.mark.parametrize('seed', range(8))
@@ -188,11 +177,13 @@ def test_two_crashes_and_bad_messages_break_no_invariant(prepared, seed):
     points = crash_images.images_at_crash_points(
         cloud, lambda: VERBS[name](cloud, prepared[2])
     )
-    image = cloud.rng.choice(distinct(points))[1]
+    *_, image = cloud.rng.choice(crash_images.distinct_images(points))
     cloud.db.dispose()
     cloud = begin(prepared, 1000 + seed, image)
-    again = distinct(crash_images.images_at_crash_points(cloud, cloud.settle))
+    again = crash_images.distinct_images(
+        crash_images.images_at_crash_points(cloud, cloud.settle)
+    )
     if again:
-        image = cloud.rng.choice(again)[1]
+        *_, image = cloud.rng.choice(again)
     cloud.db.dispose()
     check(begin(prepared, 2000 + seed, image), name, seed)

@@ -84,9 +84,7 @@ def start(prepared, resource, status, seed=1000):
 
 
 def begin(image, folder, seed, kind=crash_images.CrashableCloud):
-    cloud = crash_images.boot(image, folder, seed, kind, backends=['alpha'])
-    cloud.restart()
-    return cloud
+    return crash_images.start_on(image, folder, seed, kind, backends=['alpha'])
 
 
 def run_passes(cloud):
@@ -100,8 +98,7 @@ def run_passes(cloud):
             or cloud.scheduler.orphan_sweep.run_pass()
         ):
             return
-        while cloud.step():
-            pass
+        cloud.run_pending()
         cloud.clock.advance(8)
     raise AssertionError('recovery passes never end')
 

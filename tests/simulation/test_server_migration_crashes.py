@@ -7,10 +7,11 @@ tried MANILA_LITE_TEST_SEEDS times.
 """
 
 import os
-import shutil
 
 import pytest
 
+from manila_lite.states.share_server import ServerStatus
+from manila_lite.states.share_server import TaskState
 from tests.simulation import crash_images
 from tests.simulation import crashing
 from tests.support.server_migrations import ServerMigrationCloud
@@ -87,35 +88,13 @@ def clouds(tmp_path_factory):
         cloud.db.dispose()
 
 
-def begin(cloud, image, seed=0):
-    """Start a process on a disk image."""
-    cloud.db.dispose()
-    shutil.rmtree(cloud.folder)
-    for name, content in image.files:
-        path = cloud.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    cloud.rng.seed(seed)
-    cloud.clock.now = image.now
-    cloud.loss_rate = cloud.duplicate_rate = 0.0
-    cloud.restart()
-
-
-def distinct_images(cloud, run):
-    """Return one crash point and image per content."""
-    images = {}
-    for point, image in crash_images.images_at_crash_points(cloud, run):
-        images.setdefault(image.files, (point, image))
-    return list(images.values())
-
-
 def check(cloud, where):
     """Assert that everything is at rest, at the source or destination."""
     try:
         for server in cloud.servers():
             # The next move is up to an administrator.
-            if server.task_state == 'server_migrating_phase1_done':
-                assert server.status == 'server_migrating'
+            if server.task_state == TaskState.PHASE1_DONE:
+                assert server.status == ServerStatus.SERVER_MIGRATING
                 cloud.cancel(server.id)
         cloud.settle()
         cloud.check_invariants()
@@ -136,12 +115,14 @@ def check(cloud, where):
 def test_crash_anywhere_ends_at_rest(clouds, name):
     verb, options = VERBS[name]
     cloud, server, initial = clouds[str(options)]
-    begin(cloud, initial)
-    images = distinct_images(cloud, lambda: verb(cloud, server))
+    crash_images.restart_on(initial, cloud)
+    images = crash_images.distinct_images(
+        crash_images.images_at_crash_points(cloud, lambda: verb(cloud, server))
+    )
     check(cloud, f'{name} without a crash')
     assert len(images) > 10
-    for point, image in images:
-        begin(cloud, image)
+    for _, point, image in images:
+        crash_images.restart_on(image, cloud)
         cloud.settle()
         check(cloud, f'{name} {point}')
     print(f'{name}: {len(images)} distinct images')
@@ -153,7 +134,7 @@ def test_two_crashes_and_bad_messages_end_at_rest(clouds):
         name = list(VERBS)[seed % len(VERBS)]
         verb, options = VERBS[name]
         cloud, server, initial = clouds[str(options)]
-        begin(cloud, initial, seed)
+        crash_images.restart_on(initial, cloud, seed)
         cloud.loss_rate, cloud.duplicate_rate = 0.3, 0.3
         crashed += crashing.crash_at_point(
             cloud, cloud.rng.randrange(140), verb, cloud, server

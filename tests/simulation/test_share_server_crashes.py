@@ -138,7 +138,7 @@ def prepared(tmp_path_factory):
 
 def begin(prepared, seed, image=None, extra_conf=''):
     folder, initial, _ = prepared
-    cloud = crash_images.boot(
+    return crash_images.start_on(
         image or initial,
         folder,
         seed,
@@ -146,8 +146,6 @@ def begin(prepared, seed, image=None, extra_conf=''):
         backends=['alpha'],
         extra_conf=extra_conf,
     )
-    cloud.restart()
-    return cloud
 
 
 @pytest.mark.parametrize('name', CASES)
@@ -159,11 +157,9 @@ def test_a_crash_anywhere_breaks_no_invariant(prepared, name):
     )
     cloud.check_invariants()
     cloud.db.dispose()
-    distinct_points = list(
-        {image.files: (point, image) for point, image in points}.values()
-    )
-    assert len(distinct_points) > 3
-    for number, (point, image) in enumerate(distinct_points):
+    distinct = crash_images.distinct_images(points)
+    assert len(distinct) > 3
+    for number, point, image in distinct:
         cloud = begin(prepared, 100 + number, image, extra_conf)
         cloud.settle()
         try:
@@ -172,9 +168,7 @@ def test_a_crash_anywhere_breaks_no_invariant(prepared, name):
             pytest.fail(f'{name} at {number} ({point}): {error}')
         finally:
             cloud.db.dispose()
-    print(
-        f'{name}: {len(points)} points, {len(distinct_points)} of them differ'
-    )
+    print(f'{name}: {len(points)} points, {len(distinct)} of them differ')
 
 
 @pytest.mark.parametrize('seed', range(10))
