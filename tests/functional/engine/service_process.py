@@ -31,6 +31,7 @@ from manila_lite.db.session import Session
 from manila_lite.share.drivers.dummy import driver as dummy
 from manila_lite.share.operations.shares.share_request import ShareRequest
 from tests.support import invariants
+from tests.support.databases import share_statements
 
 WORK = engine.Work.__table__
 INSTANCE = shares.ShareInstance.__table__
@@ -131,7 +132,7 @@ class ServiceProcess:
             )
         )
         self.conf = options.new(files=[str(file)])
-        self.db = Database(url)
+        self.db = share_statements(Database(url))
         self.committed = threading.Condition()
         self.db.on_step = self._probe
         if fill:
