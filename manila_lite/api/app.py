@@ -4,7 +4,6 @@ import typing
 
 from oslo_config import cfg
 
-from manila_lite import context
 from manila_lite.api import auth as authentication
 from manila_lite.api import faults
 from manila_lite.api import health
@@ -15,6 +14,7 @@ from manila_lite.api import versions
 from manila_lite.api import wsgi
 from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import versions as version_list
+from manila_lite.policies.enforcer import Enforcer
 
 App = typing.Callable[..., typing.Iterable[bytes]]
 
@@ -22,7 +22,7 @@ App = typing.Callable[..., typing.Iterable[bytes]]
 def build_app(
     conf: cfg.ConfigOpts,
     services: ApiServices,
-    enforcer: context.PolicyEnforcer,
+    enforcer: Enforcer,
     auth: typing.Callable[[App], App] | None = None,
     *,
     checks: typing.Mapping[str, health.Check] | None = None,

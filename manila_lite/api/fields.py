@@ -134,15 +134,18 @@ class View:
             if minor in field.window and (admin or not field.admin_only)
         )
 
-    def function(self, minor: int, admin: bool = False) -> typing.Callable:
+    def function(
+        self, minor: int, admin: bool | None = False
+    ) -> typing.Callable:
         """Return the function (row, more=None) -> dict."""
         return self._functions(minor, admin).one
 
-    def many(self, minor: int, admin: bool = False) -> typing.Callable:
+    def many(self, minor: int, admin: bool | None = False) -> typing.Callable:
         """Return the function (rows, more=None) -> list of dicts."""
         return self._functions(minor, admin).many
 
-    def _functions(self, minor: int, admin: bool) -> '_ViewFunctions':
+    def _functions(self, minor: int, admin: bool | None) -> '_ViewFunctions':
+        admin = bool(admin)
         found = self._by_audience.get((minor, admin))
         if found is None:
             found = self._by_audience[minor, admin] = _ViewFunctions(
@@ -179,7 +182,9 @@ class _ViewFunctions:
         return compiled
 
     def _compile(self, columns: tuple[str, ...] | None) -> tuple:
-        names = {'blank': dict.fromkeys(field.name for field in self._fields)}
+        names: dict[str, typing.Any] = {
+            'blank': dict.fromkeys(field.name for field in self._fields)
+        }
         lines = []
         for number, field in enumerate(self._fields):
             expression, constant = field.value

@@ -401,10 +401,7 @@ def _refusing(handler: typing.Callable, refused: Refusals) -> typing.Callable:
     return call
 
 
-@functools.cache
-def _path_variables(
-    controller: typing.Hashable, loader: str
-) -> tuple[str, ...]:
+def _path_variables(controller: type, loader: str) -> tuple[str, ...]:
     """Return the parameters of a loader after self and the request."""
     return tuple(inspect.signature(getattr(controller, loader)).parameters)[2:]
 

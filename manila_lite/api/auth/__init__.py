@@ -2,6 +2,11 @@
 
 import importlib
 
+from oslo_config import cfg
+
+from manila_lite.api.auth.caller import App
+from manila_lite.policies.enforcer import Enforcer
+
 # By value of auth_strategy. Only the chosen module is imported: Keystone's
 # middleware is large, and only one of the modules needs bcrypt.
 _STRATEGIES = {
@@ -12,7 +17,7 @@ _STRATEGIES = {
 }
 
 
-def pipeline(conf, app, enforcer):
+def pipeline(conf: cfg.ConfigOpts, app: App, enforcer: Enforcer) -> App:
     """Wrap the WSGI app in the authentication chosen by auth_strategy.
 
     The app finds the caller in `environ['manila_lite.context']`. Refusals are

@@ -6,6 +6,7 @@ exists only in this process.
 """
 
 import base64
+from collections.abc import Callable, Iterable
 import hmac
 import os
 import secrets
@@ -18,6 +19,8 @@ from webob import exc
 from manila_lite import exception
 from manila_lite.api.auth import caller
 from manila_lite.api.auth import users
+from manila_lite.api.auth.caller import App
+from manila_lite.policies.enforcer import Enforcer
 
 LOG = log.getLogger(__name__)
 
@@ -28,7 +31,7 @@ _CHALLENGE = [
 _CACHE_TIME = 300
 
 
-def make_middleware(conf, app, enforcer):
+def make_middleware(conf: cfg.ConfigOpts, app: App, enforcer: Enforcer) -> App:
     """Wrap the app in HTTP basic authentication."""
     return HttpBasicMiddleware(
         app, enforcer, PasswordVerifier(conf.http_basic.users_file)
@@ -38,14 +41,18 @@ def make_middleware(conf, app, enforcer):
 class HttpBasicMiddleware:
     """Passes on requests with the name and password of a user."""
 
-    def __init__(self, app, enforcer, passwords):
+    def __init__(
+        self, app: App, enforcer: Enforcer, passwords: 'PasswordVerifier'
+    ):
         self._app = app
         self._enforcer = enforcer
         self._passwords = passwords
 
-    def __call__(self, environ, start_response):
+    def __call__(
+        self, environ: dict, start_response: Callable
+    ) -> Iterable[bytes]:
         name, password = _parse_header(environ.get('HTTP_AUTHORIZATION', ''))
-        user = name and self._passwords.user(name, password)
+        user = self._passwords.user(name, password) if name else None
         if not user:
             raise exc.HTTPUnauthorized(
                 exception.Unauthorized.message, headers=_CHALLENGE
@@ -70,21 +77,21 @@ class PasswordVerifier:
     error is logged once and the previous users are kept.
     """
 
-    def __init__(self, path, clock=time.monotonic):
+    def __init__(self, path: str, clock: Callable[[], float] = time.monotonic):
         self._path = path
         self._clock = clock
         self._key = secrets.token_bytes(32)
-        self._verified = {}  # name to digest and expiry time
+        self._verified: dict[str, tuple[bytes, float]] = {}  # until when
         # The state of the file and its users, replaced as one value, so that
         # a thread that reads slowly cannot hide a later change.
         self._loaded = (self._file_state(), self._read())
 
-    def user(self, name, password):
+    def user(self, name: str, password: bytes) -> users.User | None:
         """Return the user with this name and password, or None."""
         user = self._users().get(name)
         if user and self._is_cached(user, password):
             return user
-        if not users.verify_password(user, password):
+        if not users.verify_password(user, password) or user is None:
             return None
         self._verified[name] = (
             self._digest(user, password),
@@ -92,18 +99,18 @@ class PasswordVerifier:
         )
         return user
 
-    def _is_cached(self, user, password):
+    def _is_cached(self, user: users.User, password: bytes) -> bool:
         digest, expires_at = self._verified.get(user.name, (b'', 0))
         return (
             hmac.compare_digest(digest, self._digest(user, password))
             and self._clock() < expires_at
         )
 
-    def _digest(self, user, password):
+    def _digest(self, user: users.User, password: bytes) -> bytes:
         # Includes the hash, so a new password invalidates the old digest.
         return hmac.digest(self._key, user.hash.encode() + password, 'sha256')
 
-    def _users(self):
+    def _users(self) -> dict[str, users.User]:
         old_state, loaded_users = self._loaded
         state = self._file_state()
         if state != old_state:
@@ -117,14 +124,14 @@ class PasswordVerifier:
             self._loaded = (state, loaded_users)
         return loaded_users
 
-    def _file_state(self):
+    def _file_state(self) -> tuple[int, int, int] | None:
         try:
             stat = os.stat(self._path)
         except OSError:
             return None
         return stat.st_ino, stat.st_mtime_ns, stat.st_size
 
-    def _read(self):
+    def _read(self) -> dict[str, users.User]:
         try:
             return users.read(self._path)
         except OSError as error:
@@ -134,14 +141,14 @@ class PasswordVerifier:
             return {}
 
 
-def _parse_header(header):
-    """Parse a basic Authorization header; (None, None) for other headers."""
+def _parse_header(header: str) -> tuple[str, bytes]:
+    """Parse a basic Authorization header; empty for other headers."""
     scheme, _, encoded = header.partition(' ')
     if scheme.lower() != 'basic':
-        return None, None
+        return '', b''
     try:
         text = base64.b64decode(encoded.strip(), validate=True)
         name, colon, password = text.partition(b':')
-        return (name.decode(), password) if colon else (None, None)
+        return (name.decode(), password) if colon else ('', b'')
     except ValueError:
-        return None, None
+        return '', b''

@@ -4,13 +4,18 @@ Keystone's own middleware validates the token, refuses invalid ones and
 describes the caller in headers that clients cannot set.
 """
 
+from collections.abc import Callable, Iterable
+
 from keystonemiddleware import auth_token
+from oslo_config import cfg
 
 from manila_lite import context
 from manila_lite.api.auth import caller
+from manila_lite.api.auth.caller import App
+from manila_lite.policies.enforcer import Enforcer
 
 
-def make_middleware(conf, app, enforcer):
+def make_middleware(conf: cfg.ConfigOpts, app: App, enforcer: Enforcer) -> App:
     """Wrap the app in token authentication."""
     return auth_token.AuthProtocol(
         KeystoneContextMiddleware(app, enforcer),
@@ -25,16 +30,18 @@ def make_middleware(conf, app, enforcer):
 class KeystoneContextMiddleware:
     """Turns the headers of a validated token into the request context."""
 
-    def __init__(self, app, enforcer):
+    def __init__(self, app: App, enforcer: Enforcer):
         self._app = app
         self._enforcer = enforcer
 
-    def __call__(self, environ, start_response):
+    def __call__(
+        self, environ: dict, start_response: Callable
+    ) -> Iterable[bytes]:
         return caller.call_as(
             self._build_context(environ), self._app, environ, start_response
         )
 
-    def _build_context(self, environ):
+    def _build_context(self, environ: dict) -> context.RequestContext:
         # Tokens are removed because contexts are stored with work.
         ctx = context.RequestContext.from_environ(
             environ,

@@ -16,11 +16,15 @@ A project in the URL is recognised by the default form of project ids, hex
 digits and dashes, which no collection name has.
 """
 
+from collections.abc import Callable, Iterable
 import re
 
+from oslo_config import cfg
 import webob
 
 from manila_lite.api.auth import caller
+from manila_lite.api.auth.caller import App
+from manila_lite.policies.enforcer import Enforcer
 
 ROLES = ['admin', 'member', 'reader']
 _NO_TOKEN = (None, '', 'notused')
@@ -33,7 +37,7 @@ _TOKEN_REQUEST_HEADERS = (
 _PROJECT = re.compile(r'/v2/([0-9a-f-]+)(?:/|$)')
 
 
-def make_middleware(conf, app, enforcer):
+def make_middleware(conf: cfg.ConfigOpts, app: App, enforcer: Enforcer) -> App:
     """Wrap the app in a middleware that trusts the request."""
     return NoAuthMiddleware(
         app, enforcer, project_in_url=conf.auth_strategy == 'noauth'
@@ -43,12 +47,14 @@ def make_middleware(conf, app, enforcer):
 class NoAuthMiddleware:
     """Passes requests on as administrators with the stated names."""
 
-    def __init__(self, app, enforcer, project_in_url):
+    def __init__(self, app: App, enforcer: Enforcer, project_in_url: bool):
         self._app = app
         self._enforcer = enforcer
         self._project_in_url = project_in_url
 
-    def __call__(self, environ, start_response):
+    def __call__(
+        self, environ: dict, start_response: Callable
+    ) -> Iterable[bytes]:
         token = environ.get('HTTP_X_AUTH_TOKEN')
         if token not in _NO_TOKEN:
             user, _, project = token.partition(':')
@@ -66,7 +72,9 @@ class NoAuthMiddleware:
         )
         return caller.call_as(ctx, self._app, environ, start_response)
 
-    def _send_token(self, environ, start_response):
+    def _send_token(
+        self, environ: dict, start_response: Callable
+    ) -> Iterable[bytes]:
         user = environ.get('HTTP_X_AUTH_USER', 'admin')
         project = environ.get('HTTP_X_AUTH_PROJECT_ID', 'admin')
         url = webob.Request(environ).path_url
@@ -82,7 +90,7 @@ class NoAuthMiddleware:
         return []
 
 
-def _project_of(environ):
+def _project_of(environ: dict) -> str | None:
     """Return the project id in the URL, or None."""
     match = _PROJECT.search(
         environ.get('SCRIPT_NAME', '') + environ.get('PATH_INFO', '')

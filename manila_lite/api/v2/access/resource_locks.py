@@ -11,6 +11,7 @@ from manila_lite.api.fields import LINKS
 from manila_lite.api.fields import Field
 from manila_lite.api.fields import fields
 from manila_lite.api.services import ApiServices
+from manila_lite.db import rows
 from manila_lite.db.queries.access import locks
 from manila_lite.share.operations.access.locks import LockRequest
 from manila_lite.states.locks import ResourceAction
@@ -93,9 +94,11 @@ class ResourceLocksController(wsgi.Controller):
             count=total or None,  # as published, zero is left out
         )
 
-    def _parse_filters(self, req):
+    def _parse_filters(self, req: wsgi.Request) -> locks.ResourceLockFilter:
         query = req.query
-        exact = {name: query[name] for name in locks.FILTERS if name in query}
+        exact: dict[str, typing.Any] = {
+            name: query[name] for name in locks.FILTERS if name in query
+        }
         if not (
             paging.parse_flag(query, 'all_projects')
             and req.ctx.can('resource_lock:get_all_projects')
@@ -109,7 +112,7 @@ class ResourceLocksController(wsgi.Controller):
         )
 
     @wsgi.method('resource_lock:get', target=True)
-    def show(self, req: wsgi.Request, lock: typing.Any) -> dict:
+    def show(self, req: wsgi.Request, lock: rows.ResourceLockRow) -> dict:
         return _response(req, lock)
 
     @wsgi.method('resource_lock:create', body=CREATE)
@@ -134,17 +137,19 @@ class ResourceLocksController(wsgi.Controller):
         )
 
     @wsgi.method('resource_lock:update', target=True, body=UPDATE)
-    def update(self, req: wsgi.Request, lock: typing.Any, args: dict) -> dict:
+    def update(
+        self, req: wsgi.Request, lock: rows.ResourceLockRow, args: dict
+    ) -> dict:
         return _response(req, self.services.locks.update(req.ctx, lock, args))
 
     @wsgi.method('resource_lock:delete', target=True, status=204)
-    def delete(self, req: wsgi.Request, lock: typing.Any) -> None:
+    def delete(self, req: wsgi.Request, lock: rows.ResourceLockRow) -> None:
         self.services.locks.delete(req.ctx, lock)
 
 
-def _response(req, lock):
+def _response(req: wsgi.Request, lock: rows.ResourceLockRow) -> dict:
     return {'resource_lock': ITEM.function(req.minor)(lock, _more(req))}
 
 
-def _more(req):
+def _more(req: wsgi.Request) -> dict:
     return {'links': links.Links(req, 'resource-locks')}

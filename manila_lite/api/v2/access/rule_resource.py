@@ -1,7 +1,6 @@
 """Access rules of shares as a resource."""
 
 from collections.abc import Mapping
-import typing
 
 from manila_lite import exception
 from manila_lite.api import schema as s
@@ -14,6 +13,7 @@ from manila_lite.api.v2.access import share_rules as share_access
 from manila_lite.api.v2.metadata import MetadataController
 from manila_lite.api.v2.targets import AccessRuleTargetController
 from manila_lite.api.v2.targets import get_share
+from manila_lite.db import rows
 from manila_lite.db.queries.access import views as access_views
 from manila_lite.db.queries.shares import shares
 from manila_lite.share.operations.access import targets as access_targets
@@ -80,7 +80,7 @@ class ShareAccessRulesController(AccessRuleTargetController):
             or wanted.access_key is not None,
         )
 
-    def _share(self, req):
+    def _share(self, req: wsgi.Request) -> rows.ShareTarget:
         share_id = req.query.get('share_id')
         if not share_id:
             raise exception.InvalidInput(
@@ -89,12 +89,14 @@ class ShareAccessRulesController(AccessRuleTargetController):
         return get_share(self.services.db, req.ctx, share_id)
 
     @wsgi.method('share_access_rule:get', target=True)
-    def show(self, req: wsgi.Request, rule: typing.Any) -> dict:
+    def show(self, req: wsgi.Request, rule: rows.AccessRuleTarget) -> dict:
         req.ctx.authorize('share:access_get', rule)
         return self._response(req, rule)
 
     @wsgi.method('share_access_rule:update', target=True, body=UPDATE)
-    def update(self, req: wsgi.Request, rule: typing.Any, args: dict) -> dict:
+    def update(
+        self, req: wsgi.Request, rule: rows.AccessRuleTarget, args: dict
+    ) -> dict:
         """Request another level; does nothing if the rule has that level."""
         share = self.services.db.read(shares.get_target, rule.share_id)
         self.services.access.change_level(
@@ -102,7 +104,9 @@ class ShareAccessRulesController(AccessRuleTargetController):
         )
         return self._response(req, rule)
 
-    def _response(self, req, rule):
+    def _response(
+        self, req: wsgi.Request, rule: rows.AccessRuleTarget
+    ) -> dict:
         return share_access.show(
             req, self.services.db.read(access_views.get, rule.id)
         )

@@ -1,6 +1,6 @@
 """Actions on the access rules of shares, and the views of rules."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 import typing
 
 from manila_lite import exception
@@ -13,6 +13,8 @@ from manila_lite.api.fields import fields
 from manila_lite.api.fields import fn
 from manila_lite.api.fields import fn2
 from manila_lite.api.v2.targets import ShareTargetController
+from manila_lite.context import RequestContext
+from manila_lite.db import rows
 from manila_lite.db.queries.access import views as access_views
 from manila_lite.share.operations.access import targets as access_targets
 from manila_lite.share.operations.access.share_rules import RuleLockOptions
@@ -43,7 +45,9 @@ DENY = s.schema(
 )
 
 
-def _state_before_2_28(row, more):
+def _state_before_2_28(
+    row: rows.AccessRuleRow, more: Mapping[str, typing.Any]
+) -> str:
     """Return the state in the form of versions before 2.28."""
     if row.state in (RuleState.ACTIVE, RuleState.ERROR):
         return row.state
@@ -59,7 +63,7 @@ _STATE_OF_STATUS = {
 }
 
 
-def _state_before_2_88(row):
+def _state_before_2_88(row: rows.AccessRuleRow) -> str:
     return _STATES_BEFORE_2_88.get(row.state, row.state)
 
 
@@ -117,7 +121,7 @@ def show_all(
     return {'access_list': IN_LIST.many(req.minor)(rules, more)}
 
 
-def _more(req, listing):
+def _more(req: wsgi.Request, listing: access_views.AccessRuleListing) -> dict:
     return {
         'metadata': listing.metadata,
         'rules_status': listing.rules_status,
@@ -125,7 +129,9 @@ def _more(req, listing):
     }
 
 
-def _hidden_rules(req, locks) -> set[str]:
+def _hidden_rules(
+    req: wsgi.Request, locks: Mapping[str, Iterable[rows.HidingLockRow]]
+) -> set[str]:
     """Return the ids of rules hidden from the caller by a lock."""
     return {
         access_id
@@ -134,7 +140,7 @@ def _hidden_rules(req, locks) -> set[str]:
     }
 
 
-def _may_see(ctx, locks: Iterable[typing.Any]) -> bool:
+def _may_see(ctx: RequestContext, locks: Iterable[rows.HidingLockRow]) -> bool:
     return all(
         ctx.can('resource_lock:bypass_locked_show_action', lock)
         for lock in locks
@@ -159,7 +165,7 @@ class ShareAccessActionsController(ShareTargetController):
         status=200,
     )
     def allow_access(
-        self, req: wsgi.Request, share: typing.Any, args: dict
+        self, req: wsgi.Request, share: rows.ShareTarget, args: dict
     ) -> dict:
         """Accept a rule; responds before the back end has applied it."""
         locked = _lock_options(args)
@@ -196,7 +202,7 @@ class ShareAccessActionsController(ShareTargetController):
         'deny_access', since='2.7', policy='share:deny_access', body=DENY
     )
     def deny_access(
-        self, req: wsgi.Request, share: typing.Any, args: dict
+        self, req: wsgi.Request, share: rows.ShareTarget, args: dict
     ) -> None:
         """Request the removal of a rule; responds before it is removed."""
         self.services.access.deny(
@@ -220,13 +226,13 @@ class ShareAccessActionsController(ShareTargetController):
         policy='share:access_get_all',
         status=200,
     )
-    def access_list(self, req: wsgi.Request, share: typing.Any) -> dict:
+    def access_list(self, req: wsgi.Request, share: rows.ShareTarget) -> dict:
         return show_all(
             req, self.services.db.read(access_views.list_for_share, share.id)
         )
 
 
-def _lock_options(args) -> RuleLockOptions | None:
+def _lock_options(args: dict) -> RuleLockOptions | None:
     visibility = args.get('lock_visibility', False)
     deletion = args.get('lock_deletion', False)
     reason = args.get('lock_reason')

@@ -1,12 +1,11 @@
 """Access rules of snapshots."""
 
-import typing
-
 from manila_lite.api import schema as s
 from manila_lite.api import wsgi
 from manila_lite.api.fields import Field
 from manila_lite.api.fields import fields
 from manila_lite.api.v2.targets import SnapshotTargetController
+from manila_lite.db import rows
 from manila_lite.db.queries.access import snapshot_rules
 
 IPV6_SINCE = 38
@@ -32,7 +31,7 @@ class SnapshotAccessActionsController(SnapshotTargetController):
         body=ALLOW,
     )
     def allow_access(
-        self, req: wsgi.Request, snapshot: typing.Any, args: dict
+        self, req: wsgi.Request, snapshot: rows.SnapshotTarget, args: dict
     ) -> dict:
         """Accept a rule; responds before the back end has applied it."""
         rule = self.services.snapshot_access.allow(
@@ -51,7 +50,7 @@ class SnapshotAccessActionsController(SnapshotTargetController):
         body=DENY,
     )
     def deny_access(
-        self, req: wsgi.Request, snapshot: typing.Any, args: dict
+        self, req: wsgi.Request, snapshot: rows.SnapshotTarget, args: dict
     ) -> None:
         self.services.snapshot_access.deny(
             req.ctx, snapshot, args['access_id']
@@ -60,6 +59,6 @@ class SnapshotAccessActionsController(SnapshotTargetController):
 
 class SnapshotAccessListController(SnapshotTargetController):
     @wsgi.method('share_snapshot:access_list', target=True)
-    def index(self, req: wsgi.Request, snapshot: typing.Any) -> dict:
+    def index(self, req: wsgi.Request, snapshot: rows.SnapshotTarget) -> dict:
         rules = self.services.db.read(snapshot_rules.list_rules, snapshot.id)
         return {'snapshot_access_list': VIEW.many(req.minor)(rules)}

@@ -1,5 +1,7 @@
 """Limits: the quotas of the caller's project and their usage."""
 
+import typing
+
 from manila_lite.api import wsgi
 from manila_lite.api.fields import Field
 from manila_lite.api.fields import FieldValue
@@ -40,8 +42,9 @@ class LimitsController(wsgi.Controller):
     @wsgi.method()
     def index(self, req: wsgi.Request) -> dict:
         """Show the limits to every member; there are no rate limits."""
+        project_id = typing.cast(str, req.ctx.project_id)
         found = self.services.db.read(
-            sets.show_usage, self.services.limits, Scope(req.ctx.project_id)
+            sets.show_usage, self.services.limits, Scope(project_id)
         )
         return {
             'limits': {

@@ -25,7 +25,7 @@ _WINDOWS = {
     for resource in RESOURCES
 }
 
-LIMITS = {
+LIMITS: dict[str, typing.Any] = {
     resource.name: s.since(
         resource.since, s.integer(UNLIMITED, LARGEST), below='refuse'
     )

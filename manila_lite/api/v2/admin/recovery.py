@@ -78,7 +78,7 @@ class RecoveryController(wsgi.Controller):
     ) -> list[dict]:
         page = paging.parse(req.query, cap=self._max_limit)
         found = self._recovery.in_flight(
-            limit=page.offset + page.limit,
+            limit=page.offset + (page.limit or self._max_limit),
             candidates=candidates,
             resource_type=_resource_type(req),
             host=req.query.get('host'),

@@ -9,14 +9,15 @@ from manila_lite.api.v2.networks.share_networks import show_network
 from manila_lite.api.v2.networks.subnets import SUBNET_FIELDS
 from manila_lite.api.v2.targets import ShareNetworkTargetController
 from manila_lite.api.v2.targets import get_security_service
+from manila_lite.db import rows
 
 _ID = s.string(255, 1)
-_SERVICE: dict[str, s.Type] = {'security_service_id': _ID}
-_SERVICES: dict[str, s.Type] = {
+_SERVICE: dict[str, typing.Any] = {'security_service_id': _ID}
+_SERVICES: dict[str, typing.Any] = {
     'current_service_id': _ID,
     'new_service_id': _ID,
 }
-_RESTART: dict[str, s.Type] = {'reset_operation': s.boolean}
+_RESTART: dict[str, typing.Any] = {'reset_operation': s.boolean}
 SERVICE = s.schema([*_SERVICE], **_SERVICE)
 SERVICE_CHECK = s.schema([*_SERVICE], **_SERVICE, **_RESTART)
 SERVICES = s.schema([*_SERVICES], **_SERVICES)
@@ -36,7 +37,7 @@ class ShareNetworkActionsController(ShareNetworkTargetController):
         policy='share_network:add_security_service',
     )
     def add_security_service(
-        self, req: wsgi.Request, network: typing.Any, args: dict
+        self, req: wsgi.Request, network: rows.ShareNetworkRow, args: dict
     ) -> dict:
         """Attach a security service, at most one of each type."""
         service_id = self._service_id(req, args['security_service_id'])
@@ -55,7 +56,7 @@ class ShareNetworkActionsController(ShareNetworkTargetController):
         policy='share_network:add_security_service_check',
     )
     def add_security_service_check(
-        self, req: wsgi.Request, network: typing.Any, args: dict
+        self, req: wsgi.Request, network: rows.ShareNetworkRow, args: dict
     ) -> dict:
         """Check whether a service can be added to a network in use."""
         service_id = self._service_id(req, args['security_service_id'])
@@ -68,7 +69,7 @@ class ShareNetworkActionsController(ShareNetworkTargetController):
         policy='share_network:update_security_service',
     )
     def update_security_service(
-        self, req: wsgi.Request, network: typing.Any, args: dict
+        self, req: wsgi.Request, network: rows.ShareNetworkRow, args: dict
     ) -> dict:
         """Replace a security service by another one of the same type."""
         current, new = self._two_services(req, args)
@@ -84,13 +85,21 @@ class ShareNetworkActionsController(ShareNetworkTargetController):
         policy='share_network:update_security_service_check',
     )
     def update_security_service_check(
-        self, req: wsgi.Request, network: typing.Any, args: dict
+        self, req: wsgi.Request, network: rows.ShareNetworkRow, args: dict
     ) -> dict:
         """Check whether a service of a network in use can be replaced."""
         current, new = self._two_services(req, args)
         return self._check_services(req, network, args, 'update', new, current)
 
-    def _check_services(self, req, network, args, verb, new, current=None):
+    def _check_services(
+        self,
+        req: wsgi.Request,
+        network: rows.ShareNetworkRow,
+        args: dict,
+        verb: str,
+        new: str,
+        current: str | None = None,
+    ) -> dict:
         result = self.services.network_changes.check_security_service(
             req.ctx,
             network.id,
@@ -113,7 +122,7 @@ class ShareNetworkActionsController(ShareNetworkTargetController):
         policy='share_network:subnet_create_check',
     )
     def subnet_create_check(
-        self, req: wsgi.Request, network: typing.Any, args: dict
+        self, req: wsgi.Request, network: rows.ShareNetworkRow, args: dict
     ) -> dict:
         """Check whether a subnet can be added to a network in use."""
         return _check_response(
@@ -134,7 +143,7 @@ class ShareNetworkActionsController(ShareNetworkTargetController):
         policy='share_network:remove_security_service',
     )
     def remove_security_service(
-        self, req: wsgi.Request, network: typing.Any, args: dict
+        self, req: wsgi.Request, network: rows.ShareNetworkRow, args: dict
     ) -> dict:
         """Detach a security service."""
         service_id = self._service_id(req, args['security_service_id'])
@@ -150,7 +159,7 @@ class ShareNetworkActionsController(ShareNetworkTargetController):
         policy='share_network:reset_status',
     )
     def reset_status(
-        self, req: wsgi.Request, network: typing.Any, args: dict
+        self, req: wsgi.Request, network: rows.ShareNetworkRow, args: dict
     ) -> None:
         self.services.share_networks.reset_status(
             req.ctx, network.id, args['status']

@@ -1,5 +1,6 @@
 """Security services: list, show, create, update, delete."""
 
+from collections.abc import Callable
 import typing
 
 from manila_lite import exception
@@ -7,6 +8,7 @@ from manila_lite.api import paging
 from manila_lite.api import schema as s
 from manila_lite.api import wsgi
 from manila_lite.api.fields import Field
+from manila_lite.api.fields import View
 from manila_lite.api.fields import child
 from manila_lite.api.fields import const
 from manila_lite.api.fields import fields
@@ -16,13 +18,14 @@ from manila_lite.api.filters import filters
 from manila_lite.api.services import ApiServices
 from manila_lite.api.v2.targets import SecurityServiceTargetController
 from manila_lite.api.v2.targets import get_network
+from manila_lite.db import rows
 from manila_lite.db.queries.networks import security_services as records
 
 ACTIVE_DIRECTORY = 'active_directory'
 TYPES = ('ldap', 'kerberos', ACTIVE_DIRECTORY)
 
 _TEXT = s.string(255, nullable=True)
-_FIELDS: dict[str, s.Type] = {
+_FIELDS: dict[str, typing.Any] = {
     'name': _TEXT,
     'description': _TEXT,
     'dns_ip': s.string(64, nullable=True),
@@ -81,7 +84,7 @@ class SecurityServicesController(SecurityServiceTargetController):
     def detail(self, req: wsgi.Request) -> dict:
         return self._listed(req, records.list_details, LIST_DETAIL)
 
-    def _listed(self, req, read, view):
+    def _listed(self, req: wsgi.Request, read: Callable, view: View) -> dict:
         page = paging.parse(req.query, cap=self._max_limit)
         listing = self.services.db.read(read, self._parse_filters(req), page)
         return {
@@ -101,7 +104,7 @@ class SecurityServicesController(SecurityServiceTargetController):
         network_id = query.get('share_network_id')
         if network_id is not None:
             get_network(self.services.db, req.ctx, network_id)
-            all_projects = all_projects or req.ctx.is_admin
+            all_projects = all_projects or bool(req.ctx.is_admin)
         return records.SecurityServiceFilter(
             project_id=None if all_projects else req.ctx.project_id,
             exact=_FILTERS.values(req),
@@ -109,7 +112,9 @@ class SecurityServicesController(SecurityServiceTargetController):
         )
 
     @wsgi.method('security_service:show', target=True)
-    def show(self, req: wsgi.Request, service: typing.Any) -> dict:
+    def show(
+        self, req: wsgi.Request, service: rows.SecurityServiceRow
+    ) -> dict:
         return _response(req, service)
 
     @wsgi.method('security_service:create', body=CREATE)
@@ -124,11 +129,18 @@ class SecurityServicesController(SecurityServiceTargetController):
 
     @wsgi.method('security_service:update', target=True, body=UPDATE)
     def update(
-        self, req: wsgi.Request, service: typing.Any, args: dict
+        self, req: wsgi.Request, service: rows.SecurityServiceRow, args: dict
     ) -> dict:
         """Update a service; one in use allows few changes."""
         if args.keys() & {'type', 'server', 'default_ad_site'}:
-            _check_site({**service._mapping, **args})
+            _check_site(
+                {
+                    'type': service.type,
+                    'server': service.server,
+                    'default_ad_site': service.default_ad_site,
+                    **args,
+                }
+            )
         return _response(
             req,
             self.services.db.write(
@@ -137,7 +149,9 @@ class SecurityServicesController(SecurityServiceTargetController):
         )
 
     @wsgi.method('security_service:delete', target=True, status=202)
-    def delete(self, req: wsgi.Request, service: typing.Any) -> None:
+    def delete(
+        self, req: wsgi.Request, service: rows.SecurityServiceRow
+    ) -> None:
         self.services.db.write(records.delete, service.id, by=req.ctx)
 
 
@@ -153,5 +167,5 @@ def _check_site(values: typing.Mapping[str, typing.Any]) -> None:
         )
 
 
-def _response(req: wsgi.Request, service: typing.Any) -> dict:
+def _response(req: wsgi.Request, service: rows.SecurityServiceRow) -> dict:
     return {'security_service': DETAIL.function(req.minor)(service)}

@@ -1,5 +1,6 @@
 """Share networks: list, show, create, update, delete."""
 
+from collections.abc import Callable
 import typing
 
 from manila_lite import exception
@@ -10,11 +11,12 @@ from manila_lite.api.services import ApiServices
 from manila_lite.api.v2.networks import filters as share_network_filters
 from manila_lite.api.v2.networks import views
 from manila_lite.api.v2.targets import ShareNetworkTargetController
+from manila_lite.db import rows
 from manila_lite.db.queries.networks import views as network_views
 from manila_lite.db.session import Database
 
 _NAME = s.string(255, nullable=True)
-NEUTRON_FIELDS = {
+NEUTRON_FIELDS: dict[str, typing.Any] = {
     # Not all clients send UUIDs here.
     name: s.string(36, 1, nullable=True)
     for name in ('neutron_net_id', 'neutron_subnet_id')
@@ -71,13 +73,15 @@ class ShareNetworksController(ShareNetworkTargetController):
         found = self._list(req, network_views.list_details)
         return {'share_networks': views.show_networks(req, found)}
 
-    def _list(self, req, read):
+    def _list(
+        self, req: wsgi.Request, read: Callable
+    ) -> network_views.ShareNetworkListing:
         page = paging.parse(req.query, cap=self._max_limit)
         filters = share_network_filters.parse(req)
         return self.services.db.read(read, filters, page)
 
     @wsgi.method('share_network:show', target=True)
-    def show(self, req: wsgi.Request, network: typing.Any) -> dict:
+    def show(self, req: wsgi.Request, network: rows.ShareNetworkRow) -> dict:
         return show_network(self.services.db, req, network.id)
 
     @wsgi.method('share_network:create', body=CREATE)
@@ -98,7 +102,7 @@ class ShareNetworksController(ShareNetworkTargetController):
 
     @wsgi.method('share_network:update', target=True, body=UPDATE)
     def update(
-        self, req: wsgi.Request, network: typing.Any, args: dict
+        self, req: wsgi.Request, network: rows.ShareNetworkRow, args: dict
     ) -> dict:
         """Update a network; one in use only its name and description."""
         _refuse_nova(args)
@@ -115,7 +119,7 @@ class ShareNetworksController(ShareNetworkTargetController):
         return show_network(self.services.db, req, network.id)
 
     @wsgi.method('share_network:delete', target=True, status=202)
-    def delete(self, req: wsgi.Request, network: typing.Any) -> None:
+    def delete(self, req: wsgi.Request, network: rows.ShareNetworkRow) -> None:
         self.services.share_networks.delete(req.ctx, network.id)
 
 

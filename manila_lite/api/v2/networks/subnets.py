@@ -8,9 +8,10 @@ from manila_lite.api.v2.networks import views
 from manila_lite.api.v2.networks.share_networks import NEUTRON_FIELDS
 from manila_lite.api.v2.networks.share_networks import neutron_ids
 from manila_lite.api.v2.targets import SubnetTargetController
+from manila_lite.db import rows
 from manila_lite.db.queries.networks import subnets
 
-SUBNET_FIELDS: dict[str, s.Type] = {
+SUBNET_FIELDS: dict[str, typing.Any] = {
     'availability_zone': s.string(255, 1, nullable=True),
     **NEUTRON_FIELDS,
 }
@@ -27,7 +28,7 @@ SEVERAL_PER_ZONE_SINCE = 70
 
 class ShareNetworkSubnetsController(SubnetTargetController):
     @wsgi.method('share_network_subnet:index', target=True)
-    def index(self, req: wsgi.Request, network: typing.Any) -> dict:
+    def index(self, req: wsgi.Request, network: rows.ShareNetworkRow) -> dict:
         return {
             'share_network_subnets': views.show_subnets(
                 req,
@@ -38,13 +39,13 @@ class ShareNetworkSubnetsController(SubnetTargetController):
 
     @wsgi.method('share_network_subnet:show', target=True)
     def show(
-        self, req: wsgi.Request, network: typing.Any, subnet_id: str
+        self, req: wsgi.Request, network: rows.ShareNetworkRow, subnet_id: str
     ) -> dict:
         return self._response(req, network, subnet_id)
 
     @wsgi.method('share_network_subnet:create', target=True, body=CREATE)
     def create(
-        self, req: wsgi.Request, network: typing.Any, args: dict
+        self, req: wsgi.Request, network: rows.ShareNetworkRow, args: dict
     ) -> dict:
         """Add a subnet; without a zone it serves all zones."""
         subnet_id = self.services.network_changes.create_subnet(
@@ -59,13 +60,15 @@ class ShareNetworkSubnetsController(SubnetTargetController):
 
     @wsgi.method('share_network_subnet:delete', target=True, status=202)
     def delete(
-        self, req: wsgi.Request, network: typing.Any, subnet_id: str
+        self, req: wsgi.Request, network: rows.ShareNetworkRow, subnet_id: str
     ) -> None:
         self.services.network_changes.delete_subnet(
             req.ctx, network.id, subnet_id
         )
 
-    def _response(self, req, network, subnet_id):
+    def _response(
+        self, req: wsgi.Request, network: rows.ShareNetworkRow, subnet_id: str
+    ) -> dict:
         found = self.subnet(network, subnet_id)
         return {
             'share_network_subnet': views.show_subnets(req, network, [found])[

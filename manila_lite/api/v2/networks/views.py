@@ -10,6 +10,7 @@ from manila_lite.api.fields import child
 from manila_lite.api.fields import const
 from manila_lite.api.fields import extra
 from manila_lite.api.fields import fields
+from manila_lite.db import rows
 from manila_lite.db.queries.networks import views as network_views
 from manila_lite.db.queries.networks.subnets import Subnet
 
@@ -113,7 +114,7 @@ def _defaults(subnets: Mapping[str, list[Subnet]]) -> dict[str, Subnet]:
 
 
 def show_subnets(
-    req: wsgi.Request, network: typing.Any, subnets: list[Subnet]
+    req: wsgi.Request, network: rows.ShareNetworkRow, subnets: list[Subnet]
 ) -> list[dict]:
     """Return the subnets of a network as separate resources."""
     return SUBNET.many(req.minor)(

@@ -1,7 +1,5 @@
 """Actions on replicas."""
 
-import typing
-
 from manila_lite.api import schema as s
 from manila_lite.api import wsgi
 from manila_lite.api.v2.replicas.replicas import EXPERIMENTAL
@@ -9,6 +7,7 @@ from manila_lite.api.v2.replicas.replicas import REFUSED
 from manila_lite.api.v2.replicas.replicas import show_replica
 from manila_lite.api.v2.shares.actions import STATUS
 from manila_lite.api.v2.targets import ShareReplicaTargetController
+from manila_lite.db import rows
 
 PROMOTE = s.schema(quiesce_wait_time=s.positive_int)
 REPLICA_STATE = s.schema(['replica_state'], replica_state=s.string(255, 1))
@@ -31,7 +30,10 @@ class ShareReplicaActionsController(ShareReplicaTargetController):
         refused=REFUSED,
     )
     def promote(
-        self, req: wsgi.Request, replica: typing.Any, args: dict | None = None
+        self,
+        req: wsgi.Request,
+        replica: rows.ReplicaTarget,
+        args: dict | None = None,
     ) -> wsgi.Result:
         """Request the promotion of a replica; 200 if it is active."""
         accepted = self.services.replicas.promote(
@@ -50,7 +52,9 @@ class ShareReplicaActionsController(ShareReplicaTargetController):
         policy='share_replica:resync',
         refused=REFUSED,
     )
-    def resync(self, req: wsgi.Request, replica: typing.Any) -> wsgi.Result:
+    def resync(
+        self, req: wsgi.Request, replica: rows.ReplicaTarget
+    ) -> wsgi.Result:
         """Request an update of a replica now; 200 if it is active."""
         accepted = self.services.replicas.resync(req.ctx, replica)
         return None if accepted else wsgi.Response(status=200)
@@ -62,7 +66,9 @@ class ShareReplicaActionsController(ShareReplicaTargetController):
         policy='share_replica:force_delete',
         refused=REFUSED,
     )
-    def force_delete(self, req: wsgi.Request, replica: typing.Any) -> None:
+    def force_delete(
+        self, req: wsgi.Request, replica: rows.ReplicaTarget
+    ) -> None:
         """Request the deletion of a replica, ignoring driver errors."""
         self.services.replicas.force_delete(req.ctx, replica)
 
@@ -74,7 +80,7 @@ class ShareReplicaActionsController(ShareReplicaTargetController):
         body=STATUS,
     )
     def reset_status(
-        self, req: wsgi.Request, replica: typing.Any, args: dict
+        self, req: wsgi.Request, replica: rows.ReplicaTarget, args: dict
     ) -> None:
         self.services.replicas.reset_status(req.ctx, replica, args['status'])
 
@@ -86,7 +92,7 @@ class ShareReplicaActionsController(ShareReplicaTargetController):
         body=REPLICA_STATE,
     )
     def reset_replica_state(
-        self, req: wsgi.Request, replica: typing.Any, args: dict
+        self, req: wsgi.Request, replica: rows.ReplicaTarget, args: dict
     ) -> None:
         # As published, setting the replica state also requires the policy for
         # setting the status.

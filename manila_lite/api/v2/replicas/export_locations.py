@@ -1,12 +1,11 @@
 """Export locations of replicas."""
 
-import typing
-
 from manila_lite.api import wsgi
 from manila_lite.api.fields import Field
 from manila_lite.api.fields import fields
 from manila_lite.api.v2.shares import export_locations as views
 from manila_lite.api.v2.targets import ShareReplicaTargetController
+from manila_lite.db import rows
 from manila_lite.db.queries.shares import export_locations
 
 _OF_REPLICAS = (Field('replica_state'), Field('availability_zone'))
@@ -18,14 +17,17 @@ class ShareReplicaExportLocationsController(ShareReplicaTargetController):
     """Export locations of replicas; admin-only ones for admins only."""
 
     @wsgi.method('share_replica_export_location:index', target=True)
-    def index(self, req: wsgi.Request, replica: typing.Any) -> dict:
+    def index(self, req: wsgi.Request, replica: rows.ReplicaTarget) -> dict:
         return views.show_export_locations(
             req, self._listing(replica), SUMMARY
         )
 
     @wsgi.method('share_replica_export_location:show', target=True)
     def show(
-        self, req: wsgi.Request, replica: typing.Any, export_location_id: str
+        self,
+        req: wsgi.Request,
+        replica: rows.ReplicaTarget,
+        export_location_id: str,
     ) -> dict:
         found = self._listing(replica)
         return views.show_export_location(
@@ -35,7 +37,9 @@ class ShareReplicaExportLocationsController(ShareReplicaTargetController):
             DETAIL,
         )
 
-    def _listing(self, replica):
+    def _listing(
+        self, replica: rows.ReplicaTarget
+    ) -> export_locations.ExportLocationListing:
         return self.services.db.read(
             export_locations.list_for_instance, replica.id
         )

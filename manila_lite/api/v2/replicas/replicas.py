@@ -1,16 +1,18 @@
 """Replicas of shares: list, show, create, delete."""
 
-import typing
+from collections.abc import Callable
 
 from manila_lite import exception
 from manila_lite.api import paging
 from manila_lite.api import schema as s
 from manila_lite.api import wsgi
 from manila_lite.api.fields import Field
+from manila_lite.api.fields import View
 from manila_lite.api.fields import child
 from manila_lite.api.fields import fields
 from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import targets
+from manila_lite.db import rows
 from manila_lite.db.queries.replicas import views as replica_views
 from manila_lite.db.session import Database
 
@@ -83,7 +85,9 @@ class ShareReplicasController(targets.ShareReplicaTargetController):
             req, replica_views.list_details, DETAIL, 'share-replicas/detail'
         )
 
-    def _list(self, req, read, view, path):
+    def _list(
+        self, req: wsgi.Request, read: Callable, view: View, path: str
+    ) -> dict:
         page = paging.parse(req.query, cap=self._max_limit)
         listing = self.services.db.read(read, self._parse_filters(req), page)
         items = view.many(req.minor, req.ctx.is_admin)(
@@ -98,7 +102,9 @@ class ShareReplicasController(targets.ShareReplicaTargetController):
             links_key='share_replica_links',
         )
 
-    def _parse_filters(self, req):
+    def _parse_filters(
+        self, req: wsgi.Request
+    ) -> replica_views.ShareReplicaFilter:
         ctx = req.ctx
         filters = replica_views.ShareReplicaFilter(
             project_id=None if ctx.is_admin else ctx.project_id,
@@ -148,5 +154,5 @@ class ShareReplicasController(targets.ShareReplicaTargetController):
     @wsgi.method(
         'share_replica:delete', target=True, status=202, refused=REFUSED
     )
-    def delete(self, req: wsgi.Request, replica: typing.Any) -> None:
+    def delete(self, req: wsgi.Request, replica: rows.ReplicaTarget) -> None:
         self.services.replicas.delete(req.ctx, replica)

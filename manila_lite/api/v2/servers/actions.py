@@ -1,7 +1,5 @@
 """Actions on share servers."""
 
-import typing
-
 from manila_lite import exception
 from manila_lite.api import schema as s
 from manila_lite.api import wsgi
@@ -10,6 +8,7 @@ from manila_lite.api.v2.servers.migrations import (
 )
 from manila_lite.api.v2.shares.actions import STATUS
 from manila_lite.api.v2.targets import ShareServerTargetController
+from manila_lite.db import rows
 
 UNMANAGE = s.schema(force=s.boolean)
 
@@ -29,7 +28,7 @@ class ShareServerActionsController(
         },
     )
     def unmanage(
-        self, req: wsgi.Request, server: typing.Any, args: dict
+        self, req: wsgi.Request, server: rows.ServerTarget, args: dict
     ) -> None:
         """Request that a server is unmanaged; it stays on the back end."""
         self.services.share_servers.unmanage(
@@ -43,7 +42,7 @@ class ShareServerActionsController(
         body=STATUS,
     )
     def reset_status(
-        self, req: wsgi.Request, server: typing.Any, args: dict
+        self, req: wsgi.Request, server: rows.ServerTarget, args: dict
     ) -> None:
         self.services.share_servers.reset_status(
             req.ctx, server, args['status']

@@ -12,6 +12,7 @@ from manila_lite.api import wsgi
 from manila_lite.api.fields import timestamp
 from manila_lite.api.v2.servers.task_state_names import task_state_from_wire
 from manila_lite.api.v2.servers.task_state_names import task_state_to_wire
+from manila_lite.db import rows
 from manila_lite.share.operations.servers.migration_checks import (
     MigrationOptions,
 )
@@ -42,7 +43,7 @@ class ShareServerMigrationsController(wsgi.Controller):
         policy='share_server:share_server_migration_check',
     )
     def migration_check(
-        self, req: wsgi.Request, server: typing.Any, args: dict
+        self, req: wsgi.Request, server: rows.ServerTarget, args: dict
     ) -> dict:
         """Check whether a server can be migrated; `reasons` say why not."""
         options = MigrationOptions(**_migration_options(args))
@@ -73,7 +74,7 @@ class ShareServerMigrationsController(wsgi.Controller):
         policy='share_server:share_server_migration_start',
     )
     def migration_start(
-        self, req: wsgi.Request, server: typing.Any, args: dict
+        self, req: wsgi.Request, server: rows.ServerTarget, args: dict
     ) -> None:
         """Request the migration of a server and everything on it."""
         self.services.server_migrations.start(
@@ -87,7 +88,7 @@ class ShareServerMigrationsController(wsgi.Controller):
         policy='share_server:share_server_migration_complete',
     )
     def migration_complete(
-        self, req: wsgi.Request, server: typing.Any
+        self, req: wsgi.Request, server: rows.ServerTarget
     ) -> dict:
         """Request the second phase, when the first is done."""
         return {
@@ -101,7 +102,9 @@ class ShareServerMigrationsController(wsgi.Controller):
         since='2.57',
         policy='share_server:share_server_migration_cancel',
     )
-    def migration_cancel(self, req: wsgi.Request, server: typing.Any) -> None:
+    def migration_cancel(
+        self, req: wsgi.Request, server: rows.ServerTarget
+    ) -> None:
         """Request that a migration is cancelled and rolled back."""
         self.services.server_migrations.cancel(req.ctx, server.id)
 
@@ -138,7 +141,7 @@ class ShareServerMigrationsController(wsgi.Controller):
         policy='share_server:share_server_reset_task_state',
     )
     def reset_task_state(
-        self, req: wsgi.Request, server: typing.Any, args: dict
+        self, req: wsgi.Request, server: rows.ServerTarget, args: dict
     ) -> None:
         task_state = task_state_from_wire(args['task_state'])
         if task_state is None:

@@ -1,5 +1,6 @@
 """Share servers: list, show, delete, manage; for administrators."""
 
+from collections.abc import Mapping
 import typing
 
 from manila_lite import exception
@@ -14,6 +15,7 @@ from manila_lite.api.fields import fn2
 from manila_lite.api.v2.servers.task_state_names import task_state_from_wire
 from manila_lite.api.v2.servers.task_state_names import task_state_to_wire
 from manila_lite.api.v2.targets import ShareServerTargetController
+from manila_lite.db import rows
 from manila_lite.db.queries.servers import views as server_views
 from manila_lite.share.operations.servers.share_servers import (
     ManageServerRequest,
@@ -45,7 +47,9 @@ _FLAGS = (
 )
 
 
-def _first_subnet(row, more):
+def _first_subnet(
+    row: typing.Any, more: Mapping[str, typing.Any]
+) -> str | None:
     """Return one subnet, for versions with a single subnet per server."""
     return next(iter(more['subnets'].get(row.id, ())), None)
 
@@ -100,7 +104,7 @@ class ShareServersController(ShareServerTargetController):
         return {'share_server': view(found.rows[0], found.children)}
 
     @wsgi.method('share_server:details', target=True)
-    def details(self, req: wsgi.Request, server: typing.Any) -> dict:
+    def details(self, req: wsgi.Request, server: rows.ServerTarget) -> dict:
         """Return the back-end details that the driver stored."""
         return {
             'details': self.services.db.read(
@@ -114,7 +118,7 @@ class ShareServersController(ShareServerTargetController):
         status=202,
         refused={exception.InvalidStatus: exception.Forbidden},
     )
-    def delete(self, req: wsgi.Request, server: typing.Any) -> None:
+    def delete(self, req: wsgi.Request, server: rows.ServerTarget) -> None:
         self.services.share_servers.delete(req.ctx, server)
 
     @wsgi.method(

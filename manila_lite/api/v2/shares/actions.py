@@ -1,12 +1,11 @@
 """Actions on shares."""
 
-import typing
-
 from manila_lite import exception
 from manila_lite.api import schema as s
 from manila_lite.api import wsgi
 from manila_lite.api.v2.access.share_rules import ShareAccessActionsController
 from manila_lite.api.v2.shares import manage as share_manage
+from manila_lite.db import rows
 
 NEW_SIZE = s.schema(['new_size'], new_size=s.positive_int)
 EXTEND = s.schema(
@@ -45,7 +44,9 @@ class ShareActionsController(ShareAccessActionsController):
         body=EXTEND,
         refused=EXTEND_REFUSED,
     )
-    def extend(self, req: wsgi.Request, share: typing.Any, args: dict) -> None:
+    def extend(
+        self, req: wsgi.Request, share: rows.ShareTarget, args: dict
+    ) -> None:
         """Request a larger share; responds before the back end has acted."""
         force = args.get('force', False)
         if force:
@@ -73,14 +74,18 @@ class ShareActionsController(ShareAccessActionsController):
         body=NEW_SIZE,
         refused=SHRINK_REFUSED,
     )
-    def shrink(self, req: wsgi.Request, share: typing.Any, args: dict) -> None:
+    def shrink(
+        self, req: wsgi.Request, share: rows.ShareTarget, args: dict
+    ) -> None:
         """Request a smaller share."""
         self.services.shares.shrink(req.ctx, share, args['new_size'])
 
     @wsgi.action(
         'revert', since='2.27', policy='share:revert_to_snapshot', body=REVERT
     )
-    def revert(self, req: wsgi.Request, share: typing.Any, args: dict) -> None:
+    def revert(
+        self, req: wsgi.Request, share: rows.ShareTarget, args: dict
+    ) -> None:
         """Request that the share is reverted to its newest snapshot."""
         self.services.snapshots.revert(req.ctx, share, args['snapshot_id'])
 
@@ -94,7 +99,7 @@ class ShareActionsController(ShareAccessActionsController):
         'reset_status', since='2.7', policy='share:reset_status', body=STATUS
     )
     def reset_status(
-        self, req: wsgi.Request, share: typing.Any, args: dict
+        self, req: wsgi.Request, share: rows.ShareTarget, args: dict
     ) -> None:
         if share.is_soft_deleted:
             raise exception.ShareSoftDeleted(share_id=share.id)
@@ -110,7 +115,7 @@ class ShareActionsController(ShareAccessActionsController):
         body=TASK_STATE,
     )
     def reset_task_state(
-        self, req: wsgi.Request, share: typing.Any, args: dict
+        self, req: wsgi.Request, share: rows.ShareTarget, args: dict
     ) -> None:
         """Accept only null, because no share has a task state.
 
@@ -130,7 +135,7 @@ class ShareActionsController(ShareAccessActionsController):
         policy='share:force_delete',
         refused=FORCE_DELETE_REFUSED,
     )
-    def force_delete(self, req: wsgi.Request, share: typing.Any) -> None:
+    def force_delete(self, req: wsgi.Request, share: rows.ShareTarget) -> None:
         self.services.shares.force_delete(req.ctx, share)
 
     @wsgi.action(
@@ -139,17 +144,17 @@ class ShareActionsController(ShareAccessActionsController):
         policy='share:unmanage',
         refused=share_manage.UNMANAGE_REFUSED,
     )
-    def unmanage(self, req: wsgi.Request, share: typing.Any) -> None:
+    def unmanage(self, req: wsgi.Request, share: rows.ShareTarget) -> None:
         """Request that a share is unmanaged; its data stays."""
         share_manage.unmanage(self.services, req, share)
 
     @wsgi.action('soft_delete', since='2.69', policy='share:soft_delete')
-    def soft_delete(self, req: wsgi.Request, share: typing.Any) -> None:
+    def soft_delete(self, req: wsgi.Request, share: rows.ShareTarget) -> None:
         self.services.shares.soft_delete(req.ctx, share)
 
     @wsgi.action('restore', since='2.69', policy='share:restore')
     def restore(
-        self, req: wsgi.Request, share: typing.Any
+        self, req: wsgi.Request, share: rows.ShareTarget
     ) -> wsgi.Response | None:
         if self.services.shares.restore(req.ctx, share):
             return None

@@ -14,6 +14,7 @@ from manila_lite.api.v2.metadata import IdentifiedRow
 from manila_lite.api.v2.metadata import MetadataController
 from manila_lite.api.v2.targets import ShareInstanceTargetController
 from manila_lite.api.v2.targets import ShareTargetController
+from manila_lite.db import rows
 from manila_lite.db.queries.shares import export_locations
 from manila_lite.db.queries.shares.export_locations import PREFERRED
 from manila_lite.db.session import Database
@@ -25,7 +26,9 @@ _UPDATE_ADMIN_ONLY = 'share_export_location:update_admin_only_metadata'
 _IS_TRUE = s.boolean.at(0)
 
 
-def _metadata(row, more):
+def _metadata(
+    row: typing.Any, more: Mapping[str, typing.Any]
+) -> dict[str, str]:
     return {
         key: value
         for key, value in more['metadata'].get(row.id, {}).items()
@@ -33,7 +36,7 @@ def _metadata(row, more):
     }
 
 
-def _preferred(row, more):
+def _preferred(row: typing.Any, more: Mapping[str, typing.Any]) -> bool:
     text = more['metadata'].get(row.id, {}).get(PREFERRED)
     try:
         return text is not None and _IS_TRUE(text)
@@ -101,14 +104,17 @@ def list_for_share(
 
 class ShareExportLocationsController(ShareTargetController):
     @wsgi.method('share_export_location:index', target=True)
-    def index(self, req: wsgi.Request, share: typing.Any) -> dict:
+    def index(self, req: wsgi.Request, share: rows.ShareTarget) -> dict:
         return show_export_locations(
             req, list_for_share(self.services.db, req, share.id)
         )
 
     @wsgi.method('share_export_location:show', target=True)
     def show(
-        self, req: wsgi.Request, share: typing.Any, export_location_id: str
+        self,
+        req: wsgi.Request,
+        share: rows.ShareTarget,
+        export_location_id: str,
     ) -> dict:
         found = list_for_share(self.services.db, req, share.id)
         return show_export_location(
@@ -143,17 +149,19 @@ class ShareExportLocationMetadataController(
 
 class ShareInstanceExportLocationsController(ShareInstanceTargetController):
     @wsgi.method('share_instance_export_location:index', target=True)
-    def index(self, req: wsgi.Request, instance: typing.Any) -> dict:
+    def index(self, req: wsgi.Request, instance: rows.IdRow) -> dict:
         return show_export_locations(req, self._listing(instance))
 
     @wsgi.method('share_instance_export_location:show', target=True)
     def show(
-        self, req: wsgi.Request, instance: typing.Any, export_location_id: str
+        self, req: wsgi.Request, instance: rows.IdRow, export_location_id: str
     ) -> dict:
         found = self._listing(instance)
         return show_export_location(req, found, found.one(export_location_id))
 
-    def _listing(self, instance):
+    def _listing(
+        self, instance: rows.IdRow
+    ) -> export_locations.ExportLocationListing:
         return self.services.db.read(
             export_locations.list_for_instance, instance.id
         )

@@ -1,7 +1,5 @@
 """Share instances, for administrators."""
 
-import typing
-
 from manila_lite import exception
 from manila_lite.api import paging
 from manila_lite.api import wsgi
@@ -68,7 +66,7 @@ class ShareInstancesController(ShareInstanceTargetController):
         )
 
     @wsgi.method('share_instance:show', target=True)
-    def show(self, req: wsgi.Request, instance: typing.Any) -> dict:
+    def show(self, req: wsgi.Request, instance: rows.IdRow) -> dict:
         found = self.services.db.read(
             instance_views.list_instances,
             instance_views.ShareInstanceFilter(id=instance.id),
@@ -121,7 +119,7 @@ class ShareInstanceActionsController(ShareInstanceTargetController):
         body=STATUS,
     )
     def reset_status(
-        self, req: wsgi.Request, instance: typing.Any, args: dict
+        self, req: wsgi.Request, instance: rows.IdRow, args: dict
     ) -> None:
         self.services.shares.reset_status(req.ctx, instance.id, args['status'])
 
@@ -131,5 +129,5 @@ class ShareInstanceActionsController(ShareInstanceTargetController):
     @wsgi.action(
         'force_delete', since='2.7', policy='share_instance:force_delete'
     )
-    def force_delete(self, req: wsgi.Request, instance: typing.Any) -> None:
+    def force_delete(self, req: wsgi.Request, instance: rows.IdRow) -> None:
         self.services.shares.force_delete_instance(req.ctx, instance.id)

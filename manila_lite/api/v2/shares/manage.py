@@ -8,6 +8,7 @@ from manila_lite.api import wsgi
 from manila_lite.api.services import ApiServices
 from manila_lite.api.v2.shares.shares import show_share
 from manila_lite.api.v2.targets import ShareTargetController
+from manila_lite.db import rows
 from manila_lite.share.operations.managing import ManageShareRequest
 
 SHARE_SERVERS_SINCE = 49
@@ -90,12 +91,12 @@ class ShareUnmanageController(ShareTargetController):
     @wsgi.method(
         'share:unmanage', target=True, status=202, refused=UNMANAGE_REFUSED
     )
-    def unmanage(self, req: wsgi.Request, share: typing.Any) -> None:
+    def unmanage(self, req: wsgi.Request, share: rows.ShareTarget) -> None:
         unmanage(self.services, req, share)
 
 
 def unmanage(
-    services: ApiServices, req: wsgi.Request, share: typing.Any
+    services: ApiServices, req: wsgi.Request, share: rows.ShareTarget
 ) -> None:
     """Request that a share is unmanaged; its data stays."""
     if share.share_server_id and req.minor < SHARE_SERVERS_SINCE:

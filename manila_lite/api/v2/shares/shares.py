@@ -1,5 +1,6 @@
 """Shares: list, show, create, update, delete."""
 
+from collections.abc import Mapping
 import typing
 
 from manila_lite import exception
@@ -18,6 +19,7 @@ from manila_lite.api.fields import fn2
 from manila_lite.api.v2 import targets
 from manila_lite.api.v2.metadata import refuse_admin_only
 from manila_lite.api.v2.shares import filters as share_filters
+from manila_lite.db import rows
 from manila_lite.db.queries.shares import views as share_views
 from manila_lite.db.queries.shares.views import Exports
 from manila_lite.db.queries.snapshots import snapshots
@@ -68,18 +70,18 @@ UPDATE = s.schema(
 SUMMARY = fields(Field('id'), Field('name'), Field('links', LINKS))
 
 
-def _status_before_progress(row):
+def _status_before_progress(row: typing.Any) -> str:
     if row.status == InstanceStatus.CREATING_FROM_SNAPSHOT:
         return InstanceStatus.CREATING
     return row.status
 
 
-def _size(row):
+def _size(row: typing.Any) -> int | None:
     """Return the size; None until the back end has reported it."""
     return None if row.status == InstanceStatus.MANAGE_STARTING else row.size
 
 
-def _first_path(row, more):
+def _first_path(row: typing.Any, more: Mapping[str, typing.Any]) -> str | None:
     return next(iter(more['exports'].get(row.id, ())), None)
 
 
@@ -168,7 +170,7 @@ class SharesController(targets.ShareTargetController):
     def detail(self, req: wsgi.Request) -> dict:
         return self._list(req, detailed=True)
 
-    def _list(self, req, *, detailed):
+    def _list(self, req: wsgi.Request, *, detailed: bool) -> dict:
         page = paging.parse(req.query, sort_keys=share_filters.SORT_KEYS)
         filters = share_filters.parse(req)
         with_count = (detailed or req.minor >= 42) and paging.parse_flag(
@@ -200,7 +202,9 @@ class SharesController(targets.ShareTargetController):
     def show(self, req: wsgi.Request, share_id: str) -> dict:
         return self._response(req, share_id)
 
-    def _response(self, req, share_id, policy='share:get'):
+    def _response(
+        self, req: wsgi.Request, share_id: str, policy: str = 'share:get'
+    ) -> dict:
         return show_share(self.services.db, req, share_id, policy)
 
     @wsgi.method('share:create', body=CREATE)
@@ -243,14 +247,16 @@ class SharesController(targets.ShareTargetController):
         )
         return self._response(req, share_id, 'share:create')
 
-    def _refuse_groups(self, args):
+    def _refuse_groups(self, args: dict) -> None:
         """Refuse share groups, which are not supported."""
         if args.get('share_group_id'):
             raise exception.ShareGroupNotFound(
                 share_group_id=args['share_group_id']
             )
 
-    def _snapshot_id(self, req, snapshot_id):
+    def _snapshot_id(
+        self, req: wsgi.Request, snapshot_id: str | None
+    ) -> str | None:
         """Return the id of a snapshot visible to the caller, or None."""
         if not snapshot_id:
             return None
@@ -260,7 +266,9 @@ class SharesController(targets.ShareTargetController):
         return row.id
 
     @wsgi.method('share:update', target=True, body=UPDATE)
-    def update(self, req: wsgi.Request, share: typing.Any, args: dict) -> dict:
+    def update(
+        self, req: wsgi.Request, share: rows.ShareTarget, args: dict
+    ) -> dict:
         if args.get('is_public'):
             req.ctx.authorize('share:set_public_share', share)
         self.services.shares.update(req.ctx, share, args)
@@ -272,7 +280,7 @@ class SharesController(targets.ShareTargetController):
         status=202,
         refused={exception.InvalidStatus: exception.ShareNotAllowed},
     )
-    def delete(self, req: wsgi.Request, share: typing.Any) -> None:
+    def delete(self, req: wsgi.Request, share: rows.ShareTarget) -> None:
         if share.share_group_id and (
             req.query.get('share_group_id') != share.share_group_id
         ):

@@ -1,7 +1,5 @@
 """Actions on snapshots."""
 
-import typing
-
 from manila_lite import exception
 from manila_lite.api import wsgi
 from manila_lite.api.v2.access.snapshot_rules import (
@@ -9,6 +7,7 @@ from manila_lite.api.v2.access.snapshot_rules import (
 )
 from manila_lite.api.v2.shares.actions import STATUS
 from manila_lite.api.v2.snapshots.manage import refuse_servers
+from manila_lite.db import rows
 
 
 class SnapshotActionsController(SnapshotAccessActionsController):
@@ -25,7 +24,7 @@ class SnapshotActionsController(SnapshotAccessActionsController):
         body=STATUS,
     )
     def reset_status(
-        self, req: wsgi.Request, snapshot: typing.Any, args: dict
+        self, req: wsgi.Request, snapshot: rows.SnapshotTarget, args: dict
     ) -> None:
         """Set the status of all instances of the snapshot."""
         self.services.snapshots.reset_status(req.ctx, snapshot, args['status'])
@@ -36,7 +35,9 @@ class SnapshotActionsController(SnapshotAccessActionsController):
     @wsgi.action(
         'force_delete', since='2.7', policy='share_snapshot:force_delete'
     )
-    def force_delete(self, req: wsgi.Request, snapshot: typing.Any) -> None:
+    def force_delete(
+        self, req: wsgi.Request, snapshot: rows.SnapshotTarget
+    ) -> None:
         self.services.snapshots.force_delete(req.ctx, snapshot)
 
     @wsgi.action(
@@ -48,7 +49,9 @@ class SnapshotActionsController(SnapshotAccessActionsController):
             exception.InvalidShareSnapshot: exception.Forbidden,
         },
     )
-    def unmanage(self, req: wsgi.Request, snapshot: typing.Any) -> None:
+    def unmanage(
+        self, req: wsgi.Request, snapshot: rows.SnapshotTarget
+    ) -> None:
         """Request that a snapshot is unmanaged; it stays on the back end."""
         refuse_servers(req, snapshot)
         self.services.managing.unmanage_snapshot(req.ctx, snapshot)

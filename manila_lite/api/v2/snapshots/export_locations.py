@@ -1,5 +1,6 @@
 """Export locations of snapshots and snapshot instances."""
 
+from collections.abc import Sequence
 import typing
 
 from manila_lite import exception
@@ -10,6 +11,7 @@ from manila_lite.api.fields import Field
 from manila_lite.api.fields import fields
 from manila_lite.api.v2.targets import SnapshotInstanceTargetController
 from manila_lite.api.v2.targets import SnapshotTargetController
+from manila_lite.db import rows
 from manila_lite.db.queries.snapshots import exports as snapshot_exports
 
 SUMMARY = fields(
@@ -38,7 +40,7 @@ def _more(req: wsgi.Request, parent: str) -> dict:
 
 class SnapshotExportLocationsController(SnapshotTargetController):
     @wsgi.method('share_snapshot_export_location:index', target=True)
-    def index(self, req: wsgi.Request, snapshot: typing.Any) -> dict:
+    def index(self, req: wsgi.Request, snapshot: rows.SnapshotTarget) -> dict:
         rows = [
             row
             for row in self._listing(req, snapshot)
@@ -48,7 +50,10 @@ class SnapshotExportLocationsController(SnapshotTargetController):
 
     @wsgi.method('share_snapshot_export_location:show', target=True)
     def show(
-        self, req: wsgi.Request, snapshot: typing.Any, export_location_id: str
+        self,
+        req: wsgi.Request,
+        snapshot: rows.SnapshotTarget,
+        export_location_id: str,
     ) -> dict:
         row = snapshot_exports.get_by_id(
             self._listing(req, snapshot), export_location_id
@@ -59,7 +64,9 @@ class SnapshotExportLocationsController(SnapshotTargetController):
             )
         return _one_response(req, row, f'snapshots/{snapshot.id}')
 
-    def _listing(self, req, snapshot):
+    def _listing(
+        self, req: wsgi.Request, snapshot: rows.SnapshotTarget
+    ) -> Sequence[rows.SnapshotExportLocationRow]:
         return self.services.db.read(
             snapshot_exports.list_for_snapshot,
             snapshot.id,
@@ -71,21 +78,23 @@ class SnapshotInstanceExportLocationsController(
     SnapshotInstanceTargetController
 ):
     @wsgi.method('share_snapshot_instance_export_location:index', target=True)
-    def index(self, req: wsgi.Request, instance: typing.Any) -> dict:
+    def index(self, req: wsgi.Request, instance: rows.IdRow) -> dict:
         return _response(
             req, self._listing(instance), f'snapshot-instances/{instance.id}'
         )
 
     @wsgi.method('share_snapshot_instance_export_location:show', target=True)
     def show(
-        self, req: wsgi.Request, instance: typing.Any, export_location_id: str
+        self, req: wsgi.Request, instance: rows.IdRow, export_location_id: str
     ) -> dict:
         row = snapshot_exports.get_by_id(
             self._listing(instance), export_location_id
         )
         return _one_response(req, row, f'snapshot-instances/{instance.id}')
 
-    def _listing(self, instance):
+    def _listing(
+        self, instance: rows.IdRow
+    ) -> Sequence[rows.SnapshotExportLocationRow]:
         return self.services.db.read(
             snapshot_exports.list_for_instance, instance.id
         )

@@ -1,12 +1,12 @@
 """Snapshot instances, for administrators."""
 
-import typing
-
 from manila_lite.api import wsgi
 from manila_lite.api.fields import Field
+from manila_lite.api.fields import View
 from manila_lite.api.fields import fields
 from manila_lite.api.v2.shares.actions import STATUS
 from manila_lite.api.v2.targets import SnapshotInstanceTargetController
+from manila_lite.db import rows
 from manila_lite.db.queries.snapshots import instance_views
 
 _OF_ALL = (Field('id'), Field('snapshot_id'), Field('status'))
@@ -33,14 +33,14 @@ class SnapshotInstancesController(SnapshotInstanceTargetController):
     def detail(self, req: wsgi.Request) -> dict:
         return self._list(req, DETAIL)
 
-    def _list(self, req, view):
+    def _list(self, req: wsgi.Request, view: View) -> dict:
         rows = self.services.db.read(
             instance_views.list_instances, req.query.get('snapshot_id')
         )
         return {'snapshot_instances': view.many(req.minor, True)(rows)}
 
     @wsgi.method('share_snapshot_instance:show', target=True)
-    def show(self, req: wsgi.Request, instance: typing.Any) -> dict:
+    def show(self, req: wsgi.Request, instance: rows.IdRow) -> dict:
         view = DETAIL.function(req.minor, True)
         return {'snapshot_instance': view(instance)}
 
@@ -53,7 +53,7 @@ class SnapshotInstanceActionsController(SnapshotInstanceTargetController):
         body=STATUS,
     )
     def reset_status(
-        self, req: wsgi.Request, instance: typing.Any, args: dict
+        self, req: wsgi.Request, instance: rows.IdRow, args: dict
     ) -> None:
         self.services.snapshots.reset_instance_status(
             req.ctx, instance.id, args['status']

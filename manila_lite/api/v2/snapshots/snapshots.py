@@ -17,6 +17,7 @@ from manila_lite.api.fields import fn
 from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import targets
 from manila_lite.api.v2.snapshots import filters as snapshot_filters
+from manila_lite.db import rows
 from manila_lite.db.queries.snapshots import views as snapshot_views
 from manila_lite.states.snapshot_instance import SnapshotStatus
 
@@ -38,7 +39,7 @@ UPDATE = s.schema(
 )
 
 
-def _size(row):
+def _size(row: typing.Any) -> int:
     """Return the size, or that of the share until it is reported."""
     return row.size or row.share_size
 
@@ -102,7 +103,7 @@ class SnapshotsController(targets.SnapshotTargetController):
     def detail(self, req: wsgi.Request) -> dict:
         return self._list(req, detailed=True)
 
-    def _list(self, req, *, detailed):
+    def _list(self, req: wsgi.Request, *, detailed: bool) -> dict:
         page = paging.parse(
             req.query,
             cap=self._max_limit,
@@ -135,7 +136,9 @@ class SnapshotsController(targets.SnapshotTargetController):
     def show(self, req: wsgi.Request, snapshot_id: str) -> dict:
         return self._response(req, snapshot_id, 'share_snapshot:get_snapshot')
 
-    def _response(self, req, snapshot_id, policy=None):
+    def _response(
+        self, req: wsgi.Request, snapshot_id: str, policy: str | None = None
+    ) -> dict:
         return show_snapshot(self.services.db, req, snapshot_id, policy)
 
     @wsgi.method(
@@ -165,14 +168,14 @@ class SnapshotsController(targets.SnapshotTargetController):
             ),
         )
 
-    def _share(self, req, share_id):
+    def _share(self, req: wsgi.Request, share_id: str) -> rows.ShareTarget:
         row = targets.get_share(self.services.db, req.ctx, share_id)
         req.ctx.authorize('share:create_snapshot', row)
         return row
 
     @wsgi.method('share:snapshot_update', target=True, body=UPDATE)
     def update(
-        self, req: wsgi.Request, snapshot: typing.Any, args: dict
+        self, req: wsgi.Request, snapshot: rows.SnapshotTarget, args: dict
     ) -> dict:
         self.services.snapshots.update(req.ctx, snapshot, args)
         return self._response(req, snapshot.id)
@@ -183,7 +186,7 @@ class SnapshotsController(targets.SnapshotTargetController):
         status=202,
         refused={exception.InvalidStatus: exception.InvalidShareSnapshot},
     )
-    def delete(self, req: wsgi.Request, snapshot: typing.Any) -> None:
+    def delete(self, req: wsgi.Request, snapshot: rows.SnapshotTarget) -> None:
         self.services.snapshots.delete(req.ctx, snapshot)
 
 

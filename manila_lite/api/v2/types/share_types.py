@@ -29,6 +29,12 @@ _NAME: dict[str, typing.Any] = {
     'description': 'a string of 1 to 255 characters, not all blank',
 }
 
+# Their names are not identifiers.
+_NEW_IS_PUBLIC: dict[str, typing.Any] = {
+    _IS_PUBLIC: schema.alias('os-share-type-access:is_public', schema.boolean)
+}
+_CHANGED_IS_PUBLIC: dict[str, typing.Any] = {_IS_PUBLIC: schema.boolean}
+
 CREATE = schema.schema(
     ['share_type'],
     share_type=schema.alias(
@@ -38,11 +44,7 @@ CREATE = schema.schema(
             name=schema.string(**_NAME),
             extra_specs=extra_specs.NEW_EXTRA_SPECS,
             description=schema.since('2.41', _text, below='refuse'),
-            **{
-                _IS_PUBLIC: schema.alias(
-                    'os-share-type-access:is_public', schema.boolean
-                )
-            },
+            **_NEW_IS_PUBLIC,
         ),
     ),
 )
@@ -53,7 +55,7 @@ UPDATE = schema.schema(
         schema.obj(
             name=schema.string(nullable=True, **_NAME),
             description=_text,
-            **{_IS_PUBLIC: schema.boolean},
+            **_CHANGED_IS_PUBLIC,
         ),
     ),
 )
