@@ -32,8 +32,15 @@ from manila_lite.share.drivers.contract.managing import ManageSupport
 from manila_lite.share.drivers.contract.managing import ManageWithServerSupport
 from manila_lite.share.drivers.contract.replication import ReplicationDefaults
 from manila_lite.share.drivers.contract.replication import ReplicationSupport
+from manila_lite.share.drivers.contract.server_migrations import MigratedShare
+from manila_lite.share.drivers.contract.server_migrations import (
+    MigratedSnapshot,
+)
 from manila_lite.share.drivers.contract.server_migrations import (
     ServerMigrationCompatibility,
+)
+from manila_lite.share.drivers.contract.server_migrations import (
+    ServerMigrationCompleteReply,
 )
 from manila_lite.share.drivers.contract.server_migrations import (
     ServerMigrationDefaults,
@@ -86,6 +93,8 @@ __all__ = [
     'ManageSnapshotReply',
     'ManageSupport',
     'ManageWithServerSupport',
+    'MigratedShare',
+    'MigratedSnapshot',
     'MountSnapshotSupport',
     'NetworkAllocation',
     'NetworkInfo',
@@ -99,6 +108,7 @@ __all__ = [
     'AccessRules',
     'SecurityServiceForDriver',
     'ServerMigrationCompatibility',
+    'ServerMigrationCompleteReply',
     'ServerMigrationStartReply',
     'ServerMigrationSupport',
     'ShareDriver',

@@ -17,6 +17,7 @@ from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.queries.snapshots import exports as snapshot_exports
 from manila_lite.db.queries.snapshots import snapshots
+from manila_lite.db.rows import AccessRuleRow
 from manila_lite.db.rows import SnapshotInstanceRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
@@ -379,8 +380,8 @@ def _location(
     return reply.get('provider_location') or row.provider_location
 
 
-def _rules(rows: Iterable[typing.Any]) -> list[AccessRuleForDriver]:
-    """Return the active rules; those of snapshots are read-only, keyless."""
+def _rules(rows: Iterable[AccessRuleRow]) -> list[AccessRuleForDriver]:
+    """Return the active rules in the form given to drivers."""
     return [
         AccessRuleForDriver(
             id=row.id,
@@ -388,8 +389,8 @@ def _rules(rows: Iterable[typing.Any]) -> list[AccessRuleForDriver]:
             access_type=row.access_type,
             access_to=row.access_to,
             state=row.state,
-            access_level=getattr(row, 'access_level', 'ro'),
-            access_key=getattr(row, 'access_key', None),
+            access_level=row.access_level,
+            access_key=row.access_key,
         )
         for row in rows
         if row.state == RuleState.ACTIVE

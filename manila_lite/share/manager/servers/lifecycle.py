@@ -14,6 +14,7 @@ import typing
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.servers import share_servers
+from manila_lite.db.rows import ShareServerRow
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
@@ -129,7 +130,7 @@ class ShareServersEndpoint:
         self._delete(session, row)
         return True
 
-    def _delete(self, session: Session, row: typing.Any) -> None:
+    def _delete(self, session: Session, row: ShareServerRow) -> None:
         fire(session, SHARE_SERVER, row.id, 'delete', updated_at=session.now)
         self.server_client.delete_share_server(
             session, owner_context(row), share_server_id=row.id

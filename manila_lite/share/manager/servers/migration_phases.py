@@ -8,13 +8,15 @@ keep others from coming to rest.
 from collections.abc import Collection, Mapping
 import typing
 
-from manila_lite.context import RequestContext
 from manila_lite.db.moves.access_rules import mark_for_resync
 from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.servers import migrations as server_migrations
 from manila_lite.db.queries.servers import relocation as server_relocation
 from manila_lite.db.queries.servers import share_servers
+from manila_lite.db.rows import InstanceRow
+from manila_lite.db.rows import MigrationRow
+from manila_lite.db.rows import ShareServerRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import fire_matching
@@ -22,10 +24,14 @@ from manila_lite.db.transitions import insert_row
 from manila_lite.host import Host
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import BINARY
+from manila_lite.share.drivers.base import MigratedShare
+from manila_lite.share.drivers.base import MigratedSnapshot
+from manila_lite.share.drivers.base import ServerMigrationCompleteReply
 from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.manager.driver_view.migration_view import (
     LoadedMigration,
 )
+from manila_lite.share.manager.endpoint import owner_context
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_server import SHARE_SERVER
 from manila_lite.states.share_server import SHARE_SERVER_TASK
@@ -98,7 +104,7 @@ class ServerMigrationPhases:
         )
 
     def _release_destination(
-        self, session: Session, migration: typing.Any
+        self, session: Session, migration: MigrationRow
     ) -> None:
         """Release an adopted destination; delete one that was created."""
         id = migration.destination_server_id
@@ -114,7 +120,7 @@ class ServerMigrationPhases:
     def _remove(
         self,
         session: Session,
-        migration: typing.Any,
+        migration: MigrationRow,
         server_id: str,
         host: str,
     ) -> None:
@@ -122,7 +128,7 @@ class ServerMigrationPhases:
             session, SHARE_SERVER, server_id, 'delete', updated_at=session.now
         )
         self.server_client.on(host).delete_share_server(
-            session, _owner(migration), share_server_id=server_id
+            session, owner_context(migration), share_server_id=server_id
         )
 
     # Rules
@@ -146,7 +152,7 @@ class ServerMigrationPhases:
     def _restore_rules(
         self,
         session: Session,
-        migration: typing.Any,
+        migration: MigrationRow | None,
         host: str | None,
         ids: Collection[str],
     ) -> None:
@@ -166,7 +172,7 @@ class ServerMigrationPhases:
     def _resync_rules(
         self,
         session: Session,
-        migration: typing.Any,
+        migration: MigrationRow,
         host: str,
         ids: Collection[str],
         change: typing.Callable[[], object],
@@ -175,7 +181,7 @@ class ServerMigrationPhases:
         # Same lock order as in requests: the work, then the instances.
         for id in ids:
             self.access_client.on(host).sync_access(
-                session, _owner(migration), instance_id=id
+                session, owner_context(migration), instance_id=id
             )
         change()
         mark_for_resync(session, ids)
@@ -186,11 +192,11 @@ class ServerMigrationPhases:
         self,
         session: Session,
         loaded: LoadedMigration,
-        reply: Mapping[str, typing.Any],
+        reply: ServerMigrationCompleteReply,
     ) -> None:
         """Move all rows to the destination, and delete the source."""
         migration, source = loaded.migration, loaded.source.row
-        destination = typing.cast('typing.Any', loaded.destination).row
+        destination = loaded.chosen_destination.row
         share_servers.lock(session, source.id)
         ids = [one.row.id for one in loaded.shares]
         snapshot_ids = [one.row.id for one in loaded.snapshots]
@@ -236,11 +242,11 @@ class ServerMigrationPhases:
         self,
         session: Session,
         loaded: LoadedMigration,
-        updates: Mapping[str, typing.Any],
+        updates: Mapping[str, MigratedShare],
     ) -> None:
-        destination = typing.cast('typing.Any', loaded.destination).row
+        destination = loaded.chosen_destination.row
         service = services.get(session, destination.host, BINARY)
-        by_host: dict[str, list[typing.Any]] = {}
+        by_host: dict[str, list[InstanceRow]] = {}
         for instance in loaded.shares:
             pool = (
                 updates.get(instance.row.id, {}).get('pool_name')
@@ -273,7 +279,7 @@ class ServerMigrationPhases:
         self,
         session: Session,
         loaded: LoadedMigration,
-        updates: Mapping[str, typing.Any],
+        updates: Mapping[str, MigratedSnapshot],
     ) -> None:
         """Store the new locations of snapshots, and resync their rules."""
         known = {one.row.id: one.row for one in loaded.snapshots}
@@ -304,7 +310,9 @@ class ServerMigrationPhases:
             self.snapshot_access_client.on(
                 loaded.migration.destination_host
             ).sync_snapshot_access(
-                session, _owner(loaded.migration), snapshot_instance_id=id
+                session,
+                owner_context(loaded.migration),
+                snapshot_instance_id=id,
             )
         server_relocation.mark_snapshot_rules_stale(session, ids_with_rules)
 
@@ -351,7 +359,7 @@ class ServerMigrationPhases:
         self,
         session: Session,
         source_id: str,
-        migration: typing.Any,
+        migration: MigrationRow,
         reason: str,
     ) -> None:
         """Put everything into error for an administrator to check."""
@@ -370,7 +378,7 @@ class ServerMigrationPhases:
         self,
         session: Session,
         source_id: str,
-        migration: typing.Any,
+        migration: MigrationRow | None,
         event: str,
     ) -> None:
         rows = [
@@ -420,7 +428,9 @@ class ServerMigrationPhases:
             )
 
 
-def is_abandoned(server: typing.Any, migration: typing.Any) -> bool:
+def is_abandoned(
+    server: ShareServerRow, migration: MigrationRow | None
+) -> bool:
     """Return whether a migrating server has no task that will continue."""
     return server.status == ServerStatus.SERVER_MIGRATING and not (
         migration is not None
@@ -442,16 +452,10 @@ def store_details(
         )
 
 
-def _owner(migration: typing.Any) -> RequestContext:
-    return RequestContext(
-        project_id=migration.project_id, user_id=migration.user_id
-    )
-
-
 def _move_allocation(
     session: Session,
     loaded: LoadedMigration,
-    by_host: Mapping[str, list[typing.Any]],
+    by_host: Mapping[str, list[InstanceRow]],
 ) -> None:
     """Move the allocated capacity from the old pools to the new ones."""
     changes: dict[str, int] = {}

@@ -14,6 +14,7 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.servers import share_servers
 from manila_lite.db.queries.servers.share_servers import ServerLimits
+from manila_lite.db.rows import InstanceRow
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
@@ -436,7 +437,7 @@ class ServerSetup:
         return server_view.network_info(session, server, self.backend_name)
 
     def set_up(
-        self, network_info: list[NetworkInfo], row: typing.Any
+        self, network_info: list[NetworkInfo], row: InstanceRow
     ) -> dict[str, typing.Any]:
         """Set up a server by the driver; return the details to store."""
         details = self.driver.setup_server(
