@@ -3,7 +3,8 @@ import pytest
 import manila_lite.conf
 from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers import driver_harness
-from tests.drivers import replication_contract
+from tests.drivers.replication_backends import BACKENDS
+from tests.drivers.replication_sites import Sites
 
 
 def pytest_addoption(parser):
@@ -56,11 +57,7 @@ def pytest_generate_tests(metafunc):
             'sites',
             [(named, None, None)]
             if named
-            else [
-                backend
-                for backend in replication_contract.BACKENDS
-                if backend[1] in styles
-            ],
+            else [backend for backend in BACKENDS if backend[1] in styles],
             indirect=True,
             ids=lambda backend: '-'.join(word for word in backend if word),
         )
@@ -87,14 +84,12 @@ def sites(request, tmp_path):
     """Provide a share and back ends that can hold replicas of it."""
     name, style, servers = request.param
     if style:
-        sites = replication_contract.Sites(
-            tmp_path, name, style, bool(servers)
-        )
+        sites = Sites(tmp_path, name, style, bool(servers))
     else:
         peers = request.config.getoption('driver_peers', default='')
         if not peers:
             pytest.skip('--driver-peers names no other back ends')
-        sites = replication_contract.Sites.of_file(
+        sites = Sites.of_file(
             name,
             request.config.getoption('driver_config'),
             [request.config.getoption('driver_section'), *peers.split(',')],

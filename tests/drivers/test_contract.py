@@ -2,6 +2,8 @@ from tests.drivers import access_contract
 from tests.drivers import contract
 from tests.drivers import managing_contract
 from tests.drivers import migration_contract
+from tests.drivers import promotion_contract
+from tests.drivers import replicated_snapshot_contract
 from tests.drivers import replication_contract
 from tests.drivers import servers_contract
 
@@ -56,11 +58,13 @@ class TestReplicas(replication_contract.ReplicaContract):
     """Replicas on other back ends."""
 
 
-class TestReplicatedSnapshots(replication_contract.ReplicatedSnapshotContract):
+class TestReplicatedSnapshots(
+    replicated_snapshot_contract.ReplicatedSnapshotContract
+):
     """Snapshots of replicated shares."""
 
 
-class TestPromotion(replication_contract.PromotionContract):
+class TestPromotion(promotion_contract.PromotionContract):
     """Promotion of another replica."""
 
 

@@ -14,8 +14,8 @@ from manila_lite import exception
 from tests.drivers.crashes import changes
 from tests.drivers.crashes import killed_at
 from tests.drivers.driver_harness import CTX
-from tests.drivers.replication_contract import BACKENDS
-from tests.drivers.replication_contract import Sites
+from tests.drivers.replication_backends import BACKENDS
+from tests.drivers.replication_sites import Sites
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from manila_lite.share.drivers.dummy.replication_domain import DummyReplica
 from tests.drivers.crashes import changes
 from tests.drivers.crashes import killed_at
 from tests.drivers.driver_harness import CTX
-from tests.drivers.replication_contract import Sites
+from tests.drivers.replication_sites import Sites
 
 PROMOTABLE = ('readable', 'dr')
 STYLES = ('writable', *PROMOTABLE)

@@ -26,7 +26,7 @@ from tests.drivers.crashes import changes
 from tests.drivers.crashes import killed_at
 from tests.drivers.driver_harness import CTX
 from tests.drivers.driver_harness import exported_clients
-from tests.drivers.replication_contract import Sites
+from tests.drivers.replication_sites import Sites
 
 NOW = 1_700_000_000.0
 

@@ -1,0 +1,117 @@
+"""Back ends of one driver that replicate each other's shares.
+
+For third-party drivers their sections are in one file.
+"""
+
+import dataclasses
+import os
+import pathlib
+import uuid
+
+import pytest
+
+from manila_lite.share.drivers import base
+from manila_lite.share.drivers.local.driver import LocalDriver
+from tests.drivers.driver_harness import DirectoryUsers
+from tests.drivers.driver_harness import DummyUsers
+
+STYLES = ('writable', 'readable', 'dr')
+NAMES = ('here', 'there', 'beyond')
+
+COMMON_OPTIONS = """
+[{name}]
+share_driver = {driver}
+driver_handles_share_servers = {servers}
+replication_domain = domain
+"""
+BACKEND_OPTIONS = {
+    'dummy': """
+dummy_driver_replication_type = {style}
+dummy_driver_state_path = {folder}/{name}
+dummy_driver_default_driver_method_delay = 0
+dummy_driver_driver_methods_delays =
+{more}
+""",
+    'local': """
+local_replication_type = {style}
+local_replication_recovery_point = 0
+local_root = {folder}/{name}
+{more}
+""",
+}
+
+
+def _backends():
+    """Yield the package's replicating drivers: name, type, servers."""
+    for style in STYLES:
+        yield 'dummy', style, ''
+        yield 'dummy', style, 'servers'
+        if style != 'writable':
+            yield 'local', style, ''
+
+
+BACKENDS = list(_backends())
+
+
+class Site:
+    """A back end and the replica that it may hold."""
+
+    def __init__(self, name, harness, servers, backend):
+        self.name = name
+        self.harness = harness
+        self.servers = servers
+        self.server = None
+        self.is_unreachable = False
+        self.state = None
+        self.status = 'creating'
+        self.locations = []
+        self.restart()
+        if servers:
+            self.server = dataclasses.replace(
+                harness.set_up_server(self.driver, self.address),
+                host=f'host@{backend}',
+            )
+        pools = self.driver.get_share_stats(refresh=True)['pools']
+        self.host = f'host@{backend}' + (
+            f'#{pools[0]["pool_name"]}' if pools else ''
+        )
+        self.id = str(uuid.uuid4())
+
+    @property
+    def address(self):
+        return f'10.20.0.{5 + sum(self.name.encode()) % 200}'
+
+    def restart(self):
+        """Restart the driver as a new process would."""
+        self.driver = self.harness.start()
+
+    def make_unreachable(self):
+        """Make the back end unreachable."""
+        self.is_unreachable = True
+        if hasattr(self.driver, 'make_unreachable'):
+            self.driver.make_unreachable()
+        elif hasattr(self.driver.configuration, 'local_root'):
+            root = pathlib.Path(self.driver.configuration.local_root)
+            root.rename(root.with_name(root.name + '.away'))
+        else:
+            pytest.skip('tests cannot make the back end unreachable')
+
+    def make_reachable(self):
+        """Make the back end reachable again and restart its driver."""
+        self.is_unreachable = False
+        if hasattr(self.driver, 'make_reachable'):
+            self.driver.make_reachable()
+        else:
+            root = pathlib.Path(self.driver.configuration.local_root)
+            root.with_name(root.name + '.away').rename(root)
+        self.restart()
+
+    def users(self, replica):
+        """Return users of the replica who need no access rules."""
+        if isinstance(self.driver, LocalDriver):
+            path = base.normalise_export_locations(self.locations)[0]['path']
+            if os.path.isdir(path):
+                return DirectoryUsers(path)
+        if hasattr(self.driver, 'write'):
+            return DummyUsers(self.driver, replica)
+        return pytest.skip('tests cannot access the content of its shares')
