@@ -1,24 +1,41 @@
-# make run    start the whole service on this machine, state in ./state
-# make test   everything that must be green
-# make venv   only the environment both of them use
+# make run      start the whole service on this machine, state in ./state
+# make check    style, types, unit tests on SQLite, one story: 2 minutes
+# make test     everything that must be green; of crash points and random
+#               orders a sample: 12 minutes
+# make exhaust  every crash point and random order: 40 minutes
+# make venv     only the environment that all of them use
 
 VENV := .venv
 STATE_DIR ?= state
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test venv genconfig genpolicy docs clean
+.PHONY: run check lint test exhaust venv genconfig genpolicy docs clean
 
 run: venv
 	@exec $(BIN)/manila-lite serve --state-dir $(STATE_DIR) $(ARGS)
 
-# pytest is last, so that its verdict is the last line.
-test: venv
+PYTEST := $(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal
+
+lint: venv
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy
-	$(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal \
-	    --durations=15 $(ARGS)
+
+# pytest is last, so that its verdict is the last line.
+check: lint
+	$(PYTEST) -k 'not mysql and not postgresql' tests/unit \
+	    tests/functional/stories/test_revert.py $(ARGS)
+
+test: lint
+	$(PYTEST) --durations=15 $(ARGS)
+
+# Limit the minutes with MANILA_LITE_TEST_MINUTES. MANILA_LITE_TEST_SLICE, a
+# hexadecimal number, says where a limited run begins.
+exhaust: venv
+	MANILA_LITE_TEST_EXHAUSTIVE=1 $(PYTEST) --durations=15 \
+	    tests/simulation tests/drivers \
+	    $$(find tests/functional -name 'test_*races.py') $(ARGS)
 
 venv: $(READY)
 

@@ -12,6 +12,7 @@ import pathlib
 import shutil
 import typing
 
+from tests.support import seeds
 from tests.support.cloud import Cloud
 from tests.support.dhss import ShareServersCloud
 
@@ -115,13 +116,17 @@ def images_at_crash_points(
 def distinct_images(
     images: list[tuple[str, DiskImage]],
 ) -> list[tuple[int, str, DiskImage]]:
-    """Return one image per content, the last, with number and name."""
-    return list(
+    """Return one image per content, the last, with number and name.
+
+    Only those that this run tries, see `seeds.sample`.
+    """
+    distinct = list(
         {
             image.files: (number, name, image)
             for number, (name, image) in enumerate(images)
         }.values()
     )
+    return seeds.sample(distinct, f'{len(images)} images')
 
 
 def capture(cloud: Cloud) -> DiskImage:
