@@ -11,6 +11,7 @@ from manila_lite.quota import charges
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.contract import Durable
 from manila_lite.rpc.share import RESCUES
+from manila_lite.share.manager.endpoint import Owned
 from manila_lite.share.manager.endpoint import owner_context
 from manila_lite.states.machine import Machine
 from manila_lite.states.machine import Rescue
@@ -28,15 +29,29 @@ class Decision(enum.StrEnum):
     LEFT_ALONE = 'left alone'
 
 
-class RescueCase(typing.NamedTuple):
+class RescuedRow(Owned, typing.Protocol):
+    """The columns of every resource that can be rescued."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def host(self) -> str | None: ...
+
+
+Row = typing.TypeVar('Row', bound=RescuedRow)
+Loaded = typing.TypeVar('Loaded')
+
+
+class RescueCase(typing.NamedTuple, typing.Generic[Row, Loaded]):
     """A resource as read for its rescue.
 
-    `row` has at least id, host, project_id and user_id; `loaded` is
-    whatever else the kind of resource needs to call the driver.
+    `loaded` is what its kind needs to call the driver, None for kinds that
+    the driver is not asked about.
     """
 
-    row: typing.Any
-    loaded: typing.Any = None
+    row: Row
+    loaded: Loaded
 
 
 class Verdict(typing.NamedTuple):
@@ -56,7 +71,7 @@ DriverCall = tuple[Callable[..., typing.Any], *tuple[typing.Any, ...]]
 """A driver method and its arguments."""
 
 
-class ResourceRecovery(abc.ABC):
+class ResourceRecovery(abc.ABC, typing.Generic[Row, Loaded]):
     """How one kind of resource is found and rescued.
 
     `rescue_client` submits the rescues; `kinds` are the resources of the
@@ -79,13 +94,15 @@ class ResourceRecovery(abc.ABC):
         return RESCUES[self.machine.resource]
 
     @abc.abstractmethod
-    def find(self, session: Session, id: str) -> RescueCase | None:
+    def find(
+        self, session: Session, id: str
+    ) -> RescueCase[Row, Loaded] | None:
         """Read the resource; None when it no longer exists."""
 
-    def status_of(self, case: RescueCase) -> str:
+    def status_of(self, case: RescueCase[Row, Loaded]) -> str:
         return getattr(case.row, self.machine.column)
 
-    def rescue_of(self, case: RescueCase) -> Rescue | None:
+    def rescue_of(self, case: RescueCase[Row, Loaded]) -> Rescue | None:
         """Return the rescue in the state table; None when at rest."""
         return self.machine.in_flight.get(self.status_of(case))
 
@@ -98,7 +115,9 @@ class ResourceRecovery(abc.ABC):
             session, owner_context(owner), asked_by=asked_by, **{argument: id}
         )
 
-    def resubmit(self, session: Session, case: RescueCase, kind: str) -> None:
+    def resubmit(
+        self, session: Session, case: RescueCase[Row, Loaded], kind: str
+    ) -> None:
         """Submit the work named by a rescue again."""
         contract, _, method = kind.partition('.')
         work = self.work_clients[contract]
@@ -108,7 +127,11 @@ class ResourceRecovery(abc.ABC):
         )
 
     def give_up(
-        self, session: Session, job: Claim, case: RescueCase, event: str
+        self,
+        session: Session,
+        job: Claim,
+        case: RescueCase[Row, Loaded],
+        event: str,
     ) -> None:
         """Fire the failure event and notify the user.
 
@@ -121,15 +144,19 @@ class ResourceRecovery(abc.ABC):
         charges.release_reservations(session, job.charges)
 
 
-class ProbedRecovery(ResourceRecovery):
+class ProbedRecovery(ResourceRecovery[Row, Loaded]):
     """A kind of resource whose state the back end can report."""
 
     @abc.abstractmethod
-    def driver_call(self, case: RescueCase, name: str) -> DriverCall:
+    def driver_call(
+        self, case: RescueCase[Row, Loaded], name: str
+    ) -> DriverCall:
         """Return the driver method of this name with its arguments."""
 
     @abc.abstractmethod
-    def interpret(self, case: RescueCase, reply: typing.Any) -> Verdict:
+    def interpret(
+        self, case: RescueCase[Row, Loaded], reply: typing.Any
+    ) -> Verdict:
         """Return what a reply of the driver means for the resource."""
 
     @abc.abstractmethod
@@ -137,18 +164,21 @@ class ProbedRecovery(ResourceRecovery):
         self,
         session: Session,
         job: Claim,
-        case: RescueCase,
+        case: RescueCase[Row, Loaded],
         event: str,
         facts: typing.Any,
     ) -> None:
         """Update the rows to match the back end."""
 
-    def is_comparable(self, case: RescueCase) -> bool:
+    def is_comparable(self, case: RescueCase[Row, Loaded]) -> bool:
         """Return whether the back end may differ from a row at rest."""
         return False
 
     def correct(
-        self, session: Session, case: RescueCase, facts: typing.Any
+        self,
+        session: Session,
+        case: RescueCase[Row, Loaded],
+        facts: typing.Any,
     ) -> bool:
         """Store what differs on the back end; return whether it did."""
         return False

@@ -8,6 +8,8 @@ log is about the set and has the id of the instance.
 
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.snapshots import snapshots
+from manila_lite.db.rows import InstanceRow
+from manila_lite.db.rows import SnapshotInstanceRow
 from manila_lite.db.session import Session
 from manila_lite.rpc.contract import Client
 from manila_lite.share.manager.access.share_rules import AccessEndpoint
@@ -23,8 +25,10 @@ from manila_lite.states.machine import Rescue
 from manila_lite.states.machine import Resume
 from manila_lite.states.snapshot_instance import LEAVING
 
+InstanceCase = RescueCase[InstanceRow, None]
 
-class RuleSetRecovery(ResourceRecovery):
+
+class RuleSetRecovery(ResourceRecovery[InstanceRow, None]):
     """Rescues the rules of share instances and `access_rules_status`."""
 
     machine = SHARE_INSTANCE_ACCESS
@@ -42,11 +46,11 @@ class RuleSetRecovery(ResourceRecovery):
     def kinds(self) -> tuple[str, ...]:
         return (ACCESS_RULE.resource, SHARE_INSTANCE_ACCESS.resource)
 
-    def find(self, session: Session, id: str) -> RescueCase | None:
+    def find(self, session: Session, id: str) -> InstanceCase | None:
         row = share_instances.find(session, id)
-        return None if row is None else RescueCase(row)
+        return None if row is None else RescueCase(row, None)
 
-    def rescue_of(self, case: RescueCase) -> Rescue | None:
+    def rescue_of(self, case: InstanceCase) -> Rescue | None:
         """Return Resume: the caller knows that the set is in flight."""
         return (
             None
@@ -54,24 +58,29 @@ class RuleSetRecovery(ResourceRecovery):
             else Resume('access.sync_access')
         )
 
-    def resubmit(self, session: Session, case: RescueCase, kind: str) -> None:
+    def resubmit(
+        self, session: Session, case: InstanceCase, kind: str
+    ) -> None:
         self.access.resync(session, owner_context(case.row), case.row.id)
 
 
-class SnapshotRuleSetRecovery(ResourceRecovery):
+SnapshotCase = RescueCase[SnapshotInstanceRow, None]
+
+
+class SnapshotRuleSetRecovery(ResourceRecovery[SnapshotInstanceRow, None]):
     """Rescues the rules of snapshot instances."""
 
     machine = SNAPSHOT_ACCESS_RULE
 
-    def find(self, session: Session, id: str) -> RescueCase | None:
+    def find(self, session: Session, id: str) -> SnapshotCase | None:
         row = snapshots.find(session, id)
-        return None if row is None else RescueCase(row)
+        return None if row is None else RescueCase(row, None)
 
-    def status_of(self, case: RescueCase) -> str:
+    def status_of(self, case: SnapshotCase) -> str:
         """Return one state that stands for all states in the set."""
         return RuleState.QUEUED_TO_APPLY
 
-    def rescue_of(self, case: RescueCase) -> Rescue | None:
+    def rescue_of(self, case: SnapshotCase) -> Rescue | None:
         return (
             None
             if case.row.status in LEAVING

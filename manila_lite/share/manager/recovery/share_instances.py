@@ -19,6 +19,7 @@ from manila_lite.quota.shares import resize
 from manila_lite.rpc.contract import Client
 from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.manager.driver_view import share_view
+from manila_lite.share.manager.driver_view.share_view import LoadedInstance
 from manila_lite.share.manager.provisioning import PROGRESS_DONE
 from manila_lite.share.manager.provisioning import ProvisioningEndpoint
 from manila_lite.share.manager.recovery.base import DriverCall
@@ -60,7 +61,10 @@ _PASSIVE_REPLICA_RESCUES: dict[str, Rescue] = {
 """Rescues of passive replicas where they differ from other instances."""
 
 
-class ShareInstanceRecovery(ProbedRecovery):
+InstanceCase = RescueCase[InstanceRow, LoadedInstance]
+
+
+class ShareInstanceRecovery(ProbedRecovery[InstanceRow, LoadedInstance]):
     machine = SHARE_INSTANCE
 
     def __init__(
@@ -76,20 +80,22 @@ class ShareInstanceRecovery(ProbedRecovery):
         self.replication = replication
         self.message_ttl = message_ttl
 
-    def find(self, session: Session, id: str) -> RescueCase | None:
+    def find(self, session: Session, id: str) -> InstanceCase | None:
         if share_instances.find(session, id) is None:
             return None
         loaded = share_view.load_instance(session, id)
         return RescueCase(loaded.row, loaded)
 
-    def rescue_of(self, case: RescueCase) -> Rescue | None:
+    def rescue_of(self, case: InstanceCase) -> Rescue | None:
         if case.row.replica_state in PASSIVE:
             rescue = _PASSIVE_REPLICA_RESCUES.get(case.row.status)
             if rescue is not None:
                 return rescue
         return super().rescue_of(case)
 
-    def resubmit(self, session: Session, case: RescueCase, kind: str) -> None:
+    def resubmit(
+        self, session: Session, case: InstanceCase, kind: str
+    ) -> None:
         """Resubmit; an active replica among others is deleted as a replica."""
         row = case.row
         if (
@@ -100,7 +106,7 @@ class ShareInstanceRecovery(ProbedRecovery):
             kind = _DELETE_REPLICA
         super().resubmit(session, case, kind)
 
-    def driver_call(self, case: RescueCase, name: str) -> DriverCall:
+    def driver_call(self, case: InstanceCase, name: str) -> DriverCall:
         return (
             getattr(self.provisioning.driver, name),
             share_view.share_for_driver(
@@ -109,7 +115,7 @@ class ShareInstanceRecovery(ProbedRecovery):
             case.loaded.share_server,
         )
 
-    def interpret(self, case: RescueCase, reply: typing.Any) -> Verdict:
+    def interpret(self, case: InstanceCase, reply: typing.Any) -> Verdict:
         """Return size and exports if the reply is consistent with the row."""
         row = case.row
         try:
@@ -143,7 +149,7 @@ class ShareInstanceRecovery(ProbedRecovery):
         self,
         session: Session,
         job: Claim,
-        case: RescueCase,
+        case: InstanceCase,
         event: str,
         facts: typing.Any,
     ) -> None:
@@ -176,7 +182,7 @@ class ShareInstanceRecovery(ProbedRecovery):
                 )
 
     def give_up(
-        self, session: Session, job: Claim, case: RescueCase, event: str
+        self, session: Session, job: Claim, case: InstanceCase, event: str
     ) -> None:
         row = case.row
         if row.status == InstanceStatus.SNAPSHOTTING:
@@ -237,14 +243,14 @@ class ShareInstanceRecovery(ProbedRecovery):
 
     # A slow holder may have resized a share that was given up
 
-    def is_comparable(self, case: RescueCase) -> bool:
+    def is_comparable(self, case: InstanceCase) -> bool:
         return (
             case.row.status == InstanceStatus.AVAILABLE
             and case.row.replica_state not in PASSIVE
         )
 
     def correct(
-        self, session: Session, case: RescueCase, facts: typing.Any
+        self, session: Session, case: InstanceCase, facts: typing.Any
     ) -> bool:
         size, _ = facts
         if size == case.row.size:

@@ -1,6 +1,7 @@
 """Rescue of share servers."""
 
 from manila_lite.db.queries.servers import share_servers
+from manila_lite.db.rows import ShareServerRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.rpc.contract import Client
@@ -11,8 +12,10 @@ from manila_lite.states.share_server import SHARE_SERVER
 from manila_lite.states.share_server import ServerStatus
 from manila_lite.work.table import Claim
 
+ServerCase = RescueCase[ShareServerRow, None]
 
-class ShareServerRecovery(ResourceRecovery):
+
+class ShareServerRecovery(ResourceRecovery[ShareServerRow, None]):
     """Rescues the share servers of one back end.
 
     The driver is not asked about a server whose creation was lost: no
@@ -31,12 +34,12 @@ class ShareServerRecovery(ResourceRecovery):
         super().__init__(rescue_client, work_clients)
         self.setup = setup
 
-    def find(self, session: Session, id: str) -> RescueCase | None:
+    def find(self, session: Session, id: str) -> ServerCase | None:
         row = share_servers.find(session, id)
-        return None if row is None else RescueCase(row)
+        return None if row is None else RescueCase(row, None)
 
     def give_up(
-        self, session: Session, job: Claim, case: RescueCase, event: str
+        self, session: Session, job: Claim, case: ServerCase, event: str
     ) -> None:
         # A server that is not managed in the end keeps no addresses.
         if case.row.status == ServerStatus.MANAGE_STARTING:

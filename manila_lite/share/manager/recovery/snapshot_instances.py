@@ -4,12 +4,14 @@ import typing
 
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.snapshots import snapshots as rows
+from manila_lite.db.rows import SnapshotInstanceRow
 from manila_lite.db.session import Session
 from manila_lite.messages import Action
 from manila_lite.messages import Detail
 from manila_lite.rpc.contract import Client
 from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.manager.driver_view import share_view
+from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
 from manila_lite.share.manager.recovery.base import DriverCall
 from manila_lite.share.manager.recovery.base import ProbedRecovery
 from manila_lite.share.manager.recovery.base import RescueCase
@@ -27,7 +29,12 @@ _REPLICATED_KINDS = {
 }
 
 
-class SnapshotInstanceRecovery(ProbedRecovery):
+SnapshotCase = RescueCase[SnapshotInstanceRow, LoadedSnapshot]
+
+
+class SnapshotInstanceRecovery(
+    ProbedRecovery[SnapshotInstanceRow, LoadedSnapshot]
+):
     machine = SNAPSHOT_INSTANCE
 
     def __init__(
@@ -41,20 +48,20 @@ class SnapshotInstanceRecovery(ProbedRecovery):
         self.snapshots = snapshots
         self.message_ttl = message_ttl
 
-    def find(self, session: Session, id: str) -> RescueCase | None:
+    def find(self, session: Session, id: str) -> SnapshotCase | None:
         if rows.find(session, id) is None:
             return None
         loaded = share_view.load_snapshot(session, id)
         return RescueCase(loaded.row, loaded)
 
-    def driver_call(self, case: RescueCase, name: str) -> DriverCall:
+    def driver_call(self, case: SnapshotCase, name: str) -> DriverCall:
         return (
             getattr(self.snapshots.driver, name),
             self.snapshots.view(case.loaded),
             case.loaded.share_server,
         )
 
-    def interpret(self, case: RescueCase, reply: typing.Any) -> Verdict:
+    def interpret(self, case: SnapshotCase, reply: typing.Any) -> Verdict:
         """Return the reply itself if it is consistent with the row."""
         share = case.loaded.share.row
         try:
@@ -73,7 +80,9 @@ class SnapshotInstanceRecovery(ProbedRecovery):
             return Verdict(reason=f'the back end reports a size of {size} GiB')
         return Verdict(reply)
 
-    def resubmit(self, session: Session, case: RescueCase, kind: str) -> None:
+    def resubmit(
+        self, session: Session, case: SnapshotCase, kind: str
+    ) -> None:
         """Resubmit, as replication work when there are several replicas."""
         if (
             case.row.replica_state is not None
@@ -86,14 +95,14 @@ class SnapshotInstanceRecovery(ProbedRecovery):
         self,
         session: Session,
         job: Claim,
-        case: RescueCase,
+        case: SnapshotCase,
         event: str,
         facts: typing.Any,
     ) -> None:
         self.snapshots.created(session, case.row, facts)
 
     def give_up(
-        self, session: Session, job: Claim, case: RescueCase, event: str
+        self, session: Session, job: Claim, case: SnapshotCase, event: str
     ) -> None:
         self.snapshots.given_up(session, case.row, event)
         notify_user(
