@@ -1,8 +1,6 @@
 """What the dummy driver does beyond the replication contract."""
 
 import concurrent.futures
-import itertools
-import os
 import uuid
 
 import pytest
@@ -13,24 +11,12 @@ from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.dummy import driver as dummy
 from manila_lite.share.drivers.dummy.driver import DummyDriver
 from manila_lite.share.drivers.dummy.replication_domain import DummyReplica
-from tests.drivers.crashes import changes
-from tests.drivers.crashes import killed_at
 from tests.drivers.driver_harness import CTX
 from tests.drivers.replication_sites import Sites
 
 PROMOTABLE = ('readable', 'dr')
 STYLES = ('writable', *PROMOTABLE)
 FAULTS = ('fail_next', 'half_fail_next', 'lose_reply_next')
-
-
-@pytest.fixture
-def make(tmp_path):
-    """Return a function that creates a share on the first back end."""
-
-    def make(style='dr', **kwargs):
-        return Sites(tmp_path, 'dummy', style, **kwargs)
-
-    return make
 
 
 def state_of(site):
@@ -100,11 +86,11 @@ class TestOperations:
         ],
     )
     def test_repeated_after_a_fault_it_ends_right(
-        self, make, verb, style, fault
+        self, make_sites, verb, style, fault
     ):
         if style == 'writable' and verb == 'promote_replica':
             style = 'readable'
-        sites = make(style)
+        sites = make_sites(style)
         site, call = self.each(sites, verb)
         getattr(site.driver, fault)(verb)
         with pytest.raises(exception.ShareBackendException):
@@ -116,8 +102,8 @@ class TestOperations:
         call()
         assert self.everything(sites) == ended
 
-    def test_a_half_made_replica_is_in_error(self, make):
-        sites = make()
+    def test_a_half_made_replica_is_in_error(self, make_sites):
+        sites = make_sites()
         sites.there.driver.half_fail_next('create_replica')
         with pytest.raises(exception.ShareBackendException):
             sites.create()
@@ -126,13 +112,13 @@ class TestOperations:
         with pytest.raises(exception.ShareBackendException):
             sites.promote()
 
-    def test_failed_replica_is_in_error(self, make):
-        sites = make().create_in_sync()
+    def test_failed_replica_is_in_error(self, make_sites):
+        sites = make_sites().create_in_sync()
         sites.there.driver.set_error(sites.there.id)
         assert sites.update() == 'error'
 
-    def test_operations_can_hang(self, make):
-        sites = make().create_in_sync()
+    def test_operations_can_hang(self, make_sites):
+        sites = make_sites().create_in_sync()
         hang = sites.there.driver.hang_next('update_replica_state')
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             asked = pool.submit(sites.update)
@@ -142,8 +128,8 @@ class TestOperations:
             hang.release()
             assert asked.result() == 'in_sync'
 
-    def test_quiesce_wait_time_is_recorded(self, make):
-        sites = make().create_in_sync()
+    def test_quiesce_wait_time_is_recorded(self, make_sites):
+        sites = make_sites().create_in_sync()
         sites.promote(quiesce_wait_time=7)
         assert sites.there.driver.last_quiesce_wait == 7
 
@@ -157,8 +143,8 @@ class TestPromotion:
             sites.promote()
 
     @pytest.mark.parametrize('style', PROMOTABLE)
-    def test_interrupted_promotion_leaves_none_active(self, make, style):
-        sites = make(style)
+    def test_interrupted_promotion_leaves_none_active(self, make_sites, style):
+        sites = make_sites(style)
         self.half_promoted(sites)
         for site in (sites.here, sites.there):
             with pytest.raises(exception.ShareBackendException):
@@ -170,9 +156,9 @@ class TestPromotion:
 
     @pytest.mark.parametrize('question', ['status', 'update'])
     def test_interrupted_promotion_is_undone_at_the_next_update(
-        self, make, question
+        self, make_sites, question
     ):
-        sites = make()
+        sites = make_sites()
         self.half_promoted(sites)
         if question == 'update':
             assert sites.update() == 'in_sync'
@@ -181,8 +167,10 @@ class TestPromotion:
         assert sites.update() == 'in_sync'
         assert sites.read() == 'two'
 
-    def test_interrupted_promotion_restores_only_the_last_active(self, make):
-        sites = make()
+    def test_interrupted_promotion_restores_only_the_last_active(
+        self, make_sites
+    ):
+        sites = make_sites()
         sites.create_in_sync(sites.beyond)
         sites.create_in_sync()
         before = sites.replica_list
@@ -205,17 +193,17 @@ class TestPromotion:
         assert sites.read(sites.beyond) == 'two'
 
     def test_another_can_be_promoted_after_an_interrupted_promotion(
-        self, make
+        self, make_sites
     ):
-        sites = make()
+        sites = make_sites()
         sites.create_in_sync(sites.beyond)
         self.half_promoted(sites)
         sites.promote(sites.beyond)
         assert sites.read(sites.beyond) == 'one'
         assert sites.update() == 'in_sync'
 
-    def test_promotion_with_a_lost_reply_is_not_undone(self, make):
-        sites = make().create_in_sync()
+    def test_promotion_with_a_lost_reply_is_not_undone(self, make_sites):
+        sites = make_sites().create_in_sync()
         sites.there.driver.lose_reply_next('promote_replica')
         with pytest.raises(exception.ShareBackendException):
             sites.promote()
@@ -226,8 +214,8 @@ class TestPromotion:
         assert sites.read() == 'two'
         assert sites.update(sites.here) == 'in_sync'
 
-    def test_outdated_update_changes_nothing(self, make):
-        sites = make().create_in_sync()
+    def test_outdated_update_changes_nothing(self, make_sites):
+        sites = make_sites().create_in_sync()
         before = sites.replica_list
         sites.promote()
         sites.write('two')
@@ -239,8 +227,8 @@ class TestPromotion:
         )
         assert sites.read() == 'two'
 
-    def test_promoting_again_restores_no_denied_client(self, make):
-        sites = make('readable').create_in_sync()
+    def test_promoting_again_restores_no_denied_client(self, make_sites):
+        sites = make_sites('readable').create_in_sync()
         before, rules = sites.replica_list, sites.rules
         sites.promote()
         sites.rules = []
@@ -249,8 +237,8 @@ class TestPromotion:
         sites.there.driver.create_replica(CTX, before, before[1], rules, [])
         assert sites.levels() == set()
 
-    def test_only_replicas_updated_since_are_synced(self, make):
-        sites = make().create_in_sync()
+    def test_only_replicas_updated_since_are_synced(self, make_sites):
+        sites = make_sites().create_in_sync()
         sites.create_in_sync(sites.beyond)
         sites.promote()
         assert not sites.here.driver.replica_inventory()[sites.here.id].synced
@@ -282,8 +270,10 @@ class TestSites:
         assert sites.update(sites.here) == 'in_sync'
         assert sites.read(sites.here) == 'two'
 
-    def test_back_ends_of_other_domains_are_not_found(self, tmp_path, make):
-        sites = make()
+    def test_back_ends_of_other_domains_are_not_found(
+        self, tmp_path, make_sites
+    ):
+        sites = make_sites()
         file = tmp_path / 'sites.conf'
         head, name, rest = file.read_text().partition('[there]')
         file.write_text(head + name + rest.replace('= domain', '= other', 1))
@@ -294,8 +284,8 @@ class TestSites:
         sites.create()
         assert sites.there.state == 'out_of_sync'
 
-    def test_one_back_end_may_have_two_replicas(self, make):
-        sites = make(more='dummy_driver_pools = one, two')
+    def test_one_back_end_may_have_two_replicas(self, make_sites):
+        sites = make_sites(more='dummy_driver_pools = one, two')
         sites.there.driver = sites.here.driver
         sites.there.host = 'host@here#two'
         sites.write('one')
@@ -310,8 +300,8 @@ class TestSites:
         sites.write('two')
         assert sites.update(sites.here) == 'in_sync'
 
-    def test_unreachable_back_end_serves_no_call(self, make):
-        sites = make().create_in_sync()
+    def test_unreachable_back_end_serves_no_call(self, make_sites):
+        sites = make_sites().create_in_sync()
         sites.here.make_unreachable()
         for call in (
             lambda: sites.status(sites.here),
@@ -354,8 +344,8 @@ class TestSites:
 
 
 class TestReplicas:
-    def test_inventory_is_read_from_outside(self, make):
-        sites = make()
+    def test_inventory_is_read_from_outside(self, make_sites):
+        sites = make_sites()
         sites.write('one')
         sites.create_in_sync()
         sites.write('two')
@@ -369,8 +359,8 @@ class TestReplicas:
         assert dummy.replica_inventory(state_of(sites.there)) == {}
 
     @pytest.mark.parametrize('style', STYLES)
-    def test_copying_can_take_several_updates(self, make, style):
-        sites = make(style, more='dummy_driver_replica_steps = 2')
+    def test_copying_can_take_several_updates(self, make_sites, style):
+        sites = make_sites(style, more='dummy_driver_replica_steps = 2')
         sites.write('one')
         sites.create()
         assert sites.there.state == 'out_of_sync'
@@ -385,20 +375,20 @@ class TestReplicas:
         assert sites.read() == 'one'
 
     @pytest.mark.parametrize('style', PROMOTABLE)
-    def test_users_cannot_write_to_a_passive_one(self, make, style):
-        sites = make(style).create_in_sync()
+    def test_users_cannot_write_to_a_passive_one(self, make_sites, style):
+        sites = make_sites(style).create_in_sync()
         with pytest.raises(exception.ShareBackendException):
             sites.write('two', sites.there)
 
-    def test_unchanged_replica_is_left_alone(self, make, tmp_path):
-        sites = make().create_in_sync()
+    def test_unchanged_replica_is_left_alone(self, make_sites, tmp_path):
+        sites = make_sites().create_in_sync()
         sites.update()
         before = _stamps(tmp_path)
         assert sites.update() == 'in_sync'
         assert _stamps(tmp_path) == before
 
-    def test_managed_share_can_have_replicas(self, make):
-        sites = make()
+    def test_managed_share_can_have_replicas(self, make_sites):
+        sites = make_sites()
         driver = sites.here.driver
         path = driver.add_unmanaged_share('found', content='found')
         found = sites.here.harness.at(path, host=sites.here.host)
@@ -409,8 +399,8 @@ class TestReplicas:
         with pytest.raises(exception.ShareBackendException):
             sites.write('lost', sites.here)
 
-    def test_unmanaged_share_is_no_longer_a_replica(self, make):
-        sites = make().create_in_sync()
+    def test_unmanaged_share_is_no_longer_a_replica(self, make_sites):
+        sites = make_sites().create_in_sync()
         sites.delete()
         sites.there.state = None
         driver, share = sites.here.driver, sites.share_for(sites.here)
@@ -421,8 +411,8 @@ class TestReplicas:
         assert driver.replica_inventory() == {}
         driver.write(found.id, 'again')
 
-    def test_snapshots_of_an_unusable_replica_are_unusable(self, make):
-        sites = make()
+    def test_snapshots_of_an_unusable_replica_are_unusable(self, make_sites):
+        sites = make_sites()
         id = sites.snapshot()
         sites.create_in_sync()
         for site in (sites.here, sites.there):
@@ -441,8 +431,8 @@ class TestReplicas:
             sites.instance(id, sites.there).id: {('ip', '10.0.0.1', 'ro')}
         }
 
-    def test_refused_rule_is_reported(self, make):
-        sites = make('readable')
+    def test_refused_rule_is_reported(self, make_sites):
+        sites = make_sites('readable')
         sites.there.driver.refuse_rules(lambda verb, rule: True)
         answer = sites.create()
         assert answer['access_rules_status'] == 'error'
@@ -451,148 +441,8 @@ class TestReplicas:
         }
 
 
-class TestWritable:
-    def test_snapshot_is_on_all_replicas_or_none(self, make):
-        sites = make('writable').create_in_sync()
-        sites.there.make_unreachable()
-        with pytest.raises(exception.ShareBackendException):
-            sites.snapshot()
-        assert sites.here.driver.snapshot_inventory() == {}
-
-    def test_snapshot_stays_while_one_is_unreachable(self, make):
-        sites = make('writable').create_in_sync()
-        id = sites.snapshot()
-        sites.there.make_unreachable()
-        with pytest.raises(exception.ShareBackendException):
-            sites.delete_snapshot(id)
-        assert len(sites.here.driver.snapshot_inventory()) == 1
-
-    def test_promotion_is_not_implemented(self, make):
-        sites = make('writable').create_in_sync()
-        with pytest.raises(NotImplementedError):
-            sites.promote()
-
-    def test_recovered_replica_is_outdated_until_its_next_use(self, make):
-        sites = make('writable').create_in_sync()
-        sites.there.make_unreachable()
-        sites.write('two', sites.here)
-        sites.there.make_reachable()
-        assert not sites.there.driver.replica_inventory()[
-            sites.there.id
-        ].synced
-        assert sites.status()['status'] == 'available'
-        assert sites.there.driver.replica_inventory()[sites.there.id].synced
-        assert sites.read() == 'two'
-
-    def test_outdated_replica_cannot_be_changed(self, make):
-        sites = make('writable').create_in_sync()
-        sites.there.make_unreachable()
-        sites.write('two', sites.here)
-        sites.here.make_unreachable()
-        sites.there.make_reachable()
-        there = sites.share_for(sites.there)
-        for change in (
-            lambda: sites.write('old', sites.there),
-            lambda: sites.there.driver.extend_share(there, 3),
-            lambda: sites.there.driver.shrink_share(there, 1),
-        ):
-            with pytest.raises(exception.ShareBackendException):
-                change()
-        sites.here.make_reachable()
-        sites.write('three', sites.there)
-        assert sites.read(sites.here) == 'three'
-
-    def test_outdated_replicas_do_not_continue_alone(self, make):
-        sites = make('writable').create_in_sync()
-        sites.create_in_sync(sites.beyond)
-        for site in (sites.there, sites.beyond):
-            site.make_unreachable()
-        sites.write('two', sites.here)
-        sites.here.make_unreachable()
-        for site in (sites.there, sites.beyond):
-            site.make_reachable()
-            assert not site.driver.replica_inventory()[site.id].synced
-        for site in (sites.there, sites.beyond):
-            assert sites.status(site)['status'] == 'error'
-            with pytest.raises(exception.ShareBackendException):
-                sites.write('old', site)
-        sites.here.make_reachable()
-        assert {sites.read(site) for site in sites.sites} == {'two'}
-
-    def test_replica_is_not_created_from_an_outdated_one(self, make):
-        sites = make('writable').create_in_sync()
-        sites.there.make_unreachable()
-        sites.write('two', sites.here)
-        sites.here.make_unreachable()
-        sites.there.make_reachable()
-        sites.create(sites.beyond)
-        assert sites.beyond.state == 'out_of_sync'
-        sites.here.make_reachable()
-        assert sites.update(sites.beyond) == 'active'
-        assert sites.read(sites.beyond) == 'two'
-
-    def test_only_replica_continues_after_a_kill(self, make, tmp_path):
-        for step in itertools.count(1):
-            (tmp_path / str(step)).mkdir()
-            sites = Sites(tmp_path / str(step), 'dummy', 'writable')
-            if not killed_at(step, lambda s=sites: s.write('one'), changes):
-                break
-            sites.write('two')
-            assert sites.read(sites.here) == 'two'
-
-    def test_write_of_a_killed_process_is_on_all_or_none(self, make, tmp_path):
-        for step in itertools.count(1):
-            (tmp_path / str(step)).mkdir()
-            sites = Sites(tmp_path / str(step), 'dummy', 'writable')
-            sites.create_in_sync()
-            sites.write('one')
-            sites.create_in_sync(sites.beyond)
-            killed = killed_at(step, lambda s=sites: s.write('two'), changes)
-            found = {sites.read(site) for site in sites.sites}
-            assert found in ({'one'}, {'two'})
-            sites.write('three', sites.there)
-            assert {sites.read(site) for site in sites.sites} == {'three'}
-            if not killed:
-                break
-        assert found == {'two'}
-
-    def test_write_to_a_single_replica_survives_a_kill(self, make, tmp_path):
-        for step in itertools.count(1):
-            (tmp_path / str(step)).mkdir()
-            sites = Sites(tmp_path / str(step), 'dummy', 'writable')
-            sites.write('one')
-            sites.create_in_sync()
-            sites.there.make_unreachable()
-            sites.write('two', sites.here)
-            sites.there.make_reachable()
-            killed = killed_at(step, lambda s=sites: s.write('three'), changes)
-            found = {sites.read(site) for site in sites.sites[:2]}
-            assert found in ({'two'}, {'three'})
-            if not killed:
-                break
-
-    def test_concurrent_processes_lose_no_writes(self, make):
-        sites = make('writable').create_in_sync()
-        children = [
-            _child(
-                lambda site=site: [
-                    sites.write(f'{site.name} {number}', site)
-                    for number in range(20)
-                ]
-            )
-            for site in (sites.here, sites.there)
-        ]
-        assert [os.waitpid(child, 0)[1] for child in children] == [0, 0]
-        here, there = (
-            {*site.driver.replica_inventory().values()}
-            for site in (sites.here, sites.there)
-        )
-        assert here == there == {DummyReplica('active', 40, True)}
-        assert sites.read(sites.here) == sites.read()
-
-
-def test_queries_about_missing_shares_create_no_record(make, tmp_path):
-    sites = make()
+def test_queries_about_missing_shares_create_no_record(make_sites, tmp_path):
+    sites = make_sites()
     sites.there.state = 'out_of_sync'
     before = _stamps(tmp_path)
     id = str(uuid.uuid4())
@@ -609,16 +459,3 @@ def test_queries_about_missing_shares_create_no_record(make, tmp_path):
 
 def _stamps(folder):
     return {path: path.stat().st_mtime_ns for path in folder.rglob('*.json')}
-
-
-def _child(act):
-    """Run a function in another process; return its id."""
-    process = os.fork()
-    if process == 0:
-        code = 1
-        try:
-            act()
-            code = 0
-        finally:
-            os._exit(code)
-    return process
