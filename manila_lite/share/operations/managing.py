@@ -225,7 +225,9 @@ class Managing:
                 reason='share_server_id must be that of a server on '
                 f'{request.service_host}'
             )
-        network_rules.lock_active_shared(session, server.share_network_id)
+        network_rules.lock_active_shared(
+            session, typing.cast(str, server.share_network_id)
+        )
         status = share_servers.lock(session, server.id)
         if status != ServerStatus.ACTIVE:
             raise exception.InvalidStatus(
@@ -250,7 +252,10 @@ class Managing:
         )
         share_request.check_mount_point_support(request_part, share_type)
         return share_request.full_mount_point_name(
-            request_part, share_type, self.mount_prefix, ctx.project_id
+            request_part,
+            share_type,
+            self.mount_prefix,
+            typing.cast(str, ctx.project_id),
         )
 
     def _service(self, session: Session, host: str) -> typing.Any:

@@ -13,6 +13,7 @@ from manila_lite.db.session import transaction
 from manila_lite.rpc import scheduler as scheduler_rpc
 from manila_lite.rpc import share as share_rpc
 from manila_lite.rpc.contract import Client
+from manila_lite.rpc.contract import Durable
 from manila_lite.rpc.contract import work_kinds
 from manila_lite.states.machine import Resume
 from manila_lite.work import table
@@ -144,7 +145,7 @@ class Recovery:
                 f'{resource_id} has no host; a scheduler handles it.'
             )
         method = share_rpc.RESCUES[resource_type]
-        argument = self.rescues.contract.methods[method].resource
+        declared = typing.cast(Durable, self.rescues.contract.methods[method])
         # User messages go to the owner, as in a pass of the timer.
         owner = RequestContext(
             project_id=row.project_id,
@@ -155,7 +156,7 @@ class Recovery:
             session,
             owner,
             asked_by=_caller_name(ctx),
-            **{argument: row.subject_id},
+            **{declared.resource: row.subject_id},
         )
 
     @transaction

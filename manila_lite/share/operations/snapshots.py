@@ -5,6 +5,7 @@ import typing
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
+from manila_lite.db import rows
 from manila_lite.db.moves import replicas as replica_moves
 from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.queries.replicas import replicas
@@ -149,7 +150,9 @@ class Snapshots:
         )
         return values
 
-    def _replicas(self, session, share, event) -> LockedReplicas | None:
+    def _replicas(
+        self, session: Session, share: rows.ShareTarget, event: str
+    ) -> LockedReplicas | None:
         """Lock the replicas of a share with replication; None without."""
         if not share.replication_type:
             return None
@@ -192,7 +195,15 @@ class Snapshots:
         """Request deletion from any status; driver errors are ignored."""
         self._delete(session, ctx, snapshot, 'force_delete', force=True)
 
-    def _delete(self, session, ctx, snapshot, event, *, force):
+    def _delete(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        snapshot: rows.SnapshotTarget,
+        event: str,
+        *,
+        force: bool,
+    ) -> None:
         found = snapshots.list_instances(session, snapshot.id)
         if replicated_snapshots.are_replicated(found):
             self._delete_on_replicas(session, ctx, snapshot, force=force)
@@ -208,7 +219,14 @@ class Snapshots:
                 session, ctx, snapshot_instance_id=row.instance_id, force=force
             )
 
-    def _delete_on_replicas(self, session, ctx, snapshot, *, force):
+    def _delete_on_replicas(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        snapshot: rows.SnapshotTarget,
+        *,
+        force: bool,
+    ) -> None:
         """Delete it from the active replica, and then from the others.
 
         With `force`, also if there is no active replica to ask.
@@ -239,7 +257,7 @@ class Snapshots:
         submit(session, ctx, snapshot_instance_id=subject.id, force=force)
 
     def _begin_deletion(
-        self, session, found: Sequence[typing.Any], *, force: bool
+        self, session: Session, found: Sequence[typing.Any], *, force: bool
     ) -> None:
         ids: dict[str, list[str]] = {}
         for row in found:
@@ -325,8 +343,12 @@ class Snapshots:
         submit(session, ctx, instance_id=active_id, snapshot_id=snapshot_id)
 
     def _get_revertible(
-        self, share, share_instance_id, snapshot_id, instances
-    ):
+        self,
+        share: rows.ShareTarget,
+        share_instance_id: str,
+        snapshot_id: str,
+        instances: Sequence[typing.Any],
+    ) -> typing.Any:
         """Return the snapshot instance that the share can be reverted to.
 
         The error does not reveal whether another share has the snapshot.
@@ -349,7 +371,12 @@ class Snapshots:
             )
         return found[0]
 
-    def _check_revert(self, session, parent, instance):
+    def _check_revert(
+        self,
+        session: Session,
+        parent: rows.SnapshotParentRow,
+        instance: typing.Any,
+    ) -> None:
         """Check everything but the statuses, after the guarded moves."""
         self._refuse_soft_deleted(parent)
         if parent.newest_id != instance.id:

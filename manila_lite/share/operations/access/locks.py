@@ -5,10 +5,12 @@ that removes the resource first moves the same rows and then checks for
 locks. So the second of the two always sees the effect of the first.
 """
 
+from collections.abc import Sequence
 import dataclasses
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
+from manila_lite.db import rows
 from manila_lite.db.queries.access import locks
 from manila_lite.db.rows import ResourceLockRow
 from manila_lite.db.session import Database
@@ -185,18 +187,22 @@ def may_change(ctx: RequestContext, lock: ResourceLockRow) -> bool:
     )
 
 
-def _may_delete(ctx, lock):
+def _may_delete(ctx: RequestContext, lock: rows.ResourceLockRow) -> bool:
     return may_change(ctx, lock) and ctx.can('resource_lock:delete', lock)
 
 
-def _require_change_allowed(ctx, lock):
+def _require_change_allowed(
+    ctx: RequestContext, lock: rows.ResourceLockRow
+) -> None:
     if not may_change(ctx, lock):
         raise exception.Forbidden(
             f'Lock {lock.id} may not be changed by this user.'
         )
 
 
-def _lock_resource(session, ctx, request):
+def _lock_resource(
+    session: Session, ctx: RequestContext, request: LockRequest
+) -> Sequence[rows.LockableRow]:
     """Lock the rows of a resource that the caller may see and lock."""
     if request.resource_type == ResourceType.SHARE:
         rows = locks.lock_share_rows(session, request.resource_id)
@@ -216,7 +222,9 @@ def _lock_resource(session, ctx, request):
     return rows
 
 
-def _refuse_not_lockable(request, rows):
+def _refuse_not_lockable(
+    request: LockRequest, rows: Sequence[rows.LockableRow]
+) -> None:
     if (
         any(row.status in NOT_LOCKABLE[request.resource_type] for row in rows)
         or rows[0].is_soft_deleted
@@ -227,7 +235,13 @@ def _refuse_not_lockable(request, rows):
         )
 
 
-def _insert(session, ctx, request, share_id, because_of=None):
+def _insert(
+    session: Session,
+    ctx: RequestContext,
+    request: LockRequest,
+    share_id: str,
+    because_of: str | None = None,
+) -> str:
     is_rule = request.resource_type == ResourceType.ACCESS_RULE
     return locks.insert(
         session,

@@ -4,7 +4,7 @@ A transaction locks the work first, then the instances, then their rules. The
 share manager uses the same order, so the two cannot deadlock.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 import datetime
 import functools
 import typing
@@ -13,6 +13,7 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.coordination import Coordinator
 from manila_lite.coordination import NullCoordinator
+from manila_lite.db import rows
 from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.session import Database
@@ -65,8 +66,12 @@ def _serialised(method: Callable) -> Callable:
 
     @functools.wraps(method)
     def run(
-        self: 'Access', ctx: RequestContext, share: typing.Any, *args, **kwargs
-    ):
+        self: 'Access',
+        ctx: RequestContext,
+        share: typing.Any,
+        *args: typing.Any,
+        **kwargs: typing.Any,
+    ) -> typing.Any:
         with self.locks.lock(f'access-{share.instance_id}'):
             return method(self, ctx, share, *args, **kwargs)
 
@@ -246,7 +251,13 @@ class Access:
         )
         self._mark_changing(moves, instances)
 
-    def _begin(self, session, ctx, share, allow_in_error):
+    def _begin(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        share: rows.ShareTarget,
+        allow_in_error: bool,
+    ) -> Sequence[rows.RuleInstanceRow]:
         """Submit the work, lock the instances and check them.
 
         A replica that could not be placed gets no rules.
@@ -254,11 +265,14 @@ class Access:
         if share.is_soft_deleted:
             raise exception.ShareSoftDeleted(share_id=share.id)
         instance_hosts = (
-            [(share.instance_id, share.host)]
+            {share.instance_id: share.host}
             if share.replica_state is None
-            else share_rules.list_instance_hosts(session, share.id)
+            else {
+                row.id: row.host
+                for row in share_rules.list_instance_hosts(session, share.id)
+            }
         )
-        for id, host in instance_hosts:
+        for id, host in instance_hosts.items():
             if host:
                 self._submit(session, ctx, id, host)
         if share.replica_state is not None:
@@ -270,16 +284,24 @@ class Access:
         if allow_in_error:
             instances = [row for row in instances if not _is_unplaced(row)]
         _check(instances, allow_in_error)
-        submitted = {id for id, host in instance_hosts if host}
+        submitted = {id for id, host in instance_hosts.items() if host}
         for row in instances:
             if row.id not in submitted:  # added since the hosts were read
                 self._submit(session, ctx, row.id, row.host)
         return instances
 
-    def _submit(self, session, ctx, instance_id, host):
+    def _submit(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        instance_id: str,
+        host: str,
+    ) -> None:
         self.access.on(host).sync_access(session, ctx, instance_id=instance_id)
 
-    def _mark_changing(self, moves, instances) -> str:
+    def _mark_changing(
+        self, moves: TransitionBatch, instances: Sequence[rows.RuleInstanceRow]
+    ) -> str:
         """Mark the rules as changing; return the share's rules status."""
         moves.fire(
             SHARE_INSTANCE_ACCESS,
@@ -297,7 +319,7 @@ class Access:
         )
 
 
-def _is_unplaced(row) -> bool:
+def _is_unplaced(row: rows.RuleInstanceRow) -> bool:
     """Return whether it is a replica that could not be placed."""
     return (
         row.host is None
@@ -306,7 +328,9 @@ def _is_unplaced(row) -> bool:
     )
 
 
-def _check(instances, allow_in_error: bool) -> None:
+def _check(
+    instances: Sequence[rows.RuleInstanceRow], allow_in_error: bool
+) -> None:
     """Refuse the change if one instance cannot take it.
 
     Errors do not name instances, which users cannot see.

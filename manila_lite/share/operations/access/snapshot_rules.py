@@ -4,10 +4,12 @@ A transaction locks the work first, then the instances, then their rules. The
 share manager uses the same order, so the two cannot deadlock.
 """
 
+from collections.abc import Sequence
 import typing
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
+from manila_lite.db import rows
 from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.session import Database
@@ -106,7 +108,12 @@ class SnapshotAccess:
             updated_at=session.now,
         )
 
-    def _begin(self, session, ctx, snapshot):
+    def _begin(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        snapshot: rows.SnapshotTarget,
+    ) -> Sequence[rows.MountableInstanceRow]:
         """Submit the work, lock the instances and check them."""
         if snapshot.host:
             self._submit(session, ctx, snapshot.instance_id, snapshot.host)
@@ -126,13 +133,22 @@ class SnapshotAccess:
                 self._submit(session, ctx, row.id, row.host)
         return instances
 
-    def _submit(self, session, ctx, instance_id, host):
+    def _submit(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        instance_id: str,
+        host: str,
+    ) -> None:
         self.work.on(host).sync_snapshot_access(
             session, ctx, snapshot_instance_id=instance_id
         )
 
 
-def _check(snapshot, instances) -> None:
+def _check(
+    snapshot: rows.SnapshotTarget,
+    instances: Sequence[rows.MountableInstanceRow],
+) -> None:
     """Refuse the change if one instance cannot take it.
 
     Instances on out-of-sync replicas get the change when they are created.

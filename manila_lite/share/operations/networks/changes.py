@@ -10,6 +10,7 @@ import typing
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
+from manila_lite.db import rows
 from manila_lite.db.queries.networks import checks as network_checks
 from manila_lite.db.queries.networks import security_services
 from manila_lite.db.queries.networks import share_networks
@@ -150,7 +151,9 @@ class NetworkChanges:
                 f'{network_id}'
             )
 
-    def _lock_new_service(self, session, network_id, service_id):
+    def _lock_new_service(
+        self, session: Session, network_id: str, service_id: str
+    ) -> rows.SecurityServiceRow:
         """Lock a service FOR SHARE; its type must be new to the network."""
         service = security_services.lock_shared(session, service_id)
         if any(
@@ -160,7 +163,9 @@ class NetworkChanges:
             raise security_services.type_conflict(network_id, service.type)
         return service
 
-    def _check_replaceable(self, session, network_id, current_id, new_id):
+    def _check_replaceable(
+        self, session: Session, network_id: str, current_id: str, new_id: str
+    ) -> None:
         """Raise SecurityServiceConflict unless `new_id` can replace it."""
         new = security_services.lock_shared(session, new_id)
         current = next(
@@ -186,8 +191,14 @@ class NetworkChanges:
         )
 
     def _change_services(
-        self, session, ctx, network, servers, new_id, current_id=None
-    ):
+        self,
+        session: Session,
+        ctx: RequestContext,
+        network: rows.ShareNetworkRow,
+        servers: Sequence[rows.NetworkServerRow],
+        new_id: str,
+        current_id: str | None = None,
+    ) -> None:
         self._begin_change(
             session,
             network,
@@ -206,7 +217,13 @@ class NetworkChanges:
                 current_id=current_id,
             )
 
-    def _begin_change(self, session, network, servers, change):
+    def _begin_change(
+        self,
+        session: Session,
+        network: rows.ShareNetworkRow,
+        servers: Sequence[rows.NetworkServerRow],
+        change: NetworkChange,
+    ) -> None:
         """Move the network and its servers to their changing statuses."""
         checks.require_ready(session, network, servers, change, self.down_time)
         checks.require_compatible(

@@ -1,6 +1,7 @@
 """Accept requests about share networks."""
 
 from collections.abc import Mapping
+import typing
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
@@ -51,7 +52,7 @@ class ShareNetworks:
         zone_id = network_rules.find_zone_id(session, zone)
         charges.charge(
             session,
-            Owner(ctx.project_id, ctx.user_id),
+            Owner(typing.cast(str, ctx.project_id), ctx.user_id),
             _QUOTA_DELTAS,
             limits=self.limits,
         )

@@ -9,6 +9,7 @@ import typing
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
+from manila_lite.db import rows
 from manila_lite.db.moves import replicas as replica_moves
 from manila_lite.db.moves.access_rules import mark_for_resync
 from manila_lite.db.queries.access import share_rules
@@ -125,7 +126,13 @@ class Replicas:
         )
         return replica_id
 
-    def _zones(self, session, active, zone, network_id):
+    def _zones(
+        self,
+        session: Session,
+        active: rows.InstanceRow,
+        zone: rows.ZoneRow | None,
+        network_id: str | None,
+    ) -> list[str]:
         """Return the zones it may be placed in; empty means any."""
         specs = share_types.get_extra_specs(session, active.share_type_id)
         _check_network(specs, network_id)
@@ -146,7 +153,14 @@ class Replicas:
         network = network_rules.lock_active_shared(session, network_id)
         return network_rules.zones_with_subnet(session, network.id, allowed)
 
-    def _insert_rows(self, session, active, replica_id, zone, network_id):
+    def _insert_rows(
+        self,
+        session: Session,
+        active: rows.InstanceRow,
+        replica_id: str,
+        zone: rows.ZoneRow | None,
+        network_id: str | None,
+    ) -> None:
         """Insert a replica with its access rules and snapshot instances."""
         rules = [
             row
@@ -203,8 +217,13 @@ class Replicas:
         moves.write()
 
     def _insert_snapshot_rows(
-        self, session, moves, active, replica_id, snapshot_instances
-    ):
+        self,
+        session: Session,
+        moves: TransitionBatch,
+        active: rows.InstanceRow,
+        replica_id: str,
+        snapshot_instances: Sequence[rows.SnapshotInstanceRow],
+    ) -> None:
         """Insert its snapshot instances and their access rules."""
         instance_ids = {
             row.snapshot_id: session.new_id() for row in snapshot_instances

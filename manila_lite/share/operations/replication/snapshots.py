@@ -103,7 +103,7 @@ def check_displayed_status(
 ) -> None:
     """Raise InvalidStatus unless the displayed status is allowed."""
     status = snapshots.displayed_status(rows)
-    if status not in allowed:
+    if status is None or status not in allowed:
         raise exception.InvalidStatus(
             resource='snapshot',
             id=snapshot_id,

@@ -46,7 +46,9 @@ class ShareRequest:
     check_clone_support: bool = False
 
 
-def capability_columns(share_type: TypeWithSpecs | None) -> dict[str, object]:
+def capability_columns(
+    share_type: TypeWithSpecs | None,
+) -> dict[str, typing.Any]:
     """Return the capabilities of the type as columns of the share."""
     if share_type is None:
         return dict.fromkeys(CAPABILITY_EXTRA_SPECS, False) | {

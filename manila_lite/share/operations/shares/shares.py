@@ -1,5 +1,6 @@
 """Accept requests about shares."""
 
+from collections.abc import Mapping
 import dataclasses
 import datetime
 import typing
@@ -8,6 +9,7 @@ from oslo_db import exception as db_exc
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
+from manila_lite.db import rows
 from manila_lite.db.queries.access import locks
 from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.admin import services
@@ -16,6 +18,7 @@ from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.shares import shares
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.queries.types import types as share_types
+from manila_lite.db.queries.types.types import TypeWithSpecs
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.session import transaction
@@ -95,15 +98,17 @@ class Shares:
         hints = self._hints(session, ctx, request.scheduler_hints)
         share_id, instance_id = session.new_id(), session.new_id()
         capabilities = share_request.capability_columns(share_type)
+        project_id = typing.cast(str, ctx.project_id)
         owner = Owner(
-            ctx.project_id, ctx.user_id, share_type and share_type.id
+            project_id, ctx.user_id, share_type.id if share_type else None
         )
+        size = typing.cast(int, request.size)  # at least that of a snapshot
         self._charge(
             session,
             owner,
-            request.size,
+            size,
             shares=1,
-            gigabytes=request.size,
+            gigabytes=size,
             replicas=1 if capabilities['replication_type'] else 0,
         )
         shares.insert(
@@ -143,7 +148,7 @@ class Shares:
                 ),
                 encryption_key_ref=request.encryption_key_ref,
                 mount_point_name=share_request.full_mount_point_name(
-                    request, share_type, self.mount_prefix, ctx.project_id
+                    request, share_type, self.mount_prefix, project_id
                 ),
             )
         except db_exc.DBReferenceError:
@@ -161,11 +166,20 @@ class Shares:
         )
         return share_id
 
-    def _host_of_clone(self, source):
+    def _host_of_clone(self, source: rows.CloneSourceRow | None) -> str | None:
         """Return the host of a clone, or None to have it scheduled."""
         return source.host if source and not self.schedules_clones else None
 
-    def _clone(self, session, ctx, source, request, instance_id, zones, hints):
+    def _clone(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        source: rows.CloneSourceRow,
+        request: ShareRequest,
+        instance_id: str,
+        zones: list[str],
+        hints: Mapping[str, typing.Any],
+    ) -> None:
         if self.schedules_clones:
             self.scheduler.create_share_instance(
                 session,
@@ -177,12 +191,20 @@ class Shares:
                 source_host=source.host,
             )
             return
-        pools.adjust_allocated(session, source.host, request.size)
+        pools.adjust_allocated(
+            session, source.host, typing.cast(int, request.size)
+        )
         self.provisioning.on(source.host).create_share_from_snapshot(
             session, ctx, instance_id=instance_id, snapshot_id=source.id
         )
 
-    def _type(self, session, ctx, request, source):
+    def _type(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        request: ShareRequest,
+        source: rows.CloneSourceRow | None,
+    ) -> TypeWithSpecs | None:
         name = request.share_type or self.default_type
         if not name:
             return None  # the scheduler fails it with a user message
@@ -197,7 +219,9 @@ class Shares:
         share_request.check_type(request, found)
         return found
 
-    def _zone(self, session, name_or_id):
+    def _zone(
+        self, session: Session, name_or_id: str | None
+    ) -> rows.ZoneRow | None:
         """Return the zone with this name or id."""
         if name_or_id is None:
             return None
@@ -206,7 +230,12 @@ class Shares:
             raise exception.AvailabilityZoneNotFound(zone=name_or_id)
         return zone
 
-    def _zones(self, session, request, share_type):
+    def _zones(
+        self,
+        session: Session,
+        request: ShareRequest,
+        share_type: TypeWithSpecs | None,
+    ) -> list[str]:
         """Return the zones of the type in which the network has subnets."""
         zones = share_request.allowed_zones(request, share_type)
         if request.share_network_id is None:
@@ -216,7 +245,12 @@ class Shares:
         )
         return network_rules.zones_with_subnet(session, network.id, zones)
 
-    def _hints(self, session, ctx, hints):
+    def _hints(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        hints: Mapping[str, typing.Any],
+    ) -> dict[str, typing.Any]:
         """Return the hints with lists of share ids; all must be visible."""
         parsed: dict[str, typing.Any] = {
             key: sorted({id.strip() for id in hints[key].split(',')})
@@ -225,7 +259,10 @@ class Shares:
         }
         wanted = {id for ids in parsed.values() for id in ids}
         missing = wanted - shares.filter_visible(
-            session, wanted, ctx.project_id, ctx.is_admin
+            session,
+            wanted,
+            typing.cast(str, ctx.project_id),
+            bool(ctx.is_admin),
         )
         if missing:
             raise exception.InvalidInput(
@@ -238,15 +275,15 @@ class Shares:
 
     def _charge(
         self,
-        session,
-        owner,
-        size,
+        session: Session,
+        owner: Owner,
+        size: int,
         *,
-        reserve=False,
-        shares=0,
-        gigabytes=0,
-        replicas=0,
-    ):
+        reserve: bool = False,
+        shares: int = 0,
+        gigabytes: int = 0,
+        replicas: int = 0,
+    ) -> None:
         deltas = {
             'shares': shares,
             'gigabytes': gigabytes,
@@ -417,7 +454,13 @@ class Shares:
             )
         self._delete_instance(session, ctx, instance_id, force=True)
 
-    def _delete_replica(self, session, ctx, share_id, instance_id):
+    def _delete_replica(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        share_id: str,
+        instance_id: str,
+    ) -> bool:
         """Request deletion if it is one of several replicas; False if not."""
         instances = replicas.lock_instances(session, share_id)
         replica = next(
@@ -436,7 +479,12 @@ class Shares:
         )
         return True
 
-    def _refuse_dependents(self, session, share, error):
+    def _refuse_dependents(
+        self,
+        session: Session,
+        share: rows.ShareTarget,
+        error: type[exception.ManilaLiteError],
+    ) -> None:
         """Refuse after the moves, which prevent new dependents."""
         locks.check_share_not_locked(session, share.id)
         if shares.has_snapshots(session, share.id):
@@ -444,7 +492,14 @@ class Shares:
                 reason=f'share {share.id} has snapshots; delete them first'
             )
 
-    def _delete_instance(self, session, ctx, instance_id, *, force=False):
+    def _delete_instance(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        instance_id: str,
+        *,
+        force: bool = False,
+    ) -> None:
         instance = share_instances.get(session, instance_id)
         if instance.host is None:
             remove_and_credit(session, instance)
@@ -453,10 +508,12 @@ class Shares:
             session, ctx, instance_id=instance_id, force=force
         )
 
-    def _is_deferred(self, instance):
-        return self.deferred_deletion_enabled and instance.host
+    def _is_deferred(self, instance: rows.InstanceRow) -> bool:
+        return self.deferred_deletion_enabled and bool(instance.host)
 
-    def _delete_deferred(self, session, ctx, row):
+    def _delete_deferred(
+        self, session: Session, ctx: RequestContext, row: rows.ShareTarget
+    ) -> None:
         instance = share_instances.get(session, row.instance_id)
         charges.credit(session, owner_of(instance), deltas_of(instance))
         self.provisioning.on(instance.host).delete_share_instance_deferred(
@@ -516,6 +573,6 @@ class Shares:
             ) from None
         fire(session, SHARE_INSTANCE, instance_id, event)
 
-    def _refuse_soft_deleted(self, share):
+    def _refuse_soft_deleted(self, share: rows.ShareTarget) -> None:
         if share.is_soft_deleted:
             raise exception.ShareSoftDeleted(share_id=share.id)
