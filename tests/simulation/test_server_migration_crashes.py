@@ -15,6 +15,7 @@ from manila_lite.states.share_server import TaskState
 from tests.simulation import crash_images
 from tests.simulation import crashing
 from tests.support.server_migrations import ServerMigrationCloud
+from tests.support.snapshot_access import enable_snapshot_mounts
 
 SEEDS = int(os.environ.get('MANILA_LITE_TEST_SEEDS', 14))
 
@@ -74,7 +75,7 @@ def clouds(tmp_path_factory):
     made = {}
     for options in (None, {'writable': False}, {'nondisruptive': True}):
         cloud = CrashableMigrationCloud(tmp_path_factory.mktemp('moving'))
-        cloud.support()
+        enable_snapshot_mounts(cloud)
         share = cloud.create_share_on_alpha(cloud.add_network(), size=2)
         cloud.allow(share)
         cloud.snapshot(share)

@@ -5,7 +5,6 @@ import sqlalchemy as sa
 from manila_lite.db.models import server_migrations
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
-from tests.support.cloud import TYPE_ID
 from tests.support.dhss import ShareServersCloud
 
 MIGRATION = server_migrations.ServerMigration.__table__
@@ -43,15 +42,6 @@ class ServerMigrationCloud(ShareServersCloud):
             'PUT',
             '/services/' + ('disable' if disabled else 'enable'),
             {'host': f'node@{name}', 'binary': 'manila-share'},
-            expect=200,
-        )
-
-    def support(self):
-        """Make the snapshots of new shares mountable."""
-        self.api.request(
-            'POST',
-            f'/types/{TYPE_ID}/extra_specs',
-            {'extra_specs': {'mount_snapshot_support': 'True'}},
             expect=200,
         )
 

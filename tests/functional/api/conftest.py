@@ -10,6 +10,8 @@ from tests.functional.api import server_views
 from tests.functional.api.sample_cloud import SampleCloud
 from tests.support.cloud import BACKENDS
 from tests.support.cloud import ApiClient
+from tests.support.snapshot_access import create_mountable_snapshot
+from tests.support.snapshot_access import enable_snapshot_mounts
 
 EXAMPLES = (
     migration_examples,
@@ -59,6 +61,29 @@ def member(cloud):
 def stranger(cloud):
     """Return the client of a member of another project."""
     return member_of(cloud, 'another')
+
+
+@pytest.fixture
+def colleague(cloud):
+    """Return the client of another member of the project."""
+    return ApiClient(
+        cloud, project='project', user='colleague', roles='member,reader'
+    )
+
+
+@pytest.fixture
+def share(cloud, member):
+    """Return the id of an available share of the member."""
+    share_id = member.create()['id']
+    cloud.settle()
+    return share_id
+
+
+@pytest.fixture
+def mount(cloud, member):
+    """Return the rules of a mountable snapshot of the member."""
+    enable_snapshot_mounts(cloud)
+    return create_mountable_snapshot(cloud, member)
 
 
 def member_of(cloud, project='project'):

@@ -1,5 +1,6 @@
 """The tables of the published API as operations and views."""
 
+from collections.abc import Iterable
 import re
 import typing
 
@@ -212,3 +213,10 @@ def visible_fields(
         for row in shown
         if version in row.versions and (admin or not row.admin_only)
     }
+
+
+def by_key(operations: Iterable[Operation]) -> pytest.MarkDecorator:
+    """Run a test with each of the operations."""
+    return pytest.mark.parametrize(
+        'operation', operations, ids=lambda operation: operation.key
+    )

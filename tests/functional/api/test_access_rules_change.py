@@ -14,13 +14,6 @@ from tests.support.access import ShareRules
 from tests.support.cloud import BACKENDS
 
 
-@pytest.fixture
-def share(cloud, member):
-    id = member.create()['id']
-    cloud.settle()
-    return id
-
-
 def access_levels(cloud, share):
     """Return the access level of each client on the back end."""
     return ShareRules(cloud, share).clients

@@ -22,21 +22,6 @@ MAPPING = access.InstanceAccessRule.__table__
 HIDDEN = '******'
 
 
-@pytest.fixture
-def share(cloud, member):
-    id = member.create()['id']
-    cloud.settle()
-    return id
-
-
-@pytest.fixture
-def colleague(cloud):
-    """Return the client of another member of the project."""
-    return ApiClient(
-        cloud, project='project', user='colleague', roles='member,reader'
-    )
-
-
 def ids(rules):
     return [rule['id'] for rule in rules]
 

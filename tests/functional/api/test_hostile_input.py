@@ -11,6 +11,7 @@ from tests.functional.api import differences
 from tests.functional.api import hostile_input as hostile
 from tests.functional.api import published_api
 from tests.functional.api.examples import example
+from tests.functional.api.published_api import by_key
 from tests.functional.api.test_published_surface import fault
 from tests.support.seeds import seeds
 
@@ -41,12 +42,6 @@ hypothesis.settings.register_profile(
     database=None,
     suppress_health_check=list(hypothesis.HealthCheck),
 )
-
-
-def by_key(operations):
-    return pytest.mark.parametrize(
-        'operation', operations, ids=lambda operation: operation.key
-    )
 
 
 def refused(answer, codes=range(400, 500)):

@@ -6,6 +6,7 @@ from tests.functional.api import differences
 from tests.functional.api import published_api
 from tests.functional.api.error_cases import UNKNOWN
 from tests.functional.api.examples import example
+from tests.functional.api.published_api import by_key
 from tests.functional.api.sample_cloud import PERSONAS
 from tests.functional.api.sample_cloud import TENANT
 
@@ -43,12 +44,6 @@ OF_A_PROJECT = [
     or (operation.method, operation.path) == ('GET', '/v2/types/{id}')
 ]
 """Operations on resources that belong to a project."""
-
-
-def by_key(operations):
-    return pytest.mark.parametrize(
-        'operation', operations, ids=lambda operation: operation.key
-    )
 
 
 def allowed(operation):

@@ -12,6 +12,7 @@ from tests.functional.api import differences
 from tests.functional.api import published_api
 from tests.functional.api.error_cases import refused_request
 from tests.functional.api.examples import example
+from tests.functional.api.published_api import by_key
 from tests.functional.api.sample_cloud import request_args
 from tests.support import reference
 
@@ -21,12 +22,6 @@ SERVED = [
     for operation in OPERATIONS
     if operation.key not in differences.UNSUPPORTED_OPERATIONS
 ]
-
-
-def by_key(operations):
-    return pytest.mark.parametrize(
-        'operation', operations, ids=lambda operation: operation.key
-    )
 
 
 @by_key(SERVED)

@@ -14,21 +14,6 @@ from tests.support.cloud import ApiClient
 
 
 @pytest.fixture
-def share(cloud, member):
-    id = member.create()['id']
-    cloud.settle()
-    return id
-
-
-@pytest.fixture
-def colleague(cloud):
-    """Return the client of another member of the project."""
-    return ApiClient(
-        cloud, project='project', user='colleague', roles='member,reader'
-    )
-
-
-@pytest.fixture
 def service(cloud):
     """Return the client of another service without the admin role."""
     return ApiClient(cloud, project='services', user='nova', roles='service')

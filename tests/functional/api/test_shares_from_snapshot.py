@@ -3,7 +3,7 @@
 import pytest
 
 from manila_lite.db.queries.admin import services
-from tests.functional.api import snapshot_client as album
+from tests.functional.api import snapshot_client
 from tests.functional.api.conftest import member_of
 
 SPECS = {
@@ -39,7 +39,9 @@ def source(cloud, content='precious', size=2, **body):
     share = cloud.create_share(share_type='copied', size=size, **body)
     driver, instance = driver_and_instance(cloud, share)
     driver.write(instance, content)
-    return share, album.create_available_snapshot(cloud, cloud.api, share)
+    return share, snapshot_client.create_available_snapshot(
+        cloud, cloud.api, share
+    )
 
 
 def driver_and_instance(cloud, share_id):
@@ -161,7 +163,9 @@ def test_foreign_snapshot_does_not_exist(cloud, source_and_snapshot):
 
 def test_source_must_support_it_from_2_24_on(cloud, admin, member):
     share = cloud.create_share(size=2)
-    snapshot = album.create_available_snapshot(cloud, cloud.api, share)
+    snapshot = snapshot_client.create_available_snapshot(
+        cloud, cloud.api, share
+    )
     member.create(snapshot_id=snapshot, size=2, expect=400)
     member.create(snapshot_id=snapshot, size=2, expect=400, version='2.24')
     member.create(snapshot_id=snapshot, size=2, version='2.23')

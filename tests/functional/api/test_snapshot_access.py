@@ -9,13 +9,6 @@ from tests.functional.api.snapshot_client import create_available_snapshot
 from tests.support.cloud import TYPE_ID
 from tests.support.snapshot_access import SnapshotRules
 from tests.support.snapshot_access import create_mountable_snapshot
-from tests.support.snapshot_access import enable_snapshot_mounts
-
-
-@pytest.fixture
-def mount(cloud, member):
-    enable_snapshot_mounts(cloud)
-    return create_mountable_snapshot(cloud, member)
 
 
 def reset(cloud, mount, status):

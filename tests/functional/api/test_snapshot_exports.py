@@ -8,16 +8,9 @@ from tests.functional.api.conftest import member_of
 from tests.functional.api.snapshot_client import UNKNOWN
 from tests.functional.api.snapshot_client import act_on_snapshot
 from tests.support.snapshot_access import create_mountable_snapshot
-from tests.support.snapshot_access import enable_snapshot_mounts
 
 KEY = 'share_snapshot_export_location'
 INSTANCE = shares.ShareInstance.__table__
-
-
-@pytest.fixture
-def mount(cloud, member):
-    enable_snapshot_mounts(cloud)
-    return create_mountable_snapshot(cloud, member)
 
 
 def list_exports(api, path, **options):

@@ -14,13 +14,6 @@ from tests.functional.api.snapshot_client import show_snapshot
 
 
 @pytest.fixture
-def share(cloud, member):
-    share_id = member.create()['id']
-    cloud.settle()
-    return share_id
-
-
-@pytest.fixture
 def snapshot(cloud, member, share):
     return create_available_snapshot(cloud, member, share, name='one')
 

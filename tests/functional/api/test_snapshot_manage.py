@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.functional.api import snapshot_client as album
+from tests.functional.api import snapshot_client
 from tests.functional.api.conftest import member_of
 
 UNKNOWN = '00000000-0000-4000-8000-000000000000'
@@ -115,7 +115,7 @@ def test_snapshot_is_of_the_project_of_its_share(cloud, share, location):
 
 
 def test_it_is_the_newest_snapshot(cloud, admin, share, location):
-    album.create_available_snapshot(cloud, cloud.api, share)
+    snapshot_client.create_available_snapshot(cloud, cloud.api, share)
     snapshot = managed(cloud, share, location)
     newest, *_ = admin.get(f'/snapshots?share_id={share}&sort_key=created_at')[
         'snapshots'

@@ -5,6 +5,7 @@ import shutil
 import pytest
 
 from tests.support.server_migrations import ServerMigrationCloud
+from tests.support.snapshot_access import enable_snapshot_mounts
 
 
 @pytest.fixture(scope='module')
@@ -12,7 +13,7 @@ def prepared(tmp_path_factory):
     """An image of a cloud: a server with two shares, a rule and a snapshot."""
     folder = tmp_path_factory.mktemp('moving')
     cloud = ServerMigrationCloud(folder)
-    cloud.support()
+    enable_snapshot_mounts(cloud)
     network = cloud.add_network()
     first = cloud.create_share_on_alpha(
         network, size=2, metadata={'key': 'value'}

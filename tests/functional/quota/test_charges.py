@@ -18,11 +18,6 @@ from tests.functional.quota.quota_rows import GOLD
 pytestmark = pytest.mark.usefixtures('types')
 
 
-@pytest.fixture
-def types(db):
-    db.write(quota_rows.add_types)
-
-
 def charge(db, deltas, owner=ALICE, **kwargs):
     db.write(charges.charge, owner, deltas, limits=DEFAULTS, **kwargs)
 

@@ -28,11 +28,6 @@ WORK = engine.Work.__table__
 pytestmark = pytest.mark.usefixtures('types')
 
 
-@pytest.fixture
-def types(db):
-    db.write(quota_rows.add_types)
-
-
 def attempt(*calls):
     """Run the calls concurrently; return their results or errors."""
 

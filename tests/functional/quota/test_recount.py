@@ -22,11 +22,6 @@ RED = Owner('red', 'carol', GOLD)
 pytestmark = pytest.mark.usefixtures('types')
 
 
-@pytest.fixture
-def types(db):
-    db.write(quota_rows.add_types)
-
-
 def of_project(db, project_id='blue'):
     return {
         key.resource: usage

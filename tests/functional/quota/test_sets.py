@@ -23,11 +23,6 @@ SUBSCOPES = pytest.mark.parametrize(
 pytestmark = pytest.mark.usefixtures('types')
 
 
-@pytest.fixture
-def types(db):
-    db.write(quota_rows.add_types)
-
-
 def change(db, scope, values, **kwargs):
     return db.write(sets.change, DEFAULTS, scope, values, **kwargs)
 
