@@ -406,7 +406,7 @@ def test_replica_without_a_network_uses_that_of_the_active_one(build_cloud):
     other = cloud.replicate(share_id, share_network_id=second)
     assert cloud.replica(one).share_network_id == first
     assert cloud.replica(other).share_network_id == second
-    with pytest.raises(exception.InvalidInput):
+    with pytest.raises(exception.ShareNetworkNotFound):
         cloud.request_replica(share_id, share_network_id='none')
     cloud.check_invariants()
     cloud.db.dispose()
