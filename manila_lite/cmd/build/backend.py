@@ -39,6 +39,7 @@ from manila_lite.share.manager.endpoints import BackendEndpoints
 from manila_lite.share.manager.ensuring import EnsuringEndpoint
 from manila_lite.share.manager.managing import ManagingEndpoint
 from manila_lite.share.manager.provisioning import ProvisioningEndpoint
+from manila_lite.share.manager.recovery.base import ResourceRecovery
 from manila_lite.share.manager.recovery.reconciliation import (
     ReconciliationEndpoint,
 )
@@ -324,7 +325,7 @@ def _reconciliation(
             ReplicatedSnapshotsRpc,
         )
     }
-    resources = [
+    resources: list[ResourceRecovery] = [
         ShareServerRecovery(rescues, works, setup),
         ServerTaskRecovery(rescues, works),
         ShareInstanceRecovery(
