@@ -7,6 +7,7 @@ from oslo_db import exception as db_exc
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
+from manila_lite.db import rows
 from manila_lite.db.queries.access import locks
 from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.admin import services
@@ -282,7 +283,7 @@ class Managing:
 
     @transaction
     def unmanage_share(
-        self, session: Session, ctx: RequestContext, share: typing.Any
+        self, session: Session, ctx: RequestContext, share: rows.ShareTarget
     ) -> None:
         """Request that a share is unmanaged; its data stays."""
         if share.is_soft_deleted:
@@ -301,7 +302,9 @@ class Managing:
         for row in instances:
             self._unmanage_instance(session, ctx, row.instance_id)
 
-    def _refuse_dependents(self, session: Session, share: typing.Any) -> None:
+    def _refuse_dependents(
+        self, session: Session, share: rows.ShareTarget
+    ) -> None:
         """Refuse after the moves, which prevent new dependents."""
         locks.check_share_not_locked(session, share.id)
         if shares.has_snapshots(session, share.id):
@@ -328,7 +331,7 @@ class Managing:
         self,
         session: Session,
         ctx: RequestContext,
-        share: typing.Any,
+        share: rows.ShareTarget,
         request: ManageSnapshotRequest,
     ) -> str:
         """Accept a snapshot that exists on a back end and return its id.
@@ -383,7 +386,7 @@ class Managing:
         )
         return snapshot_id
 
-    def _parent(self, session: Session, share: typing.Any) -> typing.Any:
+    def _parent(self, session: Session, share: rows.ShareTarget) -> typing.Any:
         """Lock and return the instance of the share, which must be available.
 
         The lock serialises requests and prevents other snapshots and the
@@ -405,7 +408,10 @@ class Managing:
 
     @transaction
     def unmanage_snapshot(
-        self, session: Session, ctx: RequestContext, snapshot: typing.Any
+        self,
+        session: Session,
+        ctx: RequestContext,
+        snapshot: rows.SnapshotTarget,
     ) -> None:
         """Request that a snapshot is unmanaged; it stays on the back end."""
         found = snapshots.list_instances(session, snapshot.id)

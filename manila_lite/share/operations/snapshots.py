@@ -68,7 +68,7 @@ class Snapshots:
         self,
         session: Session,
         ctx: RequestContext,
-        share: typing.Any,
+        share: rows.ShareTarget,
         *,
         name: str | None = None,
         description: str | None = None,
@@ -160,7 +160,7 @@ class Snapshots:
         locked_replicas.refuse_during_promotion(event)
         return locked_replicas
 
-    def _refuse_soft_deleted(self, share: typing.Any) -> None:
+    def _refuse_soft_deleted(self, share: rows.SnapshotParentRow) -> None:
         if share.is_soft_deleted:
             raise exception.ShareSoftDeleted(share_id=share.share_id)
 
@@ -171,7 +171,7 @@ class Snapshots:
         self,
         session: Session,
         ctx: RequestContext,
-        snapshot: typing.Any,
+        snapshot: rows.SnapshotTarget,
         values: Mapping[str, object],
     ) -> None:
         """Change the name or the description."""
@@ -182,7 +182,10 @@ class Snapshots:
 
     @transaction
     def delete(
-        self, session: Session, ctx: RequestContext, snapshot: typing.Any
+        self,
+        session: Session,
+        ctx: RequestContext,
+        snapshot: rows.SnapshotTarget,
     ) -> None:
         """Request the deletion of a snapshot with all its instances."""
         self._delete(session, ctx, snapshot, 'delete', force=False)
@@ -190,7 +193,10 @@ class Snapshots:
 
     @transaction
     def force_delete(
-        self, session: Session, ctx: RequestContext, snapshot: typing.Any
+        self,
+        session: Session,
+        ctx: RequestContext,
+        snapshot: rows.SnapshotTarget,
     ) -> None:
         """Request deletion from any status; driver errors are ignored."""
         self._delete(session, ctx, snapshot, 'force_delete', force=True)
@@ -279,7 +285,7 @@ class Snapshots:
     # Revert
 
     def revert(
-        self, ctx: RequestContext, share: typing.Any, snapshot_id: str
+        self, ctx: RequestContext, share: rows.ShareTarget, snapshot_id: str
     ) -> None:
         """Request that a share is reverted to its newest snapshot."""
         try:
@@ -297,7 +303,7 @@ class Snapshots:
         self,
         session: Session,
         ctx: RequestContext,
-        share: typing.Any,
+        share: rows.ShareTarget,
         snapshot_id: str,
     ) -> None:
         locked_replicas = self._replicas(session, share, 'revert')
@@ -399,7 +405,7 @@ class Snapshots:
         self,
         session: Session,
         ctx: RequestContext,
-        snapshot: typing.Any,
+        snapshot: rows.SnapshotTarget,
         status: str,
     ) -> None:
         """Set the displayed status of a snapshot by `reset_status`.
@@ -439,7 +445,7 @@ class Snapshots:
         )
 
 
-def owner_user_id(ctx: RequestContext, share: typing.Any) -> str | None:
+def owner_user_id(ctx: RequestContext, share: rows.OwnedRow) -> str | None:
     """Return the user of a snapshot, which is in the share's project."""
     if ctx.project_id == share.project_id:
         return ctx.user_id

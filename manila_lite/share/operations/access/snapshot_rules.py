@@ -5,7 +5,6 @@ share manager uses the same order, so the two cannot deadlock.
 """
 
 from collections.abc import Sequence
-import typing
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
@@ -44,7 +43,7 @@ class SnapshotAccess:
         self,
         session: Session,
         ctx: RequestContext,
-        snapshot: typing.Any,
+        snapshot: rows.SnapshotTarget,
         access_type: str,
         access_to: str,
         *,
@@ -94,7 +93,7 @@ class SnapshotAccess:
         self,
         session: Session,
         ctx: RequestContext,
-        snapshot: typing.Any,
+        snapshot: rows.SnapshotTarget,
         access_id: str,
     ) -> None:
         """Request the removal of a rule; repeating it is harmless."""

@@ -12,6 +12,7 @@ import typing
 import orjson
 
 from manila_lite import exception
+from manila_lite.db import rows
 from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.networks import checks as network_checks
 from manila_lite.db.queries.networks import share_networks
@@ -67,7 +68,7 @@ def hosts_of(servers: Iterable[typing.Any]) -> list[str]:
 
 def require_ready(
     session: Session,
-    network: typing.Any,
+    network: rows.ShareNetworkRow,
     servers: Sequence[typing.Any],
     change: NetworkChange,
     down_time: float,
@@ -109,7 +110,7 @@ def require_ready(
             )
 
 
-def _require_active(network: typing.Any) -> None:
+def _require_active(network: rows.ShareNetworkRow) -> None:
     if network.status != NetworkStatus.ACTIVE:
         raise exception.InvalidShareNetwork(
             reason=f'{network.id} must be active, not {network.status}'

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import typing
 
 from manila_lite import exception
+from manila_lite.db import rows
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import shares
 from manila_lite.db.session import Session
@@ -31,7 +32,7 @@ class ResizeTarget(typing.NamedTuple):
 
 
 def lock_for_resize(
-    session: Session, share: typing.Any, event: str
+    session: Session, share: rows.ShareTarget, event: str
 ) -> ResizeTarget:
     """Lock the replicas of a share whose size is to change.
 
@@ -67,7 +68,7 @@ def get_active(instances: Sequence[typing.Any], share_id: str) -> typing.Any:
 
 
 def refuse_replicas(
-    session: Session, share: typing.Any
+    session: Session, share: rows.ShareTarget
 ) -> Sequence[typing.Any]:
     """Return the instances of a share; raises ShareHasReplicas for several.
 

@@ -81,7 +81,7 @@ class Replicas:
         self,
         session: Session,
         ctx: RequestContext,
-        share: typing.Any,
+        share: rows.ShareTarget,
         *,
         availability_zone: str | None = None,
         share_network_id: str | None = None,
@@ -267,7 +267,10 @@ class Replicas:
 
     @transaction
     def delete(
-        self, session: Session, ctx: RequestContext, replica: typing.Any
+        self,
+        session: Session,
+        ctx: RequestContext,
+        replica: rows.ReplicaTarget,
     ) -> None:
         """Request the deletion of a replica, except the last active one."""
         instances = replicas.lock_instances(session, replica.share_id)
@@ -282,7 +285,10 @@ class Replicas:
 
     @transaction
     def force_delete(
-        self, session: Session, ctx: RequestContext, replica: typing.Any
+        self,
+        session: Session,
+        ctx: RequestContext,
+        replica: rows.ReplicaTarget,
     ) -> None:
         """Request deletion from any status; driver errors are ignored."""
         instances = replicas.lock_instances(session, replica.share_id)
@@ -303,7 +309,7 @@ class Replicas:
         self,
         session: Session,
         ctx: RequestContext,
-        replica: typing.Any,
+        replica: rows.ReplicaTarget,
         *,
         quiesce_wait_time: int | None = None,
     ) -> bool:
@@ -355,7 +361,10 @@ class Replicas:
     @admission_controlled
     @transaction
     def resync(
-        self, session: Session, ctx: RequestContext, replica: typing.Any
+        self,
+        session: Session,
+        ctx: RequestContext,
+        replica: rows.ReplicaTarget,
     ) -> bool:
         """Request an update of a replica now; False if it is active."""
         if replica.replica_state == ReplicaState.ACTIVE:
@@ -376,7 +385,7 @@ class Replicas:
         self,
         session: Session,
         ctx: RequestContext,
-        replica: typing.Any,
+        replica: rows.ReplicaTarget,
         status: str,
     ) -> None:
         """Set the status by `reset_status`; raises InvalidInput."""
@@ -395,7 +404,7 @@ class Replicas:
         self,
         session: Session,
         ctx: RequestContext,
-        replica: typing.Any,
+        replica: rows.ReplicaTarget,
         replica_state: str,
     ) -> None:
         """Set `replica_state`; the active replica cannot be changed."""

@@ -6,6 +6,7 @@ import typing
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
+from manila_lite.db import rows
 from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.networks import subnets
 from manila_lite.db.queries.networks.subnets import Subnet
@@ -56,7 +57,7 @@ class ShareServers:
 
     @transaction
     def delete(
-        self, session: Session, ctx: RequestContext, server: typing.Any
+        self, session: Session, ctx: RequestContext, server: rows.ServerTarget
     ) -> None:
         """Request the deletion of a server that has no shares."""
         status = self._lock(session, server)
@@ -174,7 +175,7 @@ class ShareServers:
         self,
         session: Session,
         ctx: RequestContext,
-        server: typing.Any,
+        server: rows.ServerTarget,
         *,
         force: bool = False,
     ) -> None:
@@ -200,7 +201,7 @@ class ShareServers:
         self,
         session: Session,
         ctx: RequestContext,
-        server: typing.Any,
+        server: rows.ServerTarget,
         status: str,
     ) -> None:
         """Set the status by `reset_status`; raises InvalidInput."""
@@ -221,13 +222,15 @@ class ShareServers:
             updated_at=session.now,
         )
 
-    def _lock(self, session: Session, server: typing.Any) -> str:
+    def _lock(self, session: Session, server: rows.ServerTarget) -> str:
         """Lock the server against new shares and return its status."""
         status = share_servers.lock(session, server.id)
         if status is None:
             raise exception.ShareServerNotFound(share_server_id=server.id)
         return status
 
-    def _refuse_used(self, session: Session, server: typing.Any) -> None:
+    def _refuse_used(
+        self, session: Session, server: rows.ServerTarget
+    ) -> None:
         if share_servers.has_instances(session, server.id):
             raise exception.ShareServerInUse(share_server_id=server.id)

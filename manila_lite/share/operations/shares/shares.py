@@ -306,7 +306,7 @@ class Shares:
         self,
         session: Session,
         ctx: RequestContext,
-        share: typing.Any,
+        share: rows.ShareTarget,
         values: dict[str, object],
     ) -> None:
         """Change the name, the description or the visibility."""
@@ -320,7 +320,7 @@ class Shares:
         self,
         session: Session,
         ctx: RequestContext,
-        share: typing.Any,
+        share: rows.ShareTarget,
         new_size: int,
         *,
         force: bool = False,
@@ -378,7 +378,7 @@ class Shares:
         self,
         session: Session,
         ctx: RequestContext,
-        share: typing.Any,
+        share: rows.ShareTarget,
         new_size: int,
     ) -> None:
         """Request a smaller share; quota is credited when it has shrunk."""
@@ -403,7 +403,7 @@ class Shares:
 
     @transaction
     def delete(
-        self, session: Session, ctx: RequestContext, share: typing.Any
+        self, session: Session, ctx: RequestContext, share: rows.ShareTarget
     ) -> None:
         """Request the deletion of a share with all its instances."""
         instances = replica_guards.refuse_replicas(session, share)
@@ -423,7 +423,7 @@ class Shares:
 
     @transaction
     def force_delete(
-        self, session: Session, ctx: RequestContext, share: typing.Any
+        self, session: Session, ctx: RequestContext, share: rows.ShareTarget
     ) -> None:
         """Request deletion from any status; driver errors are ignored."""
         instances = replica_guards.refuse_replicas(session, share)
@@ -524,7 +524,7 @@ class Shares:
 
     @transaction
     def soft_delete(
-        self, session: Session, ctx: RequestContext, share: typing.Any
+        self, session: Session, ctx: RequestContext, share: rows.ShareTarget
     ) -> None:
         """Move a share to the recycle bin for the retention time."""
         self._refuse_soft_deleted(share)
@@ -542,7 +542,7 @@ class Shares:
 
     @transaction
     def restore(
-        self, session: Session, ctx: RequestContext, share: typing.Any
+        self, session: Session, ctx: RequestContext, share: rows.ShareTarget
     ) -> bool:
         """Take a share out of the recycle bin; False if it was not in it."""
         if not share.is_soft_deleted:
