@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from manila_lite.db.models import share_servers
 from manila_lite.db.models import shares
 from manila_lite.db.session import Session
-from tests.support.cloud import ApiClient
+from tests.support.api_client import ApiClient
 from tests.support.cloud import Cloud
 
 HOST = 'node@alpha'

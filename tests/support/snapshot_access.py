@@ -4,8 +4,8 @@ import pathlib
 import typing
 
 from manila_lite.share.drivers.dummy import driver as dummy
+from tests.support.api_client import ApiClient
 from tests.support.cloud import TYPE_ID
-from tests.support.cloud import ApiClient
 from tests.support.cloud import Cloud
 
 

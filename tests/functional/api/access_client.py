@@ -2,7 +2,7 @@
 
 import typing
 
-from tests.support.cloud import ApiClient
+from tests.support.api_client import ApiClient
 
 CLIENT = {'access_type': 'ip', 'access_to': '10.0.0.1'}
 

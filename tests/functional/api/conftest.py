@@ -8,8 +8,8 @@ from tests.functional.api import replica_views
 from tests.functional.api import server_examples
 from tests.functional.api import server_views
 from tests.functional.api.sample_cloud import SampleCloud
+from tests.support.api_client import ApiClient
 from tests.support.cloud import BACKENDS
-from tests.support.cloud import ApiClient
 from tests.support.snapshot_access import create_mountable_snapshot
 from tests.support.snapshot_access import enable_snapshot_mounts
 

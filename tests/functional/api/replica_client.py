@@ -3,7 +3,7 @@
 import typing
 
 from manila_lite.api import versions
-from tests.support.cloud import ApiClient
+from tests.support.api_client import ApiClient
 
 UNKNOWN = '00000000-0000-4000-8000-000000000000'
 

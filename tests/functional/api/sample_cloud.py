@@ -26,7 +26,7 @@ from tests.functional.api import published_api
 from tests.functional.api.sample_replicas import SampleReplicas
 from tests.functional.api.sample_servers import SampleServers
 from tests.support import databases
-from tests.support.cloud import ApiClient
+from tests.support.api_client import ApiClient
 from tests.support.cloud import Cloud
 
 _USAGE = quotas.QuotaUsage.__table__

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 
 from manila_lite.db.models import share_servers
-from tests.support.cloud import ApiClient
+from tests.support.api_client import ApiClient
 
 NET, SUBNET = (
     '33333333-4444-4555-8666-777777777777',

@@ -2,7 +2,7 @@
 
 import typing
 
-from tests.support.cloud import ApiClient
+from tests.support.api_client import ApiClient
 from tests.support.cloud import Cloud
 
 UNKNOWN = '00000000-0000-4000-8000-000000000000'

@@ -16,7 +16,7 @@ from tests.functional.api.access_client import show_rule
 from tests.functional.api.sample_replicas import insert_replica
 from tests.functional.api.sample_replicas import make_replicable
 from tests.functional.api.snapshot_client import UNKNOWN
-from tests.support.cloud import ApiClient
+from tests.support.api_client import ApiClient
 
 MAPPING = access.InstanceAccessRule.__table__
 HIDDEN = '******'

@@ -4,7 +4,7 @@ import pytest
 
 from manila_lite.quota import charges
 from tests.support import reference
-from tests.support.cloud import ApiClient
+from tests.support.api_client import ApiClient
 
 WORDS = {
     'shares': 'Shares',

@@ -4,7 +4,7 @@ import pytest
 
 from manila_lite.quota.limits import RESOURCES
 from tests.support import reference
-from tests.support.cloud import ApiClient
+from tests.support.api_client import ApiClient
 
 PATH = '/quota-class-sets/default'
 KEYS_TOO_EARLY = [

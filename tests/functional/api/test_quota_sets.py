@@ -10,8 +10,8 @@ from manila_lite.quota.limits import NAMES
 from manila_lite.quota.limits import NAMES_PER_TYPE
 from manila_lite.quota.limits import RESOURCES
 from tests.support import reference
+from tests.support.api_client import ApiClient
 from tests.support.cloud import TYPE_ID
-from tests.support.cloud import ApiClient
 from tests.support.cloud import Cloud
 from tests.support.databases import empty_tables
 

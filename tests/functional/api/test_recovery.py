@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from manila_lite.db.models import engine
 from manila_lite.db.transitions import fire
 from manila_lite.states.share_instance import SHARE_INSTANCE
-from tests.support.cloud import ApiClient
+from tests.support.api_client import ApiClient
 
 WORK = engine.Work.__table__
 PATHS = ['/recovery/in-flight', '/recovery/preview', '/recovery/log']

@@ -10,7 +10,7 @@ from tests.functional.api.access_client import list_locks
 from tests.functional.api.access_client import show_rule
 from tests.functional.api.conftest import member_of
 from tests.functional.api.snapshot_client import UNKNOWN
-from tests.support.cloud import ApiClient
+from tests.support.api_client import ApiClient
 
 
 @pytest.fixture

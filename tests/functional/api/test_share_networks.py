@@ -5,7 +5,7 @@ import pytest
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.networks import subnets as records
-from tests.support.cloud import ApiClient
+from tests.support.api_client import ApiClient
 from tests.support.share_servers import assign_share_server
 from tests.support.share_servers import insert_server
 

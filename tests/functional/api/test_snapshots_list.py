@@ -9,7 +9,7 @@ from tests.functional.api.conftest import member_of
 from tests.functional.api.snapshot_client import UNKNOWN
 from tests.functional.api.snapshot_client import act_on_snapshot
 from tests.functional.api.snapshot_client import create_available_snapshot
-from tests.support.cloud import ApiClient
+from tests.support.api_client import ApiClient
 
 
 @pytest.fixture

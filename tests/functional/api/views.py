@@ -7,8 +7,8 @@ from tests.functional.api import published_api
 from tests.functional.api.sample_cloud import SERVICE
 from tests.functional.api.sample_cloud import TENANT
 from tests.functional.api.sample_cloud import SampleCloud
+from tests.support.api_client import ApiClient
 from tests.support.cloud import TYPE_ID
-from tests.support.cloud import ApiClient
 
 Items = list[dict[str, typing.Any]]
 FetchItems = Callable[[SampleCloud, ApiClient, int], Items]

@@ -3,7 +3,7 @@
 import pathlib
 import typing
 
-from tests.support.cloud import ApiClient
+from tests.support.api_client import ApiClient
 from tests.support.dhss import ShareServersCloud
 
 NEUTRON = {'neutron_net_id': 'net', 'neutron_subnet_id': 'subnet'}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.cloud import ApiClient
+from tests.support.api_client import ApiClient
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from manila_lite.db.models import engine
 from manila_lite.db.models import networks
 from tests.functional.engine.networks_in_use import NEUTRON
 from tests.functional.engine.networks_in_use import NetworkCloud
-from tests.support.cloud import ApiClient
+from tests.support.api_client import ApiClient
 
 ADD, ADD_CHECK = 'add_security_service', 'add_security_service_check'
 UPDATE = 'update_security_service'

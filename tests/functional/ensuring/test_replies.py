@@ -10,8 +10,8 @@ from tests.functional.ensuring.ensured import lacking
 from tests.functional.ensuring.ensured import paths
 from tests.functional.ensuring.ensured import service
 from tests.functional.ensuring.ensured import statuses
+from tests.support.api_client import ApiClient
 from tests.support.cloud import BACKENDS
-from tests.support.cloud import ApiClient
 from tests.support.databases import database_url
 from tests.support.databases import shared_database
 

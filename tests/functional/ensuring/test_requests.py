@@ -8,7 +8,7 @@ from tests.functional.ensuring.ensured import moves
 from tests.functional.ensuring.ensured import owed
 from tests.functional.ensuring.ensured import service
 from tests.functional.ensuring.ensured import statuses
-from tests.support.cloud import ApiClient
+from tests.support.api_client import ApiClient
 from tests.support.databases import database_url
 from tests.support.databases import shared_database
 
