@@ -1,9 +1,15 @@
 """Kill processes at a chosen step of their changes to the disk."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 import os
 import signal
 import sys
+import tempfile
+import typing
+
+from tests.support import sampling
+
+Scene = typing.TypeVar('Scene')
 
 STEPS = frozenset(
     {
@@ -43,9 +49,54 @@ def killed_at(
     Only the steps selected by `counts` are counted. Returns False if the
     process finished earlier.
     """
+
+    def on_step(taken: int) -> None:
+        if taken == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return _act_in_child(act, counts, on_step)
+
+
+def killed_at_steps(
+    build: Callable[[str], Scene],
+    act: Callable[[Scene], object],
+    counts: Callable[[str, tuple], bool] = lambda *step: True,
+    most: int = 8,
+) -> Iterator[Scene]:
+    """Yield scenes in which a process acted and was killed, each at a step.
+
+    A sample of all steps is tried. In the last scene the process finished.
+    """
+    whole = build('whole')
+    steps = _steps_of(lambda: act(whole), counts)
+    assert steps, 'there is no step to be killed at'
+    for step in sampling.sample(range(1, steps + 1), most):
+        scene = build(str(step))
+        killed_at(step, lambda scene=scene: act(scene), counts)
+        yield scene
+    yield whole
+
+
+def _steps_of(
+    act: Callable[[], object], counts: Callable[[str, tuple], bool]
+) -> int:
+    """Act in another process; return the number of its steps."""
+    with tempfile.TemporaryFile() as file:
+        _act_in_child(
+            act, counts, lambda taken: os.pwrite(file.fileno(), b'.', taken)
+        )
+        return max(0, os.fstat(file.fileno()).st_size - 1)
+
+
+def _act_in_child(
+    act: Callable[[], object],
+    counts: Callable[[str, tuple], bool],
+    on_step: Callable[[int], object],
+) -> bool:
+    """Act in another process; return whether it was killed."""
     process = os.fork()
     if process == 0:
-        _act_and_exit(step, act, counts)
+        _act_and_exit(act, counts, on_step)
     _, status = os.waitpid(process, 0)
     if os.WIFSIGNALED(status):
         return True
@@ -54,7 +105,9 @@ def killed_at(
 
 
 def _act_and_exit(
-    step: int, act: Callable[[], object], counts: Callable[[str, tuple], bool]
+    act: Callable[[], object],
+    counts: Callable[[str, tuple], bool],
+    on_step: Callable[[int], object],
 ) -> None:
     taken = 0
 
@@ -62,8 +115,7 @@ def _act_and_exit(
         nonlocal taken
         if event in STEPS and counts(event, args):
             taken += 1
-            if taken == step:
-                os.kill(os.getpid(), signal.SIGKILL)
+            on_step(taken)
 
     code = 1
     try:

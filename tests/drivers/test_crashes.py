@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 import dataclasses
-import itertools
 import os
 import pathlib
 import random
@@ -15,8 +14,10 @@ from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers import content
 from tests.drivers.conftest import own_options
 from tests.drivers.crashes import killed_at
+from tests.drivers.crashes import killed_at_steps
 from tests.drivers.driver_harness import CTX
 from tests.drivers.driver_harness import DriverHarness
+from tests.support import sampling
 
 
 @pytest.fixture(autouse=True)
@@ -326,22 +327,22 @@ def _finish(scene: Scene, operation: Operation) -> None:
     assert not list(scene.root.glob('local/work/*'))
 
 
+@sampling.enumeration
 @pytest.mark.parametrize('name', ['dummy', 'local'])
 @pytest.mark.parametrize('operation', OPERATIONS)
 def test_operation_killed_at_every_step_can_be_repeated(
     name, operation, tmp_path
 ):
-    for step in itertools.count(1):
-        scene = Scene(name, tmp_path / str(step))
-        killed = killed_at(step, lambda s=scene: OPERATIONS[operation].act(s))
-        _finish(scene, OPERATIONS[operation])
-        if not killed:
-            break
-    assert step > 1, 'there was no step to be killed at'
+    operation = OPERATIONS[operation]
+    for scene in killed_at_steps(
+        lambda folder: Scene(name, tmp_path / folder), operation.act
+    ):
+        _finish(scene, operation)
 
 
+@sampling.enumeration
 @pytest.mark.parametrize('name', ['dummy', 'local'])
-@pytest.mark.parametrize('seed', range(20))
+@pytest.mark.parametrize('seed', sampling.seeds(100, 10))
 def test_operation_killed_again_and_again_can_be_repeated(
     name, seed, tmp_path
 ):

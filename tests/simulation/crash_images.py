@@ -8,11 +8,12 @@ same content recover in the same way, so that one of them stands for all.
 
 from collections.abc import Callable
 import contextlib
+import os
 import pathlib
 import shutil
 import typing
 
-from tests.support import seeds
+from tests.support import sampling
 from tests.support.cloud import Cloud
 from tests.support.dhss import ShareServersCloud
 
@@ -105,8 +106,13 @@ def images_at_crash_points(
     cloud: CrashableCloud, run: Callable[[], object]
 ) -> list[tuple[str, DiskImage]]:
     """Return name and image of every crash point of a run, in order."""
-    images = []
-    cloud.on_crash_point = lambda name: images.append((name, capture(cloud)))
+    images: list[tuple[str, DiskImage]] = []
+
+    def on_crash_point(name: str) -> None:
+        previous = images[-1][1] if images else None
+        images.append((name, capture(cloud, previous)))
+
+    cloud.on_crash_point = on_crash_point
     with contextlib.ExitStack() as stack:
         stack.callback(setattr, cloud, 'on_crash_point', None)
         run()
@@ -116,28 +122,35 @@ def images_at_crash_points(
 def distinct_images(
     images: list[tuple[str, DiskImage]],
 ) -> list[tuple[int, str, DiskImage]]:
-    """Return one image per content, the last, with number and name.
-
-    Only those that this run tries, see `seeds.sample`.
-    """
-    distinct = list(
+    """Return one image per content, the last, with number and name."""
+    return list(
         {
             image.files: (number, name, image)
             for number, (name, image) in enumerate(images)
         }.values()
     )
-    return seeds.sample(distinct, f'{len(images)} images')
 
 
-def capture(cloud: Cloud) -> DiskImage:
-    """Return an image of the disk at this moment."""
-    return DiskImage(
-        tuple(
-            sorted(
-                (str(path.relative_to(cloud.folder)), path.read_bytes())
-                for path in cloud.folder.rglob('*')
-                if path.is_file() and not path.name.endswith(_LOST_SUFFIX)
-            )
-        ),
-        cloud.clock.now,
-    )
+def to_try(
+    images: list[tuple[int, str, DiskImage]], most: int = 8
+) -> list[tuple[int, str, DiskImage]]:
+    """Return the images that this run recovers from."""
+    return sampling.sample(images, most)
+
+
+def capture(cloud: Cloud, previous: DiskImage | None = None) -> DiskImage:
+    """Return an image of the disk at this moment.
+
+    It shares the contents that did not change with the previous image.
+    """
+    known = dict(previous.files) if previous else {}
+    files = []
+    for folder, _, names in os.walk(cloud.folder):
+        for name in names:
+            if not name.endswith(_LOST_SUFFIX):
+                path = pathlib.Path(folder, name)
+                key = str(path.relative_to(cloud.folder))
+                content = path.read_bytes()
+                same = known.get(key)
+                files.append((key, same if same == content else content))
+    return DiskImage(tuple(sorted(files)), cloud.clock.now)

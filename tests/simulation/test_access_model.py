@@ -14,6 +14,7 @@ from hypothesis import stateful
 from hypothesis import strategies as st
 
 from manila_lite import exception
+from tests.support import sampling
 from tests.support.access import ShareRules
 from tests.support.cloud import Cloud
 from tests.support.cloud import Crash
@@ -166,11 +167,10 @@ class AccessMachine(stateful.RuleBasedStateMachine):
 
 
 AccessMachine.TestCase.settings = hypothesis.settings(
-    max_examples=40,
+    max_examples=sampling.examples(100, 12),
     stateful_step_count=25,
     deadline=None,
-    derandomize=True,
     database=None,
     suppress_health_check=list(hypothesis.HealthCheck),
 )
-test_rules_against_a_model = AccessMachine.TestCase
+test_rules_against_a_model = sampling.enumeration(AccessMachine.TestCase)

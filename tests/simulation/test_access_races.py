@@ -6,12 +6,12 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite import exception
+from tests.support import sampling
 from tests.support.access import CTX
 from tests.support.access import INSTANCE
 from tests.support.access import ShareRules
 from tests.support.cloud import Cloud
 from tests.support.cloud import Crash
-from tests.support.seeds import seeds
 
 CLIENTS = [f'10.0.0.{number}' for number in range(1, 6)]
 REFUSED = (
@@ -138,7 +138,8 @@ def disturb(cloud, rules):
         cloud.step()
 
 
-@pytest.mark.parametrize('seed', seeds(30))
+@sampling.enumeration
+@pytest.mark.parametrize('seed', sampling.seeds(200, 12))
 def test_any_order_of_requests_and_faults_keeps_invariants(tmp_path, seed):
     cloud = Cloud(
         tmp_path, seed=seed, loss_rate=0.2, duplicate_rate=0.2, capacity=100

@@ -12,9 +12,9 @@ import sqlalchemy as sa
 from manila_lite.db.models import services
 from tests.simulation import crash_images
 from tests.simulation import crashing
+from tests.support import sampling
 from tests.support.cloud import Crash
 from tests.support.rewind import rewindable
-from tests.support.seeds import seeds
 
 
 def create(cloud, share_id):
@@ -96,12 +96,14 @@ def begin(tmp_path_factory):
         yield begin
 
 
+@sampling.enumeration
 @pytest.mark.parametrize('verb', VERBS, ids=lambda verb: verb.__name__)
 def test_a_crash_anywhere_breaks_no_invariant(begin, verb):
     crashing.crash_everywhere(begin, verb, verb.__name__)
 
 
-@pytest.mark.parametrize('seed', seeds(20))
+@sampling.enumeration
+@pytest.mark.parametrize('seed', sampling.seeds(200, 12))
 def test_two_crashes_and_bad_messages_break_no_invariant(begin, seed):
     cloud, share_id = begin(seed)
     verb = cloud.rng.choice(VERBS)

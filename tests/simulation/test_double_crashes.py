@@ -4,21 +4,17 @@ The first crash is at every point of a verb, the second at every point of
 the recovery: the start, the rescue, the work done after all. Then the rest
 is recovered, and every invariant holds.
 
-One of `SAMPLE` first crashes is followed, and one of as many second ones;
-all of them if MANILA_LITE_TEST_ALL_CRASHES is set.
+A sample of the first crashes is followed by a sample of second ones.
 """
-
-import os
-import random
 
 import pytest
 
 from tests.simulation import crash_images
 from tests.support import cloud_snapshots
+from tests.support import sampling
 from tests.support.access import ShareRules
 from tests.support.cloud import Cloud
 
-SAMPLE = 1 if os.environ.get('MANILA_LITE_TEST_ALL_CRASHES') else 4
 FIRST, SECOND = '10.0.0.1', '10.0.0.2'
 
 
@@ -77,7 +73,6 @@ class Restarter:
 
     def __init__(self, folder):
         self.folder = folder
-        self.rng = random.Random(4711)
         self.seed = 1000
 
     def boot(self, image):
@@ -105,19 +100,12 @@ class Restarter:
             cloud.db.dispose()
         return points
 
-    def sample(self, points):
-        """Return distinct images with their crash points, or a sample."""
-        found = [
-            (point, image)
-            for _, point, image in crash_images.distinct_images(points)
-        ]
-        return (
-            found
-            if SAMPLE == 1
-            else self.rng.sample(found, -(-len(found) // SAMPLE))
-        )
+
+def to_try(points):
+    return crash_images.to_try(crash_images.distinct_images(points), 4)
 
 
+@sampling.enumeration
 @pytest.mark.parametrize('verb', VERBS, ids=lambda verb: verb.__name__)
 def test_two_crashes_anywhere_break_no_invariant(prepared, verb):
     start, found, folder = prepared
@@ -133,14 +121,14 @@ def test_two_crashes_anywhere_break_no_invariant(prepared, verb):
     cloud.check_invariants()
     cloud.db.dispose()
     pairs = followed = 0
-    for point, image in restarter.sample(first):
+    for _, point, image in to_try(first):
         second = run_or_fail(
             f'{verb.__name__}, {point}', restarter.recover, image
         )
         pairs += len(second) * sum(
             one.files == image.files for _, one in first
         )
-        for second_point, second_image in restarter.sample(second):
+        for _, second_point, second_image in to_try(second):
             run_or_fail(
                 f'{verb.__name__}, {point}, then {second_point}',
                 restarter.recover,

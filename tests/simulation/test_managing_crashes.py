@@ -10,10 +10,10 @@ import pytest
 from tests.simulation import crash_images
 from tests.simulation import crashing
 from tests.support import cloud_snapshots
+from tests.support import sampling
 from tests.support.rewind import rewindable
-from tests.support.seeds import seeds
 
-SEEDS = seeds(15)
+SEEDS = sampling.seeds(100, 8)
 _SLOWLY = {
     'backend_conf': 'dummy_driver_from_snapshot_steps = 3',
     'extra_conf': 'periodic_interval = 5',
@@ -140,12 +140,14 @@ def begin(tmp_path_factory):
         yield begin
 
 
+@sampling.enumeration
 @pytest.mark.parametrize('name', CASES)
 def test_a_crash_anywhere_breaks_no_invariant(begin, name):
     verb, kwargs = CASES[name]
     crashing.crash_everywhere(begin, verb, name, **kwargs)
 
 
+@sampling.enumeration
 def test_two_crashes_and_bad_messages_break_no_invariant(begin):
     crashes = [crashing.crash_twice(begin, seed, VERBS) for seed in SEEDS]
     assert crashes.count(2) > len(SEEDS) / 4

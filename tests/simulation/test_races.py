@@ -2,9 +2,9 @@
 
 import pytest
 
+from tests.support import sampling
 from tests.support.cloud import Cloud
 from tests.support.cloud import Crash
-from tests.support.seeds import seeds
 
 VERBS = (
     'extend',
@@ -83,7 +83,8 @@ def disturb(cloud):
         cloud.step()
 
 
-@pytest.mark.parametrize('seed', seeds(50))
+@sampling.enumeration
+@pytest.mark.parametrize('seed', sampling.seeds(200, 16))
 def test_any_order_of_requests_and_faults_keeps_invariants(tmp_path, seed):
     cloud = Cloud(
         tmp_path, seed=seed, loss_rate=0.2, duplicate_rate=0.2, capacity=40

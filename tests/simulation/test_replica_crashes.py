@@ -9,8 +9,8 @@ quota, pools and back ends equal a recount.
 import pytest
 
 from tests.simulation import crash_images
+from tests.support import sampling
 from tests.support.replicated import ReplicatedCloud
-from tests.support.seeds import seeds
 
 
 class CrashableReplicatedCloud(crash_images.CrashableCloud, ReplicatedCloud):
@@ -140,6 +140,7 @@ def check(cloud, *where):
         cloud.db.dispose()
 
 
+@sampling.enumeration
 @pytest.mark.parametrize(
     'style, verb', CASES, ids=lambda value: getattr(value, '__name__', value)
 )
@@ -151,8 +152,8 @@ def test_a_crash_anywhere_breaks_no_invariant(prepare, style, verb):
     )
     check(cloud, 'no crash')
     distinct = crash_images.distinct_images(points)
-    assert len(points) > 3
-    for number, point, image in distinct:
+    assert len(distinct) > 3
+    for number, point, image in crash_images.to_try(distinct):
         check(begin(prepared, style, 100 + number, image), number, point)
     print(
         f'{style} {verb.__name__}: {len(points)} points, '
@@ -160,6 +161,7 @@ def test_a_crash_anywhere_breaks_no_invariant(prepare, style, verb):
     )
 
 
+@sampling.enumeration
 @pytest.mark.parametrize(
     'verb', [promote, fail_to_promote], ids=lambda verb: verb.__name__
 )
@@ -171,7 +173,8 @@ def test_two_crashes_of_a_promotion_break_no_invariant(prepare, verb):
     )
     cloud.db.dispose()
     number = 0
-    for first, _, image in crash_images.distinct_images(points):
+    distinct = crash_images.distinct_images(points)
+    for first, _, image in crash_images.to_try(distinct, 4):
         cloud = begin(prepared, 'readable', 1000 + first, image)
         second = crash_images.images_at_crash_points(cloud, cloud.settle)
         cloud.db.dispose()
@@ -186,7 +189,8 @@ def test_two_crashes_of_a_promotion_break_no_invariant(prepare, verb):
     print(f'{verb.__name__}: {number} double crashes')
 
 
-@pytest.mark.parametrize('seed', seeds(4))
+@sampling.enumeration
+@pytest.mark.parametrize('seed', sampling.seeds(40, 3))
 def test_two_crashes_and_bad_messages_break_no_invariant(prepare, seed):
     prepared = prepare('readable')
     cloud = begin(prepared, 'readable', seed)

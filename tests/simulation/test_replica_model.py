@@ -19,6 +19,7 @@ from manila_lite import exception
 from manila_lite.db.models import access
 from manila_lite.db.models import snapshots
 from manila_lite.share.drivers.dummy import driver as dummy
+from tests.support import sampling
 from tests.support.access import ShareRules
 from tests.support.cloud import Crash
 from tests.support.replicated import ReplicatedCloud
@@ -359,14 +360,13 @@ class WritableReplicaMachine(ReplicaMachine):
 
 def _test(machine, examples):
     machine.TestCase.settings = hypothesis.settings(
-        max_examples=examples,
+        max_examples=sampling.examples(30, examples),
         stateful_step_count=25,
         deadline=None,
-        derandomize=True,
         database=None,
         suppress_health_check=list(hypothesis.HealthCheck),
     )
-    return machine.TestCase
+    return sampling.enumeration(machine.TestCase)
 
 
 test_readable_replicas_against_a_model = _test(ReplicaMachine, 6)

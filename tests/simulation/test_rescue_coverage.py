@@ -5,14 +5,11 @@ is at rest after a recovery pass; also if the pass, or the rescue that it
 requests, crashes at any point and is taken over. A new status fails here
 until `tests.support.rescues` lists where its rescue ends.
 
-A sample of crash points is tried for each status; all of them if
-MANILA_LITE_TEST_ALL_CRASHES is set.
+A usual run tries two crash points for each status.
 """
 
 import importlib
-import os
 import pathlib
-import random
 import re
 
 import pytest
@@ -23,6 +20,7 @@ from manila_lite.states.machine import Resume
 from tests.simulation import crash_images
 from tests.support import cloud_snapshots
 from tests.support import rescues
+from tests.support import sampling
 from tests.support.cloud import Cloud
 from tests.support.dhss import ShareServersCloud
 from tests.support.rescues import CASES
@@ -32,9 +30,6 @@ from tests.support.rescues import only_id
 from tests.support.rescues import status_of
 from tests.unit.states.test_tables import MACHINES
 
-CRASHES_PER_STATUS = (
-    None if os.environ.get('MANILA_LITE_TEST_ALL_CRASHES') else 2
-)
 EXTENSIONS = pathlib.Path(__file__).resolve().parents[2] / 'doc/source/_ext'
 ENDS = (
     rescues.EXPECTED_ENDS
@@ -103,12 +98,14 @@ def run_passes(cloud):
     raise AssertionError('recovery passes never end')
 
 
+@sampling.enumeration
 @pytest.mark.parametrize('resource, status', CASES)
 def test_status_without_work_is_rescued(prepared, resource, status):
     cloud = start(prepared, resource, status)
     check_rescued(cloud, resource, status)
 
 
+@sampling.enumeration
 @pytest.mark.parametrize('resource, status', SERVER_CASES)
 def test_status_of_servers_without_work_is_rescued(
     with_server, resource, status
@@ -120,6 +117,7 @@ def test_status_of_servers_without_work_is_rescued(
     check_rescued(cloud, resource, status)
 
 
+@sampling.enumeration
 def test_status_without_host_is_rescued(with_server):
     folder, initial = with_server
     for resource, ends in rescues.EXPECTED_NETWORK_ENDS.items():
@@ -158,16 +156,9 @@ def check_rescued(cloud, resource, status, by='manila-share@node@alpha:'):
         cloud.db.dispose()
 
     check()
-    distinct = list(
-        {image.files: (point, image) for point, image in points}.values()
-    )
+    distinct = crash_images.distinct_images(points)
     assert len(distinct) > 1
-    rng = random.Random(f'{resource} {status}')
-    for number, (point, image) in enumerate(
-        distinct
-        if CRASHES_PER_STATUS is None
-        else rng.sample(distinct, CRASHES_PER_STATUS)
-    ):
+    for number, point, image in crash_images.to_try(distinct, 2):
         cloud = begin(image, cloud.folder, 2000 + number, type(cloud))
         run_passes(cloud)
         check(f'after a crash {point}')

@@ -9,15 +9,15 @@ import pytest
 
 from tests.simulation import crash_images
 from tests.simulation.crashing import crash_at_point
+from tests.support import sampling
 from tests.support.cloud import Crash
 from tests.support.rewind import rewindable
-from tests.support.seeds import seeds
 from tests.support.snapshot_access import SnapshotRules
 from tests.support.snapshot_access import create_mountable_snapshot
 from tests.support.snapshot_access import enable_snapshot_mounts
 
 METHOD = 'snapshot_update_access'
-SEEDS = seeds(15)
+SEEDS = sampling.seeds(100, 8)
 FIRST, SECOND, THIRD, FOURTH = (f'10.0.0.{number}' for number in range(1, 5))
 
 
@@ -92,6 +92,7 @@ def begin(tmp_path_factory):
         yield make
 
 
+@sampling.enumeration
 @pytest.mark.parametrize('verb', VERBS, ids=lambda verb: verb.__name__)
 def test_crash_anywhere_leaves_only_permitted_mounts(begin, verb):
     cloud, rules, ids = begin()
@@ -101,7 +102,8 @@ def test_crash_anywhere_leaves_only_permitted_mounts(begin, verb):
     points = [place for place, _ in images]
     cloud.check_invariants()
     assert {f'after {METHOD}', 'half-way'} <= set(points)
-    for point, where, image in crash_images.distinct_images(images):
+    distinct = crash_images.distinct_images(images)
+    for point, where, image in crash_images.to_try(distinct):
         cloud, rules, ids = begin(1000 + point, image)
         try:
             cloud.check_invariants()
@@ -123,6 +125,7 @@ def check_accepted_requests(rules, verb, points_before):
         assert THIRD not in rules.states
 
 
+@sampling.enumeration
 def test_two_crashes_and_bad_messages_leave_only_permitted_mounts(begin):
     for seed in SEEDS:
         cloud, rules, ids = begin(seed)

@@ -12,12 +12,12 @@ from manila_lite.messages import Action
 from tests.simulation import crash_images
 from tests.simulation import crashing
 from tests.support import cloud_snapshots
+from tests.support import sampling
 from tests.support.cloud import Crash
 from tests.support.rewind import rewindable
-from tests.support.seeds import seeds
 
 REVERT = Action.REVERT_TO_SNAPSHOT
-SEEDS = seeds(15)
+SEEDS = sampling.seeds(100, 8)
 
 
 def create(cloud, found):
@@ -100,11 +100,13 @@ def begin(tmp_path_factory):
         yield begin
 
 
+@sampling.enumeration
 @pytest.mark.parametrize('name', VERBS)
 def test_a_crash_anywhere_breaks_no_invariant(begin, name):
     crashing.crash_everywhere(begin, VERBS[name], name)
 
 
+@sampling.enumeration
 def test_two_crashes_and_bad_messages_break_no_invariant(begin):
     crashes = [crashing.crash_twice(begin, seed, VERBS) for seed in SEEDS]
     assert crashes.count(2) > len(SEEDS) / 4

@@ -10,10 +10,10 @@ from manila_lite.context import RequestContext
 from manila_lite.db.queries.shares import shares
 from manila_lite.db.session import Database
 from tests.support import cloud_snapshots
+from tests.support import sampling
 from tests.support.cloud import Cloud
 from tests.support.cloud import Crash
 from tests.support.rewind import rewindable
-from tests.support.seeds import seeds
 
 VERBS = (
     'create',
@@ -32,7 +32,7 @@ VERBS = (
 # Not to available: `reset_status` to it may contradict the back end.
 RESETS = ('error', 'error_deleting', 'manage_error')
 HOUR = 3600
-SEEDS = seeds(20)
+SEEDS = sampling.seeds(100, 8)
 
 
 def send_request(cloud, share_id, known):
@@ -95,6 +95,7 @@ def prepare(cloud):
     return share_id, cloud_snapshots.create_available(cloud, share_id)
 
 
+@sampling.enumeration
 def test_any_order_of_requests_and_faults_keeps_invariants(tmp_path):
     with rewindable(tmp_path, prepare, backends=('alpha',)) as begin:
         for seed in SEEDS:

@@ -15,6 +15,7 @@ from tests.functional.engine.service_process import INSTANCE
 from tests.functional.engine.service_process import POOL
 from tests.functional.engine.service_process import SHARE
 from tests.functional.engine.service_process import TYPE_ID
+from tests.support import sampling
 
 CAPACITY = 12
 
@@ -127,7 +128,8 @@ def test_user_is_notified_when_rivals_take_all_capacity(build_node, node):
     assert node.target(share).host is None
 
 
-@pytest.mark.parametrize('seed', range(2))
+@sampling.enumeration
+@pytest.mark.parametrize('seed', sampling.seeds(12, 1))
 def test_racing_schedulers_never_place_more_than_fits(build_node, seed):
     """Sizes of 1 to 3 GiB for twice the capacity, with concurrent reports."""
     nodes = [build_node(capacity=CAPACITY) for _ in range(2)]

@@ -7,6 +7,7 @@ import pytest
 
 from manila_lite import exception
 from tests.functional.engine.service_process import CTX
+from tests.support import sampling
 
 CLIENTS = 6
 REQUESTS = 14
@@ -82,7 +83,8 @@ class Client:
         )
 
 
-@pytest.mark.parametrize('seed', range(2))
+@sampling.enumeration
+@pytest.mark.parametrize('seed', sampling.seeds(12, 1))
 def test_concurrent_clients_keep_usage_consistent(build_node, seed):
     node = build_node(capacity=60, delay=0.02).start()
     known = [node.create(3) for _ in range(4)]

@@ -10,11 +10,13 @@ from functools import partial
 import pytest
 
 from tests.support import cloud_snapshots
+from tests.support import sampling
 from tests.support.concurrent_calls import status_codes
-from tests.support.seeds import seeds
+
+pytestmark = sampling.enumeration
 
 CLIENTS = 10
-SEEDS = seeds(20)
+SEEDS = sampling.seeds(60, 6)
 PAIRS = SEEDS[::2]
 
 

@@ -18,6 +18,7 @@ import pytest
 
 from tests.functional.stories.test_kill import make_default_type
 from tests.support import broker
+from tests.support import sampling
 from tests.support.installation import SEPARATE
 from tests.support.load import Load
 from tests.support.processes import wait_until
@@ -130,12 +131,7 @@ def site(install, new_database, broker_url):
         user.request(
             'POST', f'/types/{share_type}/extra_specs', {'extra_specs': SPECS}
         )
-        yield Site(
-            installation,
-            relay,
-            broker_url,
-            seed=os.environ.get('MANILA_LITE_TEST_SEED', '1'),
-        )
+        yield Site(installation, relay, broker_url, seed=sampling.seed())
 
 
 def test_no_accepted_request_is_lost(site):

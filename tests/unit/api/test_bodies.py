@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import pytest
 
 from manila_lite.api import wsgi
+from tests.support import sampling
 
 MALFORMED = {'badRequest': {'code': 400, 'message': 'Malformed request body'}}
 LIMIT = 114688
@@ -255,7 +256,7 @@ targets = st.sampled_from(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=sampling.examples(3200, 100))
 @given(targets, bodies, st.integers(0, 99))
 def test_no_body_causes_a_500(client, target, body, minor):
     response = client(*target, body, version=f'2.{minor}', roles='admin')
@@ -287,7 +288,7 @@ queries = st.text(max_size=40) | st.lists(
 ).map(''.join)
 
 
-@settings(max_examples=300)
+@settings(max_examples=sampling.examples(2400, 75))
 @given(
     queries.map(lambda text: text.encode('utf-8', 'replace').decode('latin-1'))
 )

@@ -12,6 +12,7 @@ from manila_lite.api import router
 from manila_lite.api import routes
 from manila_lite.api.router import Route
 from tests.support import reference
+from tests.support import sampling
 from tests.unit.api import sample_controller as widgets
 
 REGEX = r'[0-9a-f\-]+'
@@ -143,7 +144,7 @@ WORDS = [
 ]
 
 
-@settings(max_examples=500)
+@settings(max_examples=sampling.examples(4000, 125))
 @given(
     st.sampled_from(['GET', 'PUT', 'POST']),
     st.lists(

@@ -8,6 +8,7 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.api import schema as s
+from tests.support import sampling
 
 UUID = '0c1a8c31-1d5e-4a0b-8f3a-4b0e1c6c5a11'
 
@@ -333,7 +334,7 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=sampling.examples(4800, 150), deadline=None)
 @given(
     st.dictionaries(st.sampled_from(FIELDS), values, max_size=4)
     | st.fixed_dictionaries(

@@ -14,12 +14,14 @@ import threading
 import pytest
 
 from manila_lite import exception
+from tests.support import sampling
 from tests.support.concurrent_calls import are_accepted
 from tests.support.concurrent_calls import at_once
-from tests.support.seeds import seeds
+
+pytestmark = sampling.enumeration
 
 CLIENTS = 10
-SEEDS = seeds(2)
+SEEDS = sampling.seeds(20, 2)
 REFUSED = (
     exception.ReplicationException,
     exception.InvalidStatus,

@@ -9,12 +9,14 @@ from functools import partial
 import pytest
 
 from manila_lite import exception
+from tests.support import sampling
 from tests.support.access import ShareRules
 from tests.support.concurrent_calls import are_accepted
 from tests.support.replicated import ADMIN
-from tests.support.seeds import seeds
 
-SEEDS = seeds(3)
+pytestmark = sampling.enumeration
+
+SEEDS = sampling.seeds(20, 2)
 REFUSED = (
     exception.Invalid,
     exception.Conflict,

@@ -14,12 +14,14 @@ import sqlalchemy as sa
 from manila_lite import exception
 from manila_lite.db.models import snapshots
 from tests.support import cloud_snapshots
+from tests.support import sampling
 from tests.support.concurrent_calls import are_accepted
-from tests.support.seeds import seeds
+
+pytestmark = sampling.enumeration
 
 INSTANCE = snapshots.SnapshotInstance.__table__
 RULE = snapshots.SnapshotInstanceAccessRule.__table__
-SEEDS = seeds(1)
+SEEDS = sampling.seeds(8, 1)
 REFUSED = (
     exception.ReplicationException,
     exception.InvalidStatus,

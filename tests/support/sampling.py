@@ -1,0 +1,70 @@
+"""Enumerations: tests of which a run tries a sample, or every case.
+
+There are more crash points, orders of events and generated examples than a
+usual run has time for. `make test` tries a sample of each enumeration;
+`make exhaust` tries all of it. Which cases are in the sample, and what
+hypothesis generates, follows from one seed. It is that of the commit unless
+MANILA_LITE_TEST_SEED is set, and pytest prints it, so that a sample can be
+tried again.
+"""
+
+from collections.abc import Iterable
+import os
+import pathlib
+import random
+import subprocess
+import typing
+
+import pytest
+
+VARIABLE = 'MANILA_LITE_TEST_SEED'
+ROOT = pathlib.Path(__file__).parents[2]
+
+enumeration = pytest.mark.enumeration
+"""Marks the tests that try a sample of their cases."""
+
+Case = typing.TypeVar('Case')
+
+_every_case = False
+
+
+def seed() -> int:
+    """Return the seed of this run; xdist workers inherit it."""
+    return int(os.environ.setdefault(VARIABLE, str(_commit())))
+
+
+def _commit() -> int:
+    """Return a number that differs from commit to commit."""
+    found = subprocess.run(
+        ['git', 'rev-parse', '--short=7', 'HEAD'],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    return int(found.stdout, 16) if found.returncode == 0 else 0
+
+
+def try_every_case(wanted: bool) -> None:
+    """Decide for the tests that are imported and run from now on."""
+    global _every_case
+    _every_case = wanted
+
+
+def sample(cases: Iterable[Case], most: int) -> list[Case]:
+    """Return the cases to try in their order: all, or at most so many."""
+    cases = list(cases)
+    if _every_case or len(cases) <= most:
+        return cases
+    rng = random.Random(f'{seed()} of {len(cases)}')
+    chosen = sorted(rng.sample(range(len(cases)), most))
+    return [cases[number] for number in chosen]
+
+
+def seeds(count: int, most: int) -> list[int]:
+    """Return seeds of random orders to try, of 0 to count - 1."""
+    return sample(range(count), most)
+
+
+def examples(count: int, most: int) -> int:
+    """Return the number of examples that hypothesis generates."""
+    return count if _every_case else min(count, most)
