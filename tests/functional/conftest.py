@@ -1,4 +1,4 @@
-"""The fixture that builds simulated clouds."""
+"""Simulated clouds, and service processes in threads."""
 
 from collections.abc import Callable, Iterator
 import contextlib
@@ -7,6 +7,7 @@ import typing
 import pytest
 
 from tests.support.cloud import Cloud
+from tests.support.service_process import ServiceProcess
 
 
 @pytest.fixture
@@ -23,3 +24,40 @@ def build_cloud(tmp_path) -> Iterator[Callable[..., typing.Any]]:
             return cloud
 
         yield build
+
+
+@pytest.fixture
+def build_node(database_url, tmp_path):
+    """`build_node(**given)` adds a process on the same database."""
+    built = []
+
+    def build(**given):
+        node = ServiceProcess(tmp_path, database_url, fill=not built, **given)
+        built.append(node)
+        for one in built:
+            one.nodes = built
+        return node
+
+    yield build
+    for node in built:
+        node.stop()
+
+
+@pytest.fixture
+def node(build_node):
+    """A process with services that run in threads."""
+    return build_node().start()
+
+
+@pytest.fixture
+def two_nodes(build_node):
+    """Two processes of one back end that the test steps itself.
+
+    Each gets hints of its own work only.
+    """
+    nodes = [build_node(backends=['alpha']) for _ in range(2)]
+    for node in nodes:
+        node.nodes = [node]
+        node.register()
+        node.run()
+    return nodes

@@ -13,7 +13,7 @@ HERE = pathlib.Path(__file__).parent
 @pytest.mark.parametrize('rule', differences.RULES)
 def test_rule_has_a_test_that_proves_it(rule):
     mark = f"@differences.proves('{rule}')"
-    assert any(mark in file.read_text() for file in HERE.glob('test_*.py'))
+    assert any(mark in file.read_text() for file in HERE.rglob('test_*.py'))
 
 
 @differences.proves('quota keys of later versions')

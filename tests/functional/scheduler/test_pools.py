@@ -1,0 +1,253 @@
+"""Capacity of pools: allocations, reports, and what still fits."""
+
+import pytest
+import sqlalchemy as sa
+
+from manila_lite.db.queries.admin import pools
+from manila_lite.share.manager import pool_reports
+from tests.support.service_process import CTX
+from tests.support.service_process import POOL
+
+HOST = 'node@alpha#pool'
+SERVICE = 'node@alpha'
+
+
+@pytest.fixture
+def node(build_node):
+    node = build_node(backends=['alpha'], capacity=100)
+    node.register()
+    node.run()
+    return node
+
+
+def pool(node, host=HOST):
+    return node.db.read(
+        lambda session: session.one(sa.select(POOL).where(POOL.c.host == host))
+    )
+
+
+def allocation(node):
+    found = pool(node)
+    return found.allocated_gb, found.pending_gb, found.free_gb
+
+
+def allocate(node, gb, room, reported_at=None):
+    seen = pool(node).reported_at if reported_at is None else reported_at
+    return node.db.write(pools.allocate, HOST, gb, room, seen)
+
+
+def report(node, free, known):
+    node.db.write(
+        pools.save_report,
+        SERVICE,
+        [pools.PoolReport(HOST, {}, 100.0, free)],
+        known,
+    )
+
+
+# Allocation
+
+
+def test_allocation_is_limited_to_the_capacity(node):
+    assert allocate(node, 60, 100.0)
+    assert not allocate(node, 41, 100.0)
+    assert allocate(node, 40, 100.0)
+    assert allocation(node) == (100, 100, 100.0)
+
+
+def test_allocation_without_a_limit_always_succeeds(node):
+    assert allocate(node, 10**6, None)
+
+
+def test_allocation_based_on_an_older_report_is_refused(node):
+    """A later report shows that the pool has been filled by others."""
+    seen = pool(node).reported_at
+    report(node, 5.0, {})
+    assert not allocate(node, 60, 100.0, seen)
+    assert allocate(node, 5, 5.0)
+
+
+def test_allocation_in_a_missing_pool_is_refused(node):
+    seen = pool(node).reported_at
+    node.db.write(pools.save_report, SERVICE, [], {})
+    assert not node.db.write(pools.allocate, HOST, 1, None, seen)
+
+
+# What a report includes
+
+
+def test_report_includes_what_existed_before_it(node):
+    node.create(10)
+    node.run()
+    assert allocation(node) == (10, 10, 100.0)
+    node.backend().report()
+    assert allocation(node) == (10, 0, 90.0)
+
+
+def test_report_excludes_what_was_created_during_it(node):
+    allocate(node, 10, None)
+    known = node.db.read(pools.get_known_allocations, SERVICE)
+    allocate(node, 7, None)
+    report(node, 90.0, known)
+    assert allocation(node) == (17, 7, 90.0)
+
+
+def test_report_excludes_pending_creations(node):
+    """Placed, but not yet created by the driver."""
+    node.create(10)
+    node.scheduler.runners[0].step()
+    node.backend().report()
+    assert allocation(node) == (10, 10, 100.0)
+    node.run()
+    node.backend().report()
+    assert allocation(node) == (10, 0, 90.0)
+
+
+@pytest.mark.parametrize('force', [False, True])
+def test_report_excludes_pending_extensions(node, force):
+    share = node.create(10)
+    node.run()
+    node.backend().report()
+    node.ask('extend', share, 14, force=force)
+    while node.scheduler.runners[0].step():
+        pass
+    assert allocation(node) == (14, 4, 90.0)
+    node.backend().report()
+    assert allocation(node) == (14, 4, 90.0)
+    node.run()
+    node.backend().report()
+    assert allocation(node) == (14, 0, 86.0)
+
+
+def test_concurrent_reports_subtract_nothing_twice(node):
+    """Two managers of one back end report concurrently."""
+    allocate(node, 10, None)
+    known = [
+        node.db.read(pools.get_known_allocations, SERVICE) for _ in range(2)
+    ]
+    allocate(node, 5, None)
+    report(node, 90.0, known[0])
+    report(node, 89.0, known[1])
+    assert allocation(node) == (15, 5, 90.0)
+
+
+def test_shrink_and_delete_free_capacity_with_the_next_report(node):
+    share = node.create(10)
+    node.run()
+    node.backend().report()
+    node.ask('shrink', share, 4)
+    node.run()
+    assert allocation(node) == (4, 0, 90.0)
+    node.ask('delete', share)
+    node.run()
+    assert allocation(node) == (0, 0, 90.0)
+    node.backend().report()
+    assert allocation(node) == (0, 0, 100.0)
+
+
+def test_failed_extension_is_not_counted(node):
+    share = node.create(10)
+    node.run()
+    for force in (False, True):
+        node.driver().fail_next('extend_share')
+        node.ask('extend', share, 14, force=force)
+        node.run()
+        assert pool(node).allocated_gb == 10
+        node.operations.reset_status(
+            CTX, node.target(share).instance_id, 'available'
+        )
+    assert node.problems() == []
+
+
+# Pools that appear and disappear
+
+
+def test_report_removes_missing_pools(node):
+    assert pool(node)
+    node.db.write(
+        pools.save_report,
+        SERVICE,
+        [pools.PoolReport(f'{SERVICE}#new', {'a': 1}, None, None)],
+        node.db.read(pools.get_known_allocations, SERVICE),
+    )
+    assert pool(node) is None
+    new = pool(node, f'{SERVICE}#new')
+    assert (new.total_gb, new.free_gb, new.allocated_gb) == (None, None, 0)
+
+
+def test_returning_pool_counts_its_shares(node):
+    share = node.create(10)
+    node.run()
+    node.ask('extend', share, 14, force=True)
+    node.db.write(pools.save_report, SERVICE, [], {})
+    node.backend().report()
+    assert pool(node).allocated_gb == 14
+    node.run()
+    assert node.problems() == []
+
+
+def test_pools_of_other_back_ends_are_unchanged(node):
+    node.db.write(
+        pools.save_report,
+        'node@alphabet',
+        [pools.PoolReport('node@alphabet#pool', {}, 1.0, 1.0)],
+        {},
+    )
+    node.db.write(pools.save_report, SERVICE, [], {})
+    assert pool(node) is None
+    assert pool(node, 'node@alphabet#pool')
+
+
+# Reported values
+
+
+@pytest.mark.parametrize(
+    'said, total, free',
+    [
+        ({'total_capacity_gb': 10, 'free_capacity_gb': 2.5}, 10.0, 2.5),
+        ({'total_capacity_gb': '10', 'free_capacity_gb': '2'}, 10.0, 2.0),
+        (
+            {'total_capacity_gb': 'infinite', 'free_capacity_gb': 'unknown'},
+            None,
+            None,
+        ),
+        (
+            {'total_capacity_gb': 'inf', 'free_capacity_gb': float('inf')},
+            None,
+            None,
+        ),
+        (
+            {'total_capacity_gb': float('nan'), 'free_capacity_gb': None},
+            None,
+            None,
+        ),
+        ({'total_capacity_gb': [10]}, None, None),
+        ({}, None, None),
+    ],
+)
+def test_capacities_are_numbers_or_none(node, said, total, free):
+    (one,) = pool_reports.pool_reports(said, SERVICE, node.db.utcnow())
+    assert (one.host, one.total_gb, one.free_gb) == (
+        'node@alpha#pool',
+        total,
+        free,
+    )
+    node.db.write(pools.save_report, SERVICE, [one], {})
+    assert (pool(node).total_gb, pool(node).free_gb) == (total, free)
+
+
+def test_values_of_the_back_end_apply_to_each_pool(node):
+    said = {
+        'vendor_name': 'v',
+        'a': 1,
+        'pools': [{'pool_name': 'x', 'a': 2}, {'pool_name': 'y'}],
+    }
+    reports = pool_reports.pool_reports(said, SERVICE, node.db.utcnow())
+    assert [
+        (one.host, one.capabilities['a'], one.capabilities['vendor_name'])
+        for one in reports
+    ] == [(f'{SERVICE}#x', 2, 'v'), (f'{SERVICE}#y', 1, 'v')]
+    assert all(
+        'timestamp' in one.capabilities and 'pools' not in one.capabilities
+        for one in reports
+    )

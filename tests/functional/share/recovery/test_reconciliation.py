@@ -1,0 +1,224 @@
+"""Reconciliation: what is done about each stuck status, and its log."""
+
+import pytest
+import sqlalchemy as sa
+
+from manila_lite import exception
+from tests.functional.share.recovery.rescues import decisions
+from tests.functional.share.recovery.rescues import instance_id
+from tests.functional.share.recovery.rescues import move
+from tests.functional.share.recovery.rescues import rescue
+from tests.functional.share.recovery.rescues import says
+from tests.functional.share.recovery.rescues import shown
+
+on_sqlite = pytest.mark.parametrize('database_url', ['sqlite'], indirect=True)
+CREATE, EXTEND, SHRINK, UPDATE, DELETE = '002', '008', '009', '005', '007'
+REVERT = '006'
+UNKNOWN = '001'
+
+
+# Ask
+
+GOOD = {
+    'status': 'available',
+    'size': 3,
+    'share_proto': 'NFS',
+    'export_locations': ['1.2.3.4:/a'],
+}
+BAD = [
+    {'status': 'error'},
+    {'status': 'creating'},
+    GOOD | {'share_proto': 'CIFS'},
+    NotImplementedError,
+    exception.ShareResourceNotFound(share_id='x'),
+    exception.ShareBackendException(msg='broken'),
+    RuntimeError('odd'),
+    {},
+    None,
+    'available',
+    {'status': None},
+]
+
+
+@on_sqlite
+@pytest.mark.parametrize('answer', BAD + [GOOD | {'size': 4}], ids=str)
+def test_creation_fails_if_the_back_end_reports_something_else(
+    node, share, answer
+):
+    move(node, share, 'reset_creating')
+    says(node, answer)
+    assert rescue(node) == 1
+    assert shown(node, share) == ('error', 3)
+    assert node.messages() == [(CREATE, UNKNOWN)]
+    assert rescue(node) == 0
+    assert node.problems() == []
+
+
+@pytest.mark.parametrize(
+    'answer',
+    [
+        GOOD,
+        {'status': 'available'},
+        {'status': 'available', 'size': 3, 'export_locations': None},
+    ],
+    ids=str,
+)
+def test_creation_converges_if_the_back_end_has_the_share(node, share, answer):
+    move(node, share, 'reset_creating')
+    says(node, answer)
+    assert rescue(node) == 1
+    assert shown(node, share) == ('available', 3)
+    paths = [
+        row.path
+        for row in node.rows(
+            sa.text('SELECT path FROM share_instance_export_locations')
+        )
+    ]
+    assert paths == (answer.get('export_locations') or [])
+    assert node.messages() == []
+    assert node.problems() == []
+
+
+@on_sqlite
+@pytest.mark.parametrize(
+    'event, action, status',
+    [
+        ('extend', EXTEND, 'extending_error'),
+        ('shrink', SHRINK, 'shrinking_error'),
+    ],
+)
+@pytest.mark.parametrize(
+    'answer',
+    BAD + [{'status': 'available'}, {'status': 'available', 'size': None}],
+    ids=str,
+)
+def test_resize_fails_if_the_back_end_cannot_report(
+    node, share, event, action, status, answer
+):
+    move(node, share, event)
+    says(node, answer)
+    assert rescue(node) == 1
+    assert shown(node, share) == (status, 3)
+    assert node.messages() == [(action, UNKNOWN)]
+    assert node.problems() == []
+
+
+@pytest.mark.parametrize('event', ['extend', 'shrink'])
+@pytest.mark.parametrize('size', [2, 3, 7])
+def test_lost_resize_takes_the_size_of_the_back_end(node, share, event, size):
+    move(node, share, event)
+    says(node, GOOD | {'size': size})
+    assert rescue(node) == 1
+    assert shown(node, share) == ('available', size)
+    assert node.messages() == []
+    assert [
+        problem for problem in node.problems() if 'should be' not in problem
+    ] == []
+
+
+# Repeat and give up
+
+
+@pytest.mark.parametrize('event', ['reset_deleting', 'force_delete'])
+def test_lost_deletion_is_repeated(node, share, event):
+    move(node, share, event)
+    assert rescue(node) == 1
+    assert node.rows(sa.text('SELECT id FROM shares')) == []
+    assert node.driver().inventory() == {}
+    assert node.problems() == []
+
+
+@on_sqlite
+def test_repeated_deletion_may_fail_visibly(node, share):
+    move(node, share, 'reset_deleting')
+    node.driver().fail_next('delete_share')
+    assert rescue(node) == 1
+    assert node.status(share) == 'error_deleting'
+    assert node.messages() == [(DELETE, UNKNOWN)]
+    assert node.problems() == []
+
+
+@pytest.mark.parametrize(
+    'status', ['migrating', 'migrating_to', 'server_migrating']
+)
+def test_status_that_cannot_be_finished_is_given_up(node, share, status):
+    move(node, share, f'reset_{status}')
+    assert rescue(node) == 1
+    assert node.status(share) == 'error'
+    assert node.messages() == [(UPDATE, UNKNOWN)]
+    assert node.problems() == []
+
+
+@on_sqlite
+@pytest.mark.parametrize('event', ['ensure', 'snapshot'])
+def test_operation_without_data_change_is_undone(node, share, event):
+    move(node, share, event)
+    assert rescue(node) == 1
+    assert node.status(share) == 'available'
+    assert node.messages() == []
+
+
+@on_sqlite
+@pytest.mark.parametrize(
+    'event, status, action',
+    [('revert', 'error', REVERT), ('unmanage', 'unmanage_error', UPDATE)],
+)
+def test_operation_with_unknown_outcome_is_given_up(
+    node, share, event, status, action
+):
+    move(node, share, event)
+    assert rescue(node) == 1
+    assert node.status(share) == status
+    assert node.messages() == [(action, UNKNOWN)]
+
+
+# The recovery log
+
+
+def test_every_decision_is_logged(node, share):
+    move(node, share, 'reset_creating')
+    says(node, GOOD | {'size': 4})
+    rescue(node)
+    (written,) = decisions(node)
+    assert (
+        written.resource,
+        written.resource_id,
+        written.status_before,
+        written.action,
+        written.status_after,
+        written.reason,
+    ) == (
+        'share_instance',
+        instance_id(node, share),
+        'creating',
+        'given up',
+        'error',
+        'the back end reports a size of 4 GiB',
+    )
+    assert written.made_by.startswith('manila-share@node@alpha:')
+    assert written.host == 'node@alpha#pool'
+    assert 0 <= written.duration < 60
+
+
+def test_rows_left_alone_are_not_logged(node, share):
+    node.ask('extend', share, 5)
+    rescue(node)
+    assert decisions(node) == []
+
+
+def test_logged_decision_contains_its_evidence(node, share):
+    move(node, share, 'extend')
+    rescue(node)
+    (written,) = decisions(node)
+    assert (written.action, written.status_after) == ('converged', 'available')
+    assert written.evidence.startswith('get_share_status: (3, ')
+
+
+def test_repeated_deletion_is_logged_as_such(node, share):
+    move(node, share, 'reset_deleting')
+    rescue(node)
+    (written,) = decisions(node)
+    assert (written.action, written.evidence) == (
+        'repeated',
+        'provisioning.delete_share_instance',
+    )

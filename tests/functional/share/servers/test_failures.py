@@ -1,0 +1,99 @@
+"""Failed builds of share servers."""
+
+import pytest
+
+from manila_lite import exception
+from tests.functional.share.servers.server_calls import details
+from tests.functional.share.servers.server_calls import set_up
+from tests.support.cloud import Crash
+
+
+@pytest.mark.parametrize(
+    'order', ['fail_next', 'half_fail_next', 'lose_reply_next']
+)
+def test_failed_build_leaves_the_server_in_error(cloud, order):
+    getattr(cloud.driver(), order)('_setup_server')
+    share = cloud.api.create(share_network_id=cloud.add_network())['id']
+    cloud.settle()
+    assert cloud.api.show(share)['status'] == 'error'
+    (server,) = cloud.servers()
+    assert (server.status, server.build_key) == ('error', None)
+    assert cloud.addresses() == {}
+    assert details(cloud) == ['004']  # no share server
+    # Its deletion removes whatever exists of it.
+    cloud.api.delete(share)
+    cloud.settle()
+    cloud.api.request('DELETE', f'/share-servers/{server.id}', expect=202)
+    cloud.settle()
+    assert cloud.servers() == []
+    assert cloud.driver().server_inventory() == {}
+
+
+def test_server_details_in_an_error_are_stored(cloud):
+    error = exception.ShareBackendException(msg='no')
+    error.detail_data = {'server_details': {'vserver': 'half'}}
+    cloud.driver().faults.fail_next('_setup_server', error=error)
+    cloud.api.create(share_network_id=cloud.add_network())
+    cloud.settle()
+    (server,) = cloud.servers()
+    assert cloud.api.get(f'/share-servers/{server.id}/details') == {
+        'details': {'vserver': 'half'}
+    }
+
+
+def test_user_is_notified_of_a_full_subnet(build_cloud):
+    cloud = build_cloud(
+        backend_conf='standalone_network_plugin_allowed_ip_ranges = 10.10.0.7'
+    )
+    cloud.create_share_on_network(cloud.add_network())
+    second = cloud.api.create(share_network_id=cloud.add_network())['id']
+    cloud.settle()
+    assert cloud.api.show(second)['status'] == 'error'
+    assert details(cloud) == ['033']
+    assert sum(map(len, cloud.addresses().values())) == 1
+
+
+def test_transient_error_is_retried_with_the_same_server(cloud):
+    cloud.driver().faults.fail_next(
+        '_setup_server', error=exception.ServiceUnavailable()
+    )
+    cloud.create_share_on_network(cloud.add_network())
+    assert len(cloud.servers()) == 1
+    assert set_up(cloud) == 2
+
+
+def test_failed_share_leaves_its_server_to_others(cloud):
+    network = cloud.add_network()
+    cloud.driver().fail_next('create_share')
+    share = cloud.api.create(share_network_id=network)['id']
+    cloud.settle()
+    assert cloud.api.show(share)['status'] == 'error'
+    other = cloud.create_share_on_network(network)
+    assert cloud.server_of(share) == cloud.server_of(other)
+
+
+def test_server_with_a_lost_build_keeps_its_addresses(cloud):
+    """The back end may have it, so its addresses are not reused."""
+
+    def die():
+        raise Crash('the process ends')
+
+    network = cloud.add_network()
+    cloud.pause_at('after setup_server', die)
+    share = cloud.api.create(share_network_id=network)['id']
+    with pytest.raises(Crash):
+        cloud.settle()
+    cloud.restart()
+    cloud.settle()
+    assert cloud.api.show(share)['status'] == 'error'
+    (broken,) = cloud.servers()
+    assert broken.status == 'error'
+    cloud.create_share_on_network(network)
+    given = cloud.addresses()
+    assert len(given) == 2
+    assert given[broken.id] == {'10.10.0.2'}
+    cloud.api.delete(share)
+    cloud.settle()
+    cloud.api.request('DELETE', f'/share-servers/{broken.id}', expect=202)
+    cloud.settle()
+    assert broken.id not in cloud.addresses()

@@ -1,0 +1,211 @@
+"""Share servers: built on demand and reused."""
+
+import pytest
+
+from tests.functional.share.servers.server_calls import set_up
+from tests.support import cloud_snapshots
+from tests.support.dhss import ADMIN_NETWORK
+
+# Build and reuse
+
+
+def test_first_share_on_a_network_builds_a_server(cloud):
+    share = cloud.create_share_on_network(cloud.add_network())
+    (server,) = cloud.servers()
+    assert cloud.server_of(share) == server.id
+    assert (server.status, server.host) == ('active', 'node@alpha')
+    assert server.identifier == f'dummy-{server.id}'
+    assert cloud.addresses() == {server.id: {'10.10.0.2'}}
+    export = cloud.api.get(f'/shares/{share}/export_locations')[
+        'export_locations'
+    ][0]
+    assert export['path'].startswith('10.10.0.2:')
+
+
+def test_reported_details_of_a_server_are_stored(cloud):
+    cloud.create_share_on_network(cloud.add_network())
+    (server,) = cloud.servers()
+    assert cloud.api.get(f'/share-servers/{server.id}/details') == {
+        'details': {
+            'server_id': server.id,
+            'identifier': f'dummy-{server.id}',
+            'primary_public_ip': '10.10.0.2',
+            'service_ip': '',
+        }
+    }
+
+
+def test_next_share_uses_the_existing_server(cloud):
+    network = cloud.add_network()
+    servers = {
+        cloud.server_of(cloud.create_share_on_network(network))
+        for _ in range(3)
+    }
+    assert len(servers) == len(cloud.servers()) == 1
+    assert set_up(cloud) == 1
+
+
+def test_networks_have_their_own_servers(cloud):
+    shares = [
+        cloud.create_share_on_network(cloud.add_network()) for _ in range(2)
+    ]
+    assert len({cloud.server_of(share) for share in shares}) == 2
+
+
+def test_server_has_addresses_in_every_subnet_of_its_zone(build_cloud):
+    cloud = build_cloud(backend_conf='dummy_driver_network_allocations = 2')
+    network = cloud.add_network('nova')
+    cloud.add_subnet(network, 'nova')
+    cloud.create_share_on_network(network)
+    (server,) = cloud.servers()
+    assert len(cloud.addresses()[server.id]) == 4
+
+
+def test_admin_network_gets_its_own_addresses(build_cloud):
+    cloud = build_cloud(
+        extra_conf=ADMIN_NETWORK,
+        backend_conf="""
+dummy_driver_admin_network_allocations = 1
+admin_network_config_group = admin_network
+""",
+    )
+    cloud.create_share_on_network(cloud.add_network())
+    assert list(cloud.addresses().values()) == [{'10.10.0.2', '10.99.0.2'}]
+
+
+def test_server_is_built_if_the_driver_rejects_all_candidates(cloud):
+    network = cloud.add_network()
+    cloud.create_share_on_network(network)
+    cloud.driver().restrict_servers(lambda server, share: False)
+    cloud.create_share_on_network(network)
+    assert len(cloud.servers()) == 2
+
+
+@pytest.mark.parametrize(
+    'limit, servers',
+    [
+        ('max_shares_per_share_server = 2', 2),
+        ('max_share_server_size = 3', 4),
+        ('', 1),
+    ],
+)
+def test_server_limits_are_respected(build_cloud, limit, servers):
+    cloud = build_cloud(backend_conf=limit)
+    network = cloud.add_network()
+    for _ in range(4):
+        cloud.create_share_on_network(network, size=2)
+    assert len(cloud.servers()) == servers
+
+
+def test_share_larger_than_the_server_limit_gets_its_own_server(build_cloud):
+    cloud = build_cloud(backend_conf='max_share_server_size = 3')
+    network = cloud.add_network()
+    large = cloud.create_share_on_network(network, size=5)
+    small = cloud.create_share_on_network(network, size=1)
+    assert cloud.server_of(large) != cloud.server_of(small)
+
+
+def test_clone_is_placed_on_the_server_of_the_snapshot(cloud):
+    cloud_snapshots.enable_snapshot_features(cloud)
+    network = cloud.add_network()
+    parent = cloud.create_share_on_network(network, size=1)
+    snapshot = cloud_snapshots.create_available(cloud, parent)
+    # There is another server that would be preferred.
+    cloud.driver().restrict_servers(lambda server, share: False)
+    for _ in range(2):
+        cloud.create_share_on_network(network)
+        cloud.driver().restrict_servers(None)
+    share = cloud.create_share_on_network(network, snapshot_id=snapshot)
+    assert cloud.server_of(share) == cloud.server_of(parent)
+
+
+# Concurrent builds
+
+
+def test_two_concurrent_first_shares_build_one_server(cloud):
+    network = cloud.add_network()
+    competing_runners = cloud.competing_runners()
+
+    def another():
+        cloud.api.create(share_network_id=network)
+        for _ in range(10):
+            for runner in competing_runners:
+                runner.step()
+
+    cloud.pause_at('before setup_server', another)
+    shares = [cloud.api.create(share_network_id=network)['id']]
+    cloud.settle()
+    shares = [share['id'] for share in cloud.api.get('/shares')['shares']]
+    assert len(shares) == 2
+    assert len({cloud.server_of(share) for share in shares}) == 1
+    assert set_up(cloud) == 1
+
+
+def test_work_waiting_for_a_failed_build_builds_another_server(cloud):
+    network = cloud.add_network()
+    competing_runners = cloud.competing_runners()
+    cloud.driver().fail_next('_setup_server')
+
+    def another():
+        cloud.api.create(share_network_id=network, name='second')
+        for _ in range(10):
+            for runner in competing_runners:
+                runner.step()
+
+    cloud.pause_at('before setup_server', another)
+    cloud.api.create(share_network_id=network, name='first')
+    cloud.settle()
+    found = {
+        share['name']: share['status']
+        for share in cloud.api.get('/shares/detail')['shares']
+    }
+    assert found == {'first': 'error', 'second': 'available'}
+    assert [server.status for server in cloud.servers()] == ['error', 'active']
+
+
+def test_server_that_fills_up_during_the_choice_is_not_overfilled(build_cloud):
+    cloud = build_cloud(backend_conf='max_shares_per_share_server = 2')
+    network = cloud.add_network()
+    cloud.create_share_on_network(network)
+    competing_runners = cloud.competing_runners()
+
+    def another():
+        cloud.api.create(share_network_id=network)
+        for _ in range(10):
+            for runner in competing_runners:
+                runner.step()
+
+    cloud.pause_at('after choose_share_server_compatible_with_share', another)
+    cloud.api.create(share_network_id=network)
+    cloud.settle()
+    counts = {}
+    for share in cloud.api.get('/shares')['shares']:
+        server = cloud.server_of(share['id'])
+        counts[server] = counts.get(server, 0) + 1
+    assert sorted(counts.values()) == [1, 2]
+
+
+def test_server_built_after_the_choice_is_used(build_cloud):
+    """It is built completely while another build is about to begin."""
+    cloud = build_cloud(backend_conf='max_shares_per_share_server = 2')
+    network = cloud.add_network()
+    unfit = cloud.server_of(cloud.create_share_on_network(network))
+    cloud.driver().restrict_servers(
+        lambda server, share: server['id'] != unfit
+    )
+    competing_runners = cloud.competing_runners()
+
+    def others():
+        for _ in range(
+            2
+        ):  # one fills the existing server, the other needs a new one
+            cloud.api.create(share_network_id=network)
+            for _ in range(10):
+                for runner in competing_runners:
+                    runner.step()
+        assert len(cloud.servers()) == 2
+
+    cloud.pause_at('after choose_share_server_compatible_with_share', others)
+    cloud.api.create(share_network_id=network)
+    cloud.settle()
+    assert len(cloud.servers()) == 2

@@ -1,0 +1,360 @@
+"""Start, heartbeat and reports of back ends."""
+
+import threading
+
+from oslo_db import exception as db_exc
+import pytest
+import sqlalchemy as sa
+
+from manila_lite.db.models import services
+from manila_lite.share.manager.backend import Backend
+from manila_lite.share.manager.backend import wait_until_up
+from tests.support.service_process import POOL
+from tests.support.service_process import TIMEOUT
+
+SERVICE = services.Service.__table__
+
+on_sqlite = pytest.mark.parametrize('database_url', ['sqlite'], indirect=True)
+
+
+def health(node, name='alpha'):
+    return node.value(
+        sa.select(SERVICE.c.health).where(SERVICE.c.host == f'node@{name}')
+    )
+
+
+class Pauses:
+    """Pauses that take no time; the last one ends the retries."""
+
+    def __init__(self, most=None):
+        self.taken = []
+        self.most = most
+        self.during_pause = lambda: None
+
+    def __call__(self, seconds):
+        self.taken.append(seconds)
+        self.during_pause()
+        return len(self.taken) == self.most
+
+
+@pytest.fixture
+def again(build_node):
+    """`again(pauses)` returns a node and alpha with these retry pauses."""
+    made = []
+
+    def make(pauses):
+        node = build_node()
+        node.scheduler.register()
+        old = node.backend()
+        node.share.backends[0] = new = Backend(
+            node.db,
+            old.driver,
+            old.runner,
+            old.endpoints,
+            old.deferred_deletion,
+            host=old.host,
+            zone=old.zone,
+            incarnation=old.incarnation,
+            enabled=True,
+            expire=old._expire,
+            pause=pauses,
+        )
+        made.append(new)
+        return node, new
+
+    yield make
+    for backend in made:
+        assert backend.stop(TIMEOUT)
+
+
+# Start
+
+
+def test_driver_that_fails_to_start_is_retried(again):
+    pauses = Pauses()
+    node, backend = again(pauses)
+    reports = []
+    pauses.during_pause = lambda: reports.append(health(node))
+    node.driver().fail_next('do_setup', 2)
+    node.driver().fail_next('check_for_setup_error', 1)
+    backend.start()
+    assert wait_until_up([backend], TIMEOUT)
+    assert pauses.taken == [1.0, 2.0, 4.0]
+    assert reports[0].startswith('The driver failed to start: ')
+    assert 'do_setup' in reports[1]
+    assert 'check_for_setup_error' in reports[2]
+    assert health(node) is None
+    assert backend.is_up
+
+
+@on_sqlite
+def test_retry_pauses_grow_up_to_one_minute(again):
+    pauses = Pauses(most=9)
+    node, backend = again(pauses)
+    node.driver().fail_next('do_setup', None)
+    backend.start()
+    assert not wait_until_up([backend], TIMEOUT)
+    assert pauses.taken == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+    assert not backend.is_up
+
+
+def test_back_end_takes_no_work_and_no_shares_until_up(again):
+    pauses = Pauses()
+    node, backend = again(pauses)
+    beta = node.backend('beta')
+    node.scheduler.runners[0].start()
+    shares = []
+
+    def during_pause():
+        """Beta starts while alpha does not."""
+        beta.register()
+        beta.set_up()
+        beta.runner.start()
+        shares.extend(node.create(1) for _ in range(3))
+        node.quiet()
+        assert {node.target(share).host for share in shares} == {
+            'node@beta#pool'
+        }
+        node.ask('delete', shares[0])
+        assert not node.driver().initialized
+
+    pauses.during_pause = during_pause
+    node.driver().fail_next('do_setup')
+    backend.start()
+    assert wait_until_up([backend], TIMEOUT)
+    node.quiet()
+    assert node.driver().initialized
+    assert node.scheduler.runners[0].stop(TIMEOUT)
+    assert beta.runner.stop(TIMEOUT)
+
+
+def test_work_of_a_back_end_waits_until_it_is_up(again):
+    pauses = Pauses()
+    node, backend = again(pauses)
+    backend.register()
+    backend.set_up()
+    share = node.create(1)
+    node.run()
+    node.ask('delete', share)
+    node.driver().initialized = False
+    owed = []
+    pauses.during_pause = lambda: owed.append(len(node.owed()))
+    node.driver().fail_next('do_setup')
+    backend.start()
+    assert wait_until_up([backend], TIMEOUT)
+    node.quiet()
+    assert owed == [1]
+    assert node.driver().inventory() == {}
+
+
+@on_sqlite
+def test_database_outage_does_not_stop_start_retries(again):
+    pauses = Pauses()
+    node, backend = again(pauses)
+    failures = iter(range(6))
+
+    def fail(name):
+        if (
+            name == 'statement'
+            and node.driver().calls
+            and next(failures, None) is not None
+        ):
+            raise db_exc.DBConnectionError()
+
+    node.db.on_step = fail
+    backend.start()
+    assert wait_until_up([backend], TIMEOUT)
+    assert pauses.taken
+    assert next(failures, None) is None
+    assert health(node) is None
+
+
+@on_sqlite
+def test_stop_ends_start_retries(build_node):
+    node = build_node()
+    backend = node.backend()
+    failed = threading.Event()
+    node.db.on_step = lambda name: (
+        backend.health.startswith('The driver failed')
+        and name == 'committed'
+        and failed.set()
+    )
+    node.driver().fail_next('do_setup', None)
+    backend.start()
+    assert failed.wait(TIMEOUT)
+    assert backend.stop(TIMEOUT)
+    assert not wait_until_up([backend], TIMEOUT)
+
+
+# Heartbeats
+
+
+def service(node, name='alpha'):
+    return node.rows(
+        sa.select(SERVICE).where(SERVICE.c.host == f'node@{name}')
+    )
+
+
+def test_heartbeat_updates_the_service_timestamp(build_node):
+    node = build_node()
+    node.register()
+    (before,) = service(node)
+    node.backend().beat()
+    (after,) = service(node)
+    assert after.heartbeat_at > before.heartbeat_at
+    assert after.incarnation == node.process.id
+
+
+def test_heartbeat_registers_a_missing_service(build_node):
+    node = build_node()
+    node.register()
+    (before,) = service(node)
+    node.db.write(lambda session: session.run(sa.delete(SERVICE)))
+    node.backend().beat()
+    (after,) = service(node)
+    assert (after.host, after.binary, after.topic, after.health) == (
+        before.host,
+        before.binary,
+        before.topic,
+        None,
+    )
+    assert after.availability_zone_id == before.availability_zone_id
+    assert not after.disabled
+
+
+def test_restart_leaves_a_disabled_service_disabled(build_node):
+    node = build_node()
+    node.register()
+    node.db.write(
+        lambda session: session.run(
+            sa.update(SERVICE).values(disabled=True, disabled_reason='x')
+        )
+    )
+    new = build_node()
+    new.register()
+    (found,) = service(node)
+    assert (found.disabled, found.disabled_reason) == (True, 'x')
+    assert found.incarnation == new.process.id
+
+
+@on_sqlite
+def test_new_services_may_start_disabled(build_node):
+    node = build_node(default='enable_new_services = false')
+    node.register()
+    assert {row.disabled for row in node.rows(sa.select(SERVICE))} == {True}
+
+
+# Reports
+
+
+@on_sqlite
+def test_back_end_that_is_not_up_is_not_called(build_node):
+    node = build_node()
+    node.backend().register()
+    for task in node.share.tasks:
+        if task.name in ('heartbeat', 'report'):
+            task.run()
+    assert node.driver().calls == []
+    assert node.rows(sa.select(POOL)) == []
+
+
+@on_sqlite
+def test_pools_are_reported_with_their_capabilities(build_node):
+    node = build_node(
+        backends=['alpha'], section='dummy_driver_pools = one,two'
+    )
+    node.register()
+    assert [
+        row.host for row in node.rows(sa.select(POOL).order_by(POOL.c.host))
+    ] == ['node@alpha#one', 'node@alpha#two']
+    assert {row.total_gb for row in node.rows(sa.select(POOL))} == {1000.0}
+
+
+# The recycle bin
+
+
+@pytest.fixture
+def bin_node(build_node):
+    """A node whose recycle bin expires at once."""
+    node = build_node(default='soft_deleted_share_retention_time = 0')
+    node.register()
+    node.run()
+    return node
+
+
+def test_only_expired_shares_are_deleted(bin_node):
+    node = bin_node
+    kept, restored, gone = (node.create(1) for _ in range(3))
+    node.run()
+    node.ask('soft_delete', restored)
+    node.ask('soft_delete', gone)
+    assert node.ask('restore', restored) is True
+    for backend in node.share.backends:
+        backend.expire()
+    node.run()
+    assert {node.status(share) for share in (kept, restored)} == {'available'}
+    assert len(node.rows(sa.text('SELECT id FROM shares'))) == 2
+    assert node.problems() == []
+
+
+@on_sqlite
+def test_nothing_expires_early(build_node):
+    node = build_node()
+    node.register()
+    share = node.create(1)
+    node.run()
+    node.ask('soft_delete', share)
+    for backend in node.share.backends:
+        backend.expire()
+    assert node.status(share) == 'available'
+
+
+@on_sqlite
+def test_back_ends_with_similar_names_empty_only_their_own_recycle_bin(
+    build_node,
+):
+    node = build_node(
+        backends=['al_ha', 'alpha'],
+        default='soft_deleted_share_retention_time = 0',
+    )
+    node.register()
+    shares = [node.create(1) for _ in range(6)]
+    node.run()
+    for share in shares:
+        node.ask('soft_delete', share)
+    node.backend('al_ha').expire()
+    node.run()
+    left = {
+        row.host
+        for row in node.rows(sa.text('SELECT host FROM share_instances'))
+    }
+    assert left == {'node@alpha#pool'}
+
+
+@on_sqlite
+def test_full_recycle_bin_is_emptied_in_one_pass(bin_node):
+    """Shares that cannot be deleted do not block others."""
+    node = bin_node
+    for _ in range(205):
+        node.create(1)
+    node.run()
+    node.db.write(
+        lambda session: session.run(
+            sa.text(
+                'UPDATE shares SET is_soft_deleted = true, '
+                "scheduled_to_be_deleted_at = '2020-01-01 00:00:00.000000'"
+            )
+        )
+    )
+    node.db.write(
+        lambda session: session.run(
+            sa.text(
+                "UPDATE share_instances SET status = 'error_deleting' "
+                'WHERE id IN (SELECT id FROM share_instances LIMIT 101)'
+            )
+        )
+    )
+    for backend in node.share.backends:
+        backend.expire()
+    node.run()
+    assert len(node.rows(sa.text('SELECT id FROM shares'))) == 101
