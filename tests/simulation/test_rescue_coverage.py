@@ -28,7 +28,7 @@ from tests.support.rescues import SERVER_CASES
 from tests.support.rescues import force_status
 from tests.support.rescues import only_id
 from tests.support.rescues import status_of
-from tests.unit.states.test_tables import MACHINES
+from tests.unit.states.test_states import MACHINES
 
 EXTENSIONS = pathlib.Path(__file__).resolve().parents[2] / 'doc/source/_ext'
 ENDS = (
