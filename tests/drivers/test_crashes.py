@@ -342,7 +342,7 @@ def test_operation_killed_at_every_step_can_be_repeated(
 
 @sampling.enumeration
 @pytest.mark.parametrize('name', ['dummy', 'local'])
-@pytest.mark.parametrize('seed', sampling.seeds(100, 10))
+@pytest.mark.parametrize('seed', sampling.seeds(250, 10))
 def test_operation_killed_again_and_again_can_be_repeated(
     name, seed, tmp_path
 ):

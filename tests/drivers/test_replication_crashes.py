@@ -245,7 +245,7 @@ def test_operation_killed_at_every_step_can_be_repeated(
 
 @sampling.enumeration
 @pytest.mark.parametrize('name', sorted({name for _, name, _ in CASES}))
-@pytest.mark.parametrize('seed', sampling.seeds(60, 8))
+@pytest.mark.parametrize('seed', sampling.seeds(150, 8))
 def test_operation_killed_again_and_again_can_be_repeated(
     name, seed, tmp_path
 ):

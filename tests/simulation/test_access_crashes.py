@@ -134,7 +134,7 @@ def check_accepted_requests(cloud, rules, verb, points_before):
 
 
 @sampling.enumeration
-@pytest.mark.parametrize('seed', sampling.seeds(150, 8))
+@pytest.mark.parametrize('seed', sampling.seeds(300, 8))
 def test_two_crashes_and_bad_messages_leave_only_permitted_access(begin, seed):
     cloud, rules, ids = begin(seed)
     verb = cloud.rng.choice(MORE)

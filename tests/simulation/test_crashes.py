@@ -103,7 +103,7 @@ def test_a_crash_anywhere_breaks_no_invariant(begin, verb):
 
 
 @sampling.enumeration
-@pytest.mark.parametrize('seed', sampling.seeds(200, 12))
+@pytest.mark.parametrize('seed', sampling.seeds(400, 12))
 def test_two_crashes_and_bad_messages_break_no_invariant(begin, seed):
     cloud, share_id = begin(seed)
     verb = cloud.rng.choice(VERBS)

@@ -36,7 +36,7 @@ WITH_ID = [operation for operation in OPERATIONS if '{' in operation.path]
 
 hypothesis.settings.register_profile(
     'hostile',
-    max_examples=sampling.examples(100, 8),
+    max_examples=sampling.examples(60, 8),
     deadline=None,
     database=None,
     suppress_health_check=list(hypothesis.HealthCheck),
