@@ -6,19 +6,11 @@ from manila_lite.db.models import access
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.session import Session
+from tests.support.rows import SHARE_FLAGS
 
 RULE = access.AccessRule.__table__
 MAPPING = access.InstanceAccessRule.__table__
 EXPORT = shares.ExportLocation.__table__
-FLAGS = (
-    'snapshot_support',
-    'create_share_from_snapshot_support',
-    'revert_to_snapshot_support',
-    'mount_snapshot_support',
-    'snapshot_inherit_share_access_support',
-    'is_public',
-    'is_soft_deleted',
-)
 
 
 def insert_replicated_shares(
@@ -54,7 +46,7 @@ def insert_replicated_shares(
             display_name=f'share {count}',
             replication_type='readable',
             created_at=now,
-            **dict.fromkeys(FLAGS, False),
+            **SHARE_FLAGS,
         )
         add(
             RULE,

@@ -12,36 +12,13 @@ from manila_lite.db.models import shares
 from manila_lite.db.queries.shares import displayed_instance
 from manila_lite.db.queries.shares import shares as share_rows
 from manila_lite.db.queries.shares import views as share_views
-from manila_lite.db.session import Database
 from manila_lite.states.share_instance import SHARE_INSTANCE
-from tests.support import databases
+from tests.support.rows import SHARE_FLAGS
 
 SHARE = shares.Share.__table__
 INSTANCE = shares.ShareInstance.__table__
-FLAGS = (
-    'snapshot_support',
-    'create_share_from_snapshot_support',
-    'revert_to_snapshot_support',
-    'mount_snapshot_support',
-    'snapshot_inherit_share_access_support',
-    'is_public',
-    'is_soft_deleted',
-)
 STATES = ('active', 'in_sync', 'out_of_sync', 'error')
 RANDOM = 60
-
-
-@pytest.fixture(scope='module', params=databases.KINDS)
-def db(request, tmp_path_factory):
-    with databases.temporary_database(
-        request.param, tmp_path_factory.mktemp('speakers')
-    ) as url:
-        databases.create_tables(url)
-        db = Database(url)
-        try:
-            yield db
-        finally:
-            db.dispose()
 
 
 def add(session, instances, replication_type='writable'):
@@ -55,7 +32,7 @@ def add(session, instances, replication_type='writable'):
         share_proto='NFS',
         replication_type=replication_type,
         created_at=session.now,
-        **dict.fromkeys(FLAGS, False),
+        **SHARE_FLAGS,
     )
     for number, (status, state) in enumerate(instances):
         session.run(

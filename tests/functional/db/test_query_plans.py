@@ -13,11 +13,12 @@ from manila_lite.api import paging
 from manila_lite.db.models import shares
 from manila_lite.db.models import types
 from manila_lite.db.queries.shares import views as share_views
-from manila_lite.db.session import Database
-from tests.support import databases
+from tests.functional.db.query_plans import plans
+from tests.support.rows import SHARE_FLAGS
 
 PROJECTS, SHARES_OF_EACH = 40, 150
 LIMIT = 50
+TABLES = ('shares', 'share_instances', 'share_metadata')
 
 ONE_PROJECT = 'ix_shares_project_id_created_at_id'
 ALL_TENANTS = 'ix_shares_created_at_id'
@@ -40,35 +41,6 @@ SLOW_AROUND = {
     ),
     'postgresql': (),
 }
-EXPLAIN = {
-    'sqlite': 'EXPLAIN QUERY PLAN ',
-    'mysql': 'EXPLAIN ',
-    'postgresql': 'EXPLAIN ',
-}
-FLAGS = (
-    'snapshot_support',
-    'create_share_from_snapshot_support',
-    'revert_to_snapshot_support',
-    'mount_snapshot_support',
-    'snapshot_inherit_share_access_support',
-    'is_public',
-    'is_soft_deleted',
-)
-
-
-@pytest.fixture(scope='module', params=databases.KINDS)
-def db(request, tmp_path_factory):
-    with databases.temporary_database(
-        request.param, tmp_path_factory.mktemp('plans')
-    ) as url:
-        databases.create_tables(url)
-        db = Database(url)
-        try:
-            db.write(fill)
-            db.write(analyze)
-            yield db
-        finally:
-            db.dispose()
 
 
 def fill(session):
@@ -90,7 +62,7 @@ def fill(session):
                 'share_proto': 'NFS',
                 'display_description': 'd' * 200,
                 'created_at': session.now + datetime.timedelta(seconds=number),
-                **dict.fromkeys(FLAGS, False),
+                **SHARE_FLAGS,
             }
             for number in numbers
         ],
@@ -118,40 +90,6 @@ def fill(session):
             for number in numbers
         ],
     )
-
-
-def analyze(session):
-    """Give the planner the statistics of a long table."""
-    for table in ('shares', 'share_instances', 'share_metadata'):
-        if session.dialect == 'mysql':
-            session.rows(sa.text(f'ANALYZE TABLE {table}'))
-        elif session.dialect == 'postgresql':
-            session.run(sa.text(f'ANALYZE {table}'))
-
-
-def plans(db, query, *args, **kwargs):
-    """Return the plan of each statement of a query as text."""
-    statements = []
-
-    def note(connection, cursor, statement, parameters, context, many):
-        if statement.startswith('SELECT'):
-            statements.append((statement, parameters))
-
-    sa.event.listen(sa.Engine, 'before_cursor_execute', note)
-    try:
-        db.read(query, *args, **kwargs)
-    finally:
-        sa.event.remove(sa.Engine, 'before_cursor_execute', note)
-    with db.engine.connect() as connection:
-        return [
-            '\n'.join(
-                ' '.join(map(str, row))
-                for row in connection.exec_driver_sql(
-                    EXPLAIN[db.dialect] + statement, parameters
-                )
-            )
-            for statement, parameters in statements
-        ]
 
 
 def wanted(include_hidden, project_id=None):

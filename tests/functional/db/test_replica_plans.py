@@ -1,18 +1,17 @@
 """The replicas of a back end are found by an index, on every database."""
 
-import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import shares
 from manila_lite.db.queries.replicas import updates as replica_updates
-from manila_lite.db.session import Database
-from tests.functional.db.test_query_plans import plans
+from tests.functional.db import test_snapshot_plans
+from tests.functional.db.query_plans import plans
 from tests.functional.db.test_snapshot_plans import SHARES
-from tests.functional.db.test_snapshot_plans import analyze
-from tests.functional.db.test_snapshot_plans import fill
+from tests.functional.db.test_snapshot_plans import TABLES
 from tests.functional.db.test_snapshot_plans import id_of
 from tests.support import bulk_replicas
-from tests.support import databases
+
+__all__ = ['TABLES']
 
 REPLICAS, PLAIN = 40, 4000
 
@@ -25,24 +24,9 @@ SLOW = {
 }
 
 
-@pytest.fixture(scope='module', params=databases.KINDS)
-def db(request, tmp_path_factory):
-    with databases.temporary_database(
-        request.param, tmp_path_factory.mktemp('plans')
-    ) as url:
-        databases.create_tables(url)
-        db = Database(url)
-        try:
-            db.write(fill_all)
-            db.write(analyze)
-            yield db
-        finally:
-            db.dispose()
-
-
-def fill_all(session):
+def fill(session):
     """Insert many shares without replicas on the back end, and some with."""
-    fill(session)
+    test_snapshot_plans.fill(session)
     session.run_many(
         sa.insert(shares.ShareInstance.__table__),
         [

@@ -14,10 +14,8 @@ from manila_lite.db.models import snapshots as models
 from manila_lite.db.models import types
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.queries.snapshots import views as snapshot_views
-from manila_lite.db.session import Database
-from tests.functional.db.test_query_plans import FLAGS
-from tests.functional.db.test_query_plans import plans
-from tests.support import databases
+from tests.functional.db.query_plans import plans
+from tests.support.rows import SHARE_FLAGS
 
 SHARES, SNAPSHOTS_OF_EACH, PROJECTS = 60, 60, 20
 LIMIT = 20
@@ -58,21 +56,6 @@ TABLES = (
 )
 
 
-@pytest.fixture(scope='module', params=databases.KINDS)
-def db(request, tmp_path_factory):
-    with databases.temporary_database(
-        request.param, tmp_path_factory.mktemp('plans')
-    ) as url:
-        databases.create_tables(url)
-        db = Database(url)
-        try:
-            db.write(fill)
-            db.write(analyze)
-            yield db
-        finally:
-            db.dispose()
-
-
 def id_of(number):
     return f'{number:036}'
 
@@ -95,7 +78,7 @@ def fill(session):
                 'share_proto': 'NFS',
                 'created_at': session.now,
                 'snapshot_id': id_of(number),
-                **dict.fromkeys(FLAGS, False),
+                **SHARE_FLAGS,
             }
             for number in range(SHARES)
         ],
@@ -157,15 +140,6 @@ def fill(session):
             for number in numbers
         ],
     )
-
-
-def analyze(session):
-    """Give the planner the statistics of a long table."""
-    for table in TABLES:
-        if session.dialect == 'mysql':
-            session.rows(sa.text(f'ANALYZE TABLE {table}'))
-        elif session.dialect == 'postgresql':
-            session.run(sa.text(f'ANALYZE {table}'))
 
 
 def page():

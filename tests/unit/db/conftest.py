@@ -7,17 +7,9 @@ from manila_lite.db.session import Database
 from manila_lite.db.transitions import insert_row
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from tests.support.databases import share_statements
+from tests.support.rows import SHARE_FLAGS
 
 SHARE = shares.Share.__table__
-_FLAGS = (
-    'snapshot_support',
-    'create_share_from_snapshot_support',
-    'revert_to_snapshot_support',
-    'mount_snapshot_support',
-    'snapshot_inherit_share_access_support',
-    'is_public',
-    'is_soft_deleted',
-)
 
 
 @pytest.fixture
@@ -51,7 +43,7 @@ def add_share(db):
             size=size,
             share_proto='NFS',
             created_at=session.now,
-            **dict.fromkeys(_FLAGS, False),
+            **SHARE_FLAGS,
         )
 
     return lambda *args, **values: db.write(insert, *args, **values)

@@ -9,12 +9,10 @@ from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import insert_row
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from tests.support.databases import share_statements
+from tests.support.rows import SHARE_FLAGS
 
 INSTANCE = shares.ShareInstance.__table__
 SHARE = shares.Share.__table__
-_FLAGS = [
-    column.name for column in SHARE.c if column.name.endswith('_support')
-]
 
 
 @pytest.fixture
@@ -47,10 +45,8 @@ def add_instance(db):
             project_id='owner',
             size=1,
             share_proto='NFS',
-            is_public=False,
-            is_soft_deleted=False,
             created_at=session.now,
-            **dict.fromkeys(_FLAGS, False),
+            **SHARE_FLAGS,
         )
         insert_row(
             session,

@@ -13,20 +13,12 @@ from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import insert_row
 from manila_lite.states.share_server import SHARE_SERVER
 from tests.support.concurrent_calls import each
+from tests.support.rows import SHARE_FLAGS
 
 SERVER = models.ShareServer.__table__
 INSTANCE = shares.ShareInstance.__table__
 SHARE = shares.Share.__table__
 THREADS = 16
-FLAGS = (
-    'snapshot_support',
-    'create_share_from_snapshot_support',
-    'revert_to_snapshot_support',
-    'mount_snapshot_support',
-    'snapshot_inherit_share_access_support',
-    'is_public',
-    'is_soft_deleted',
-)
 SUPPORT = (
     'security_service_update_support',
     'network_allocation_update_support',
@@ -44,7 +36,7 @@ def add_instances(session, count):
                 'size': 2,
                 'share_proto': 'NFS',
                 'created_at': session.now,
-                **dict.fromkeys(FLAGS, False),
+                **SHARE_FLAGS,
             }
             for number in range(count)
         ],
