@@ -9,6 +9,7 @@ import pytest
 
 from tests.simulation import crash_images
 from tests.simulation.crashing import crash_at_point
+from tests.simulation.crashing import recover_from_each
 from tests.support import sampling
 from tests.support.access import ShareRules
 from tests.support.cloud import Crash
@@ -108,18 +109,13 @@ def test_crash_anywhere_leaves_only_permitted_access(begin, verb):
     points = [place for place, _ in images]
     cloud.check_invariants()
     assert {'after apply_access', 'half-way'} <= set(points)
-    distinct = crash_images.distinct_images(images)
-    for point, where, image in crash_images.to_try(distinct):
-        cloud, rules, ids = begin(1000 + point, image)
-        try:
-            cloud.check_invariants()
-            check_accepted_requests(cloud, rules, verb, points[:point])
-        except AssertionError as error:
-            pytest.fail(f'{verb.__name__} at {point} ({where}): {error}')
-    print(
-        f'{verb.__name__}: {len(points)} points, '
-        f'{len(distinct)} of them differ'
-    )
+
+    def recover(point, image):
+        cloud, rules, _ = begin(1000 + point, image)
+        cloud.check_invariants()
+        check_accepted_requests(cloud, rules, verb, points[:point])
+
+    recover_from_each(images, recover, verb.__name__)
 
 
 def check_accepted_requests(cloud, rules, verb, points_before):

@@ -149,6 +149,4 @@ def test_a_crash_anywhere_breaks_no_invariant(begin, name):
 
 @sampling.enumeration
 def test_two_crashes_and_bad_messages_break_no_invariant(begin):
-    crashes = [crashing.crash_twice(begin, seed, VERBS) for seed in SEEDS]
-    assert crashes.count(2) > len(SEEDS) / 4
-    print(f'{len(SEEDS)} seeds, {sum(crashes)} crashes, no invariant broken')
+    crashing.crash_twice(begin, SEEDS, VERBS)

@@ -6,9 +6,12 @@ more if the type is writable; all have the same rules and all snapshots;
 quota, pools and back ends equal a recount.
 """
 
+import functools
+
 import pytest
 
 from tests.simulation import crash_images
+from tests.simulation import crashing
 from tests.support import sampling
 from tests.support.replicated import ReplicatedCloud
 
@@ -129,13 +132,11 @@ def begin(prepared, style, seed, image=None):
     )
 
 
-def check(cloud, *where):
+def check(cloud):
     try:
         cloud.settle()
         cloud.update()
         cloud.check_invariants()
-    except AssertionError as error:
-        pytest.fail(f'{where}: {error}')
     finally:
         cloud.db.dispose()
 
@@ -150,14 +151,14 @@ def test_a_crash_anywhere_breaks_no_invariant(prepare, style, verb):
     points = crash_images.images_at_crash_points(
         cloud, lambda: verb(cloud, prepared[2])
     )
-    check(cloud, 'no crash')
-    distinct = crash_images.distinct_images(points)
-    assert len(distinct) > 3
-    for number, point, image in crash_images.to_try(distinct):
-        check(begin(prepared, style, 100 + number, image), number, point)
-    print(
-        f'{style} {verb.__name__}: {len(points)} points, '
-        f'{len(distinct)} of them differ'
+    check(cloud)
+    crashing.recover_from_each(
+        points,
+        lambda number, image: check(
+            begin(prepared, style, 100 + number, image)
+        ),
+        f'{style} {verb.__name__}',
+        least=4,
     )
 
 
@@ -172,38 +173,26 @@ def test_two_crashes_of_a_promotion_break_no_invariant(prepare, verb):
         cloud, lambda: verb(cloud, prepared[2])
     )
     cloud.db.dispose()
-    number = 0
-    distinct = crash_images.distinct_images(points)
-    for first, _, image in crash_images.to_try(distinct, 4):
-        cloud = begin(prepared, 'readable', 1000 + first, image)
+
+    def crash_again(number, image):
+        cloud = begin(prepared, 'readable', 1000 + number, image)
         second = crash_images.images_at_crash_points(cloud, cloud.settle)
         cloud.db.dispose()
         if second:
-            number += 1
-            _, point, image = cloud.rng.choice(
-                crash_images.distinct_images(second)
-            )
-            check(
-                begin(prepared, 'readable', 2000 + first, image), first, point
-            )
-    print(f'{verb.__name__}: {number} double crashes')
+            *_, image = cloud.rng.choice(crash_images.distinct_images(second))
+            check(begin(prepared, 'readable', 2000 + number, image))
+
+    crashing.recover_from_each(points, crash_again, verb.__name__, most=4)
 
 
 @sampling.enumeration
 @pytest.mark.parametrize('seed', sampling.seeds(40, 3))
 def test_two_crashes_and_bad_messages_break_no_invariant(prepare, seed):
     prepared = prepare('readable')
-    cloud = begin(prepared, 'readable', seed)
-    verb = VERBS[cloud.rng.choice(sorted(VERBS))]
-    cloud.loss_rate, cloud.duplicate_rate = 0.3, 0.3
-    points = crash_images.images_at_crash_points(
-        cloud, lambda: verb(cloud, prepared[2])
-    )
-    image = cloud.rng.choice(points)[1]
-    cloud.db.dispose()
-    cloud = begin(prepared, 'readable', 1000 + seed, image)
-    second = crash_images.images_at_crash_points(cloud, cloud.settle)
-    if second:
-        image = cloud.rng.choice(second)[1]
-    cloud.db.dispose()
-    check(begin(prepared, 'readable', 2000 + seed, image), verb.__name__)
+    start = functools.partial(begin, prepared, 'readable')
+    verbs = {
+        name: functools.partial(verb, found=prepared[2])
+        for name, verb in VERBS.items()
+    }
+    image = crashing.image_of_two_crashes(start, verbs, seed)
+    check(start(2000 + seed, image))

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from manila_lite.db.models import snapshots
 from tests.simulation import crash_images
+from tests.simulation import crashing
 from tests.support import cloud_snapshots
 from tests.support import sampling
 from tests.support.replicated import ReplicatedCloud
@@ -146,12 +147,10 @@ def begin(prepared, seed, image=None):
     )
 
 
-def check(cloud, *where):
+def check(cloud):
     try:
         run_all(cloud)
         cloud.check_invariants()
-    except AssertionError as error:
-        pytest.fail(f'{where}: {error}')
     finally:
         cloud.db.dispose()
 
@@ -163,30 +162,22 @@ def test_a_crash_anywhere_breaks_no_invariant(prepared, name):
     points = crash_images.images_at_crash_points(
         cloud, lambda: VERBS[name](cloud, prepared[2])
     )
-    check(cloud, name, 'no crash')
-    distinct = crash_images.distinct_images(points)
-    assert len(distinct) > 5
-    for number, point, image in crash_images.to_try(distinct):
-        check(begin(prepared, 100 + number, image), name, number, point)
-    print(f'{name}: {len(points)} points, {len(distinct)} of them differ')
+    check(cloud)
+    crashing.recover_from_each(
+        points,
+        lambda number, image: check(begin(prepared, 100 + number, image)),
+        name,
+        least=6,
+    )
 
 
 @sampling.enumeration
 @pytest.mark.parametrize('seed', sampling.seeds(50, 4))
 def test_two_crashes_and_bad_messages_break_no_invariant(prepared, seed):
-    cloud = begin(prepared, seed)
-    name = cloud.rng.choice(sorted(VERBS))
-    cloud.loss_rate, cloud.duplicate_rate = 0.3, 0.3
-    points = crash_images.images_at_crash_points(
-        cloud, lambda: VERBS[name](cloud, prepared[2])
-    )
-    *_, image = cloud.rng.choice(crash_images.distinct_images(points))
-    cloud.db.dispose()
-    cloud = begin(prepared, 1000 + seed, image)
-    again = crash_images.distinct_images(
-        crash_images.images_at_crash_points(cloud, cloud.settle)
-    )
-    if again:
-        *_, image = cloud.rng.choice(again)
-    cloud.db.dispose()
-    check(begin(prepared, 2000 + seed, image), name, seed)
+    start = functools.partial(begin, prepared)
+    verbs = {
+        name: functools.partial(verb, found=prepared[2])
+        for name, verb in VERBS.items()
+    }
+    image = crashing.image_of_two_crashes(start, verbs, seed)
+    check(start(2000 + seed, image))

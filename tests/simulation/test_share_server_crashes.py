@@ -8,10 +8,12 @@ server.
 """
 
 import datetime
+import functools
 
 import pytest
 
 from tests.simulation import crash_images
+from tests.simulation import crashing
 from tests.support import sampling
 from tests.support.dhss import ShareServersCloud
 
@@ -149,6 +151,12 @@ def begin(prepared, seed, image=None, extra_conf=''):
     )
 
 
+def check(cloud):
+    cloud.settle()
+    cloud.check_invariants()
+    cloud.db.dispose()
+
+
 @sampling.enumeration
 @pytest.mark.parametrize('name', CASES)
 def test_a_crash_anywhere_breaks_no_invariant(prepared, name):
@@ -159,39 +167,26 @@ def test_a_crash_anywhere_breaks_no_invariant(prepared, name):
     )
     cloud.check_invariants()
     cloud.db.dispose()
-    distinct = crash_images.distinct_images(points)
-    assert len(distinct) > 3
-    for number, point, image in crash_images.to_try(distinct):
-        cloud = begin(prepared, 100 + number, image, extra_conf)
-        cloud.settle()
-        try:
-            cloud.check_invariants()
-        except AssertionError as error:
-            pytest.fail(f'{name} at {number} ({point}): {error}')
-        finally:
-            cloud.db.dispose()
-    print(f'{name}: {len(points)} points, {len(distinct)} of them differ')
+    crashing.recover_from_each(
+        points,
+        lambda number, image: check(
+            begin(prepared, 100 + number, image, extra_conf)
+        ),
+        name,
+        least=4,
+    )
 
 
 @sampling.enumeration
 @pytest.mark.parametrize('seed', sampling.seeds(60, 5))
 def test_two_crashes_and_bad_messages_break_no_invariant(prepared, seed):
-    cloud = begin(prepared, seed)
-    verb = VERBS[cloud.rng.choice(sorted(VERBS))]
-    cloud.loss_rate, cloud.duplicate_rate = 0.3, 0.3
-    points = crash_images.images_at_crash_points(
-        cloud, lambda: verb(cloud, prepared[2])
-    )
-    image = cloud.rng.choice(points)[1]
-    cloud.db.dispose()
-    cloud = begin(prepared, 1000 + seed, image)
-    second = crash_images.images_at_crash_points(cloud, cloud.settle)
-    image = cloud.rng.choice(second)[1]
-    cloud.db.dispose()
-    cloud = begin(prepared, 2000 + seed, image)
-    cloud.settle()
-    cloud.check_invariants()
-    cloud.db.dispose()
+    start = functools.partial(begin, prepared)
+    verbs = {
+        name: functools.partial(verb, found=prepared[2])
+        for name, verb in VERBS.items()
+    }
+    image = crashing.image_of_two_crashes(start, verbs, seed)
+    check(start(2000 + seed, image))
 
 
 @sampling.enumeration
@@ -237,6 +232,4 @@ def test_concurrent_requests_break_no_invariant(prepared, seed):
         for _ in range(cloud.rng.randrange(4)):
             cloud.step()
     cloud.clear_pauses()
-    cloud.settle()
-    cloud.check_invariants()
-    cloud.db.dispose()
+    check(cloud)
