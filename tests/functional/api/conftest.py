@@ -3,15 +3,24 @@ import pytest
 from manila_lite import conf as configuration
 from manila_lite.db.session import Database
 from manila_lite.policies.enforcer import Enforcer
-from tests.functional.api import migration_examples
-from tests.functional.api import network_examples
-from tests.functional.api import network_views
 from tests.functional.api import plain_client
-from tests.functional.api import replica_examples
-from tests.functional.api import replica_views
-from tests.functional.api import server_examples
-from tests.functional.api import server_views
-from tests.functional.api.sample_cloud import SampleCloud
+from tests.functional.api.examples import access as access_examples
+from tests.functional.api.examples import admin as admin_examples
+from tests.functional.api.examples import lists
+from tests.functional.api.examples import migrations
+from tests.functional.api.examples import networks as network_examples
+from tests.functional.api.examples import replicas as replica_examples
+from tests.functional.api.examples import servers as server_examples
+from tests.functional.api.examples import shares as share_examples
+from tests.functional.api.examples import snapshots as snapshot_examples
+from tests.functional.api.samples.cloud import SampleCloud
+from tests.functional.api.views import access as access_views
+from tests.functional.api.views import admin as admin_views
+from tests.functional.api.views import networks as network_views
+from tests.functional.api.views import replicas as replica_views
+from tests.functional.api.views import servers as server_views
+from tests.functional.api.views import shares as share_views
+from tests.functional.api.views import snapshots as snapshot_views
 from tests.support.api_client import ApiClient
 from tests.support.cloud import BACKENDS
 from tests.support.databases import empty_tables
@@ -20,15 +29,28 @@ from tests.support.snapshot_access import create_mountable_snapshot
 from tests.support.snapshot_access import enable_snapshot_mounts
 
 EXAMPLES = (
-    migration_examples,
+    access_examples,
+    admin_examples,
+    lists,
+    migrations,
     network_examples,
-    network_views,
     replica_examples,
-    replica_views,
     server_examples,
-    server_views,
+    share_examples,
+    snapshot_examples,
 )
-"""Modules that register examples and views when imported."""
+"""Modules that register examples when imported."""
+
+VIEWS = (
+    access_views,
+    admin_views,
+    network_views,
+    replica_views,
+    server_views,
+    share_views,
+    snapshot_views,
+)
+"""Modules that register views when imported."""
 
 
 @pytest.fixture(scope='module')

@@ -14,15 +14,15 @@ from manila_lite.api import versions
 from manila_lite.api.auth import http_basic
 from manila_lite.cmd.build.api import build_api
 from tests.functional.api import published_api
-from tests.functional.api.examples import example
-from tests.functional.api.examples import latest_key
-from tests.functional.api.sample_cloud import DOWN_HOST
-from tests.functional.api.sample_cloud import LARGEST_SHARE
-from tests.functional.api.sample_cloud import SERVICE
-from tests.functional.api.sample_cloud import TENANT
-from tests.functional.api.sample_cloud import RequestArgs
-from tests.functional.api.sample_cloud import SampleCloud
-from tests.functional.api.sample_cloud import request_args
+from tests.functional.api.examples.registry import example
+from tests.functional.api.examples.registry import latest_key
+from tests.functional.api.samples.cloud import DOWN_HOST
+from tests.functional.api.samples.cloud import LARGEST_SHARE
+from tests.functional.api.samples.cloud import SERVICE
+from tests.functional.api.samples.cloud import SampleCloud
+from tests.functional.api.samples.requests import TENANT
+from tests.functional.api.samples.requests import RequestArgs
+from tests.functional.api.samples.requests import request_args
 from tests.support.cloud import TYPE_ID
 
 UNKNOWN = '00000000-0000-4000-8000-000000000000'

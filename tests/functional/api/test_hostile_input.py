@@ -10,7 +10,7 @@ from manila_lite.api import versions
 from tests.functional.api import differences
 from tests.functional.api import hostile_input as hostile
 from tests.functional.api import published_api
-from tests.functional.api.examples import example
+from tests.functional.api.examples.registry import example
 from tests.functional.api.published_api import by_key
 from tests.functional.api.test_published_surface import fault
 from tests.support import sampling

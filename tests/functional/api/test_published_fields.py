@@ -6,7 +6,7 @@ import pytest
 
 from tests.functional.api import differences
 from tests.functional.api import published_api
-from tests.functional.api.views import VIEWS
+from tests.functional.api.views.registry import VIEWS
 
 _UUID = re.compile('[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
 _TIME = re.compile(r'\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6}|Z)')

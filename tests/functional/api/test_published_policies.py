@@ -5,10 +5,10 @@ import pytest
 from tests.functional.api import differences
 from tests.functional.api import published_api
 from tests.functional.api.error_cases import UNKNOWN
-from tests.functional.api.examples import example
+from tests.functional.api.examples.registry import example
 from tests.functional.api.published_api import by_key
-from tests.functional.api.sample_cloud import PERSONAS
-from tests.functional.api.sample_cloud import TENANT
+from tests.functional.api.samples.requests import PERSONAS
+from tests.functional.api.samples.requests import TENANT
 
 OPERATIONS = [
     operation

@@ -11,9 +11,9 @@ from manila_lite.api.router import ACTION
 from tests.functional.api import differences
 from tests.functional.api import published_api
 from tests.functional.api.error_cases import refused_request
-from tests.functional.api.examples import example
+from tests.functional.api.examples.registry import example
 from tests.functional.api.published_api import by_key
-from tests.functional.api.sample_cloud import request_args
+from tests.functional.api.samples.requests import request_args
 from tests.support import reference
 
 OPERATIONS = published_api.operations()

@@ -13,8 +13,8 @@ from tests.functional.api.access.access_client import deny_access
 from tests.functional.api.access.access_client import list_locks
 from tests.functional.api.access.access_client import list_rules
 from tests.functional.api.access.access_client import show_rule
-from tests.functional.api.sample_replicas import insert_replica
-from tests.functional.api.sample_replicas import make_replicable
+from tests.functional.api.samples.replicas import insert_replica
+from tests.functional.api.samples.replicas import make_replicable
 from tests.functional.api.snapshot_client import UNKNOWN
 from tests.support.api_client import ApiClient
 

@@ -8,9 +8,9 @@ from tests.functional.api.replica_client import act_on_replica
 from tests.functional.api.replica_client import delete_replica
 from tests.functional.api.replica_client import list_replica_ids
 from tests.functional.api.replica_client import show_replica
-from tests.functional.api.sample_cloud import pending_work_kinds
-from tests.functional.api.sample_replicas import insert_replica
-from tests.functional.api.sample_replicas import make_replicable
+from tests.functional.api.samples.cloud import pending_work_kinds
+from tests.functional.api.samples.replicas import insert_replica
+from tests.functional.api.samples.replicas import make_replicable
 
 INSTANCE = shares.ShareInstance.__table__
 

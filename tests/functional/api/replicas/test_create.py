@@ -10,7 +10,7 @@ from tests.functional.api.replica_client import UNKNOWN
 from tests.functional.api.replica_client import create_replica
 from tests.functional.api.replica_client import list_replica_ids
 from tests.functional.api.replica_client import show_replica
-from tests.functional.api.sample_replicas import HOSTS
+from tests.functional.api.samples.replicas import HOSTS
 from tests.support.share_servers import create_network_with_subnets
 
 SECTION = """

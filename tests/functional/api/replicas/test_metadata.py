@@ -3,8 +3,8 @@
 import pytest
 
 from tests.functional.api.replica_client import show_replica
-from tests.functional.api.sample_replicas import insert_replica
-from tests.functional.api.sample_replicas import make_replicable
+from tests.functional.api.samples.replicas import insert_replica
+from tests.functional.api.samples.replicas import make_replicable
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from tests.functional.api.replica_client import UNKNOWN
 from tests.functional.api.replica_client import list_replica_ids
 from tests.functional.api.replica_client import list_replicas
 from tests.functional.api.replica_client import show_replica
-from tests.functional.api.sample_replicas import insert_export
-from tests.functional.api.sample_replicas import insert_replica
-from tests.functional.api.sample_replicas import insert_replicas
-from tests.functional.api.sample_replicas import make_replicable
+from tests.functional.api.samples.replicas import insert_export
+from tests.functional.api.samples.replicas import insert_replica
+from tests.functional.api.samples.replicas import insert_replicas
+from tests.functional.api.samples.replicas import make_replicable
 
 DETAIL = '/share-replicas/detail'
 PATHS = pytest.mark.parametrize('path', ['/share-replicas', DETAIL])

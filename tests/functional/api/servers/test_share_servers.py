@@ -8,7 +8,7 @@ from manila_lite.states.share_server import SHARE_SERVER
 from manila_lite.states.share_server import SHARE_SERVER_TASK
 from manila_lite.states.share_server import ServerStatus
 from manila_lite.states.share_server import TaskState
-from tests.functional.api.sample_cloud import pending_work_kinds
+from tests.functional.api.samples.cloud import pending_work_kinds
 from tests.support import reference
 from tests.support.share_servers import HOST
 from tests.support.share_servers import assign_share_server

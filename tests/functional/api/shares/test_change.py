@@ -6,8 +6,8 @@ import pytest
 
 from tests.functional.api import differences
 from tests.functional.api.conftest import member_of
-from tests.functional.api.sample_cloud import GROUP
-from tests.functional.api.sample_cloud import pending_work_kinds
+from tests.functional.api.samples.cloud import GROUP
+from tests.functional.api.samples.cloud import pending_work_kinds
 
 
 def status(api, share):

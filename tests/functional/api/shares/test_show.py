@@ -4,8 +4,8 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import shares
-from tests.functional.api.sample_replicas import insert_replica
-from tests.functional.api.sample_replicas import make_replicable
+from tests.functional.api.samples.replicas import insert_replica
+from tests.functional.api.samples.replicas import make_replicable
 from tests.support.cloud import TYPE_ID
 
 INSTANCE = shares.ShareInstance.__table__

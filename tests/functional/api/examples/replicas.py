@@ -3,8 +3,8 @@
 from tests.functional.api import error_cases
 from tests.functional.api.error_cases import UNKNOWN
 from tests.functional.api.error_cases import RefusedRequest
-from tests.functional.api.examples import example_for
-from tests.functional.api.sample_cloud import request_args
+from tests.functional.api.examples.registry import example_for
+from tests.functional.api.samples.requests import request_args
 
 _REPLICAS = '/v2/share-replicas'
 _REPLICA = f'{_REPLICAS}/{{id}}'

@@ -3,9 +3,9 @@
 from manila_lite.db.queries.servers import migrations as server_migrations
 from tests.functional.api import error_cases
 from tests.functional.api.error_cases import RefusedRequest
-from tests.functional.api.examples import example_for
-from tests.functional.api.sample_cloud import DOWN_HOST
-from tests.functional.api.sample_cloud import request_args
+from tests.functional.api.examples.registry import example_for
+from tests.functional.api.samples.cloud import DOWN_HOST
+from tests.functional.api.samples.requests import request_args
 from tests.support.share_servers import assign_share_server
 
 _ACTION = 'POST /v2/share-servers/{id}/action'

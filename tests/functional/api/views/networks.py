@@ -1,10 +1,10 @@
 """Requests that show the views of share networks and security services."""
 
 from tests.functional.api import published_api
-from tests.functional.api.sample_networks import NEUTRON
-from tests.functional.api.views import register_get_view
-from tests.functional.api.views import register_view
-from tests.functional.api.views import register_wrapper_view
+from tests.functional.api.samples.networks import NEUTRON
+from tests.functional.api.views.registry import register_get_view
+from tests.functional.api.views.registry import register_view
+from tests.functional.api.views.registry import register_wrapper_view
 
 _ALL = 'all_tenants=1'
 

@@ -1,6 +1,6 @@
 """The share servers of the sample cloud."""
 
-from tests.functional.api.sample_networks import SampleNetworks
+from tests.functional.api.samples.networks import SampleNetworks
 from tests.support.cloud import Cloud
 from tests.support.share_servers import HOST
 from tests.support.share_servers import assign_share_server

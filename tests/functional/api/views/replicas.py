@@ -2,8 +2,8 @@
 
 from manila_lite.api import versions
 from tests.functional.api import published_api
-from tests.functional.api.views import register_view
-from tests.functional.api.views import register_wrapper_view
+from tests.functional.api.views.registry import register_view
+from tests.functional.api.views.registry import register_wrapper_view
 
 _EXPERIMENT = {versions.EXPERIMENTAL_HEADER: 'true'}
 

@@ -3,10 +3,10 @@
 from tests.functional.api import error_cases
 from tests.functional.api.error_cases import UNKNOWN
 from tests.functional.api.error_cases import RefusedRequest
-from tests.functional.api.examples import example_for
-from tests.functional.api.sample_cloud import FOREIGN
-from tests.functional.api.sample_cloud import request_args
-from tests.functional.api.sample_networks import NEUTRON
+from tests.functional.api.examples.registry import example_for
+from tests.functional.api.samples.networks import NEUTRON
+from tests.functional.api.samples.requests import FOREIGN
+from tests.functional.api.samples.requests import request_args
 
 _NETWORKS = '/v2/share-networks'
 _NETWORK = f'{_NETWORKS}/{{id}}'

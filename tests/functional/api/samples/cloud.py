@@ -5,15 +5,12 @@ Nothing runs by itself: the work of a request stays pending, and
 """
 
 import functools
-import json
 import pathlib
 import typing
 
 import sqlalchemy as sa
-import webob
 
 from manila_lite import messages
-from manila_lite.api import versions
 from manila_lite.db import models
 from manila_lite.db.models import engine
 from manila_lite.db.models import quotas
@@ -22,16 +19,18 @@ from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.snapshots import exports as snapshot_exports
-from tests.functional.api import published_api
-from tests.functional.api.sample_replicas import SampleReplicas
-from tests.functional.api.sample_servers import SampleServers
+from tests.functional.api.samples.replicas import SampleReplicas
+from tests.functional.api.samples.requests import ADMINS
+from tests.functional.api.samples.requests import PERSONAS
+from tests.functional.api.samples.requests import TENANT
+from tests.functional.api.samples.requests import SampleRequests
+from tests.functional.api.samples.servers import SampleServers
 from tests.support import databases
 from tests.support.api_client import ApiClient
 from tests.support.cloud import Cloud
 
 _USAGE = quotas.QuotaUsage.__table__
 
-ADMINS, TENANT, FOREIGN = 'ad' * 16, '7e' * 16, 'f0' * 16
 GROUP = '44444444-4444-4444-8444-444444444444'
 SERVICE = {'host': 'node@alpha', 'binary': 'manila-share'}
 DOWN_HOST = 'node@silent'
@@ -56,34 +55,8 @@ share_replicas = 100000
 replica_gigabytes = {REPLICA_GIGABYTES}
 """
 
-PERSONAS = {
-    'admin': (ADMINS, 'admin,member,reader'),
-    'member': (TENANT, 'member,reader'),
-    'reader': (TENANT, 'reader'),
-    'guest': (TENANT, 'guest'),
-    'foreign': (FOREIGN, 'member,reader'),
-}
-"""Project and roles; all but admin and foreign are in the share's project."""
 
-
-class RequestArgs(typing.NamedTuple):
-    """Path variables, body and query of a request for an operation.
-
-    For an action, `body` is the value below the name of the action.
-    """
-
-    variables: dict[str, str]
-    body: object = None
-    query: str = ''
-
-
-def request_args(
-    body: object = None, query: str = '', **variables: str
-) -> RequestArgs:
-    return RequestArgs(variables, body, query)
-
-
-class SampleCloud(SampleReplicas, SampleServers):
+class SampleCloud(SampleRequests, SampleReplicas, SampleServers):
     """See the module docstring."""
 
     def __init__(self, folder: pathlib.Path, extra_conf: str = ''):
@@ -446,65 +419,6 @@ class SampleCloud(SampleReplicas, SampleServers):
                 for table in models.metadata.sorted_tables
             }
         )
-
-    def send_request(
-        self,
-        operation: published_api.Operation,
-        args: RequestArgs,
-        **options: typing.Any,
-    ) -> typing.Any:
-        """Send a request for the operation; return the response.
-
-        `options` are those of `send`.
-        """
-        body = args.body
-        if operation.action:
-            body = {operation.action: body}
-        if options.get('minor', 99) in operation.experimental_versions:
-            options['headers'] = {
-                versions.EXPERIMENTAL_HEADER: 'true',
-                **options.get('headers', {}),
-            }
-        return self.send(
-            operation.method,
-            operation.path.format(**args.variables) + args.query,
-            body,
-            **options,
-        )
-
-    def send(
-        self,
-        method: str,
-        path: str,
-        body: object = None,
-        *,
-        persona: str = 'admin',
-        minor: int = 99,
-        project: bool = False,
-        raw: bytes | None = None,
-        headers: dict | None = None,
-        app: typing.Callable | None = None,
-    ) -> typing.Any:
-        """Send a request; return the response.
-
-        `project` puts the caller's project into the URL, `raw` is a body
-        that is sent as it is, `app` replaces the application.
-        """
-        if project:
-            path = path.replace('/v2', f'/v2/{PERSONAS[persona][0]}', 1)
-        request = webob.Request.blank(
-            path,
-            method=method,
-            headers={
-                **self.apis[persona].headers,
-                versions.HEADER: published_api.version_text(minor),
-            },
-        )
-        if body is not None or raw is not None:
-            request.body = json.dumps(body).encode() if raw is None else raw
-            request.content_type = 'application/json'
-        request.headers.update(headers or {})
-        return request.get_response(app or self.cloud.app)
 
 
 _RELEVANT_ROWS = {_USAGE.name: (_USAGE.c.in_use + _USAGE.c.reserved > 0,)}

@@ -2,8 +2,8 @@
 
 from tests.functional.api import error_cases
 from tests.functional.api.error_cases import RefusedRequest
-from tests.functional.api.examples import example_for
-from tests.functional.api.sample_cloud import request_args
+from tests.functional.api.examples.registry import example_for
+from tests.functional.api.samples.requests import request_args
 
 _SERVERS = '/v2/share-servers'
 _SERVER = f'{_SERVERS}/{{id}}'

@@ -1,0 +1,128 @@
+"""Valid requests about share types, services, quotas and messages."""
+
+from tests.functional.api.examples.registry import example_for
+from tests.functional.api.samples.cloud import SERVICE
+from tests.functional.api.samples.requests import TENANT
+from tests.functional.api.samples.requests import request_args
+
+# Share types
+
+_TYPE = '/v2/types/{id}'
+_SPECS = f'{_TYPE}/extra_specs'
+
+
+@example_for('POST /v2/types')
+def create_type(sample):
+    return request_args(sample.type_body())
+
+
+@example_for(f'GET {_TYPE}', f'GET {_SPECS}', f'GET {_TYPE}/share_type_access')
+def share_type(sample):
+    return request_args(id=sample.private_type)
+
+
+@example_for(f'PUT {_TYPE}')
+def update_type(sample):
+    return request_args(
+        {'share_type': {'description': 'new'}}, id=sample.minimal_type
+    )
+
+
+@example_for(f'DELETE {_TYPE}')
+def unused_type(sample):
+    return request_args(id=sample.new_type())
+
+
+@example_for(f'POST {_TYPE}/action addProjectAccess')
+def add_access(sample):
+    return request_args({'project': TENANT}, id=sample.new_type())
+
+
+@example_for(f'POST {_TYPE}/action removeProjectAccess')
+def remove_access(sample):
+    id = sample.new_type()
+    sample.grant_type_access(id, TENANT)
+    return request_args({'project': TENANT}, id=id)
+
+
+@example_for(f'POST {_SPECS}')
+def new_extra_specs(sample):
+    return request_args(
+        {'extra_specs': {'color': 'blue'}}, id=sample.private_type
+    )
+
+
+@example_for(f'GET {_SPECS}/{{key}}', f'DELETE {_SPECS}/{{key}}')
+def extra_spec(sample):
+    sample.admin.request(
+        'POST',
+        f'/types/{sample.private_type}/extra_specs',
+        {'extra_specs': {'color': 'blue'}},
+        expect=200,
+    )
+    return request_args(id=sample.private_type, key='color')
+
+
+@example_for(f'PUT {_SPECS}/{{key}}')
+def change_extra_spec(sample):
+    return request_args({'color': 'red'}, id=sample.private_type, key='color')
+
+
+# Services
+
+
+@example_for('PUT /v2/services/enable', 'PUT /v2/services/disable')
+def service(sample):
+    return request_args(SERVICE)
+
+
+@example_for('POST /v2/services/ensure-shares')
+def ensure_shares(sample):
+    sample.clear_ensuring()
+    return request_args({'ensure_shares': {'host': SERVICE['host']}})
+
+
+# Quotas
+
+_QUOTA = '/v2/quota-sets/{project_id}'
+_CLASS = '/v2/quota-class-sets/{class}'
+
+
+@example_for(
+    f'GET {_QUOTA}',
+    f'GET {_QUOTA}/defaults',
+    f'GET {_QUOTA}/detail',
+    f'DELETE {_QUOTA}',
+)
+def quota_set(sample):
+    return request_args(project_id=TENANT)
+
+
+@example_for(f'PUT {_QUOTA}')
+def change_quota_set(sample):
+    return request_args({'quota_set': {'snapshots': 70000}}, project_id=TENANT)
+
+
+@example_for(f'GET {_CLASS}')
+def quota_class(sample):
+    return request_args(**{'class': 'default'})
+
+
+@example_for(f'PUT {_CLASS}')
+def change_quota_class(sample):
+    return request_args(
+        {'quota_class_set': {'snapshots': 70000}}, **{'class': 'default'}
+    )
+
+
+# Messages
+
+
+@example_for('GET /v2/messages/{id}')
+def message(sample):
+    return request_args(id=sample.message)
+
+
+@example_for('DELETE /v2/messages/{id}')
+def message_to_delete(sample):
+    return request_args(id=sample.new_message())
