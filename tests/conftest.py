@@ -4,6 +4,8 @@ import os
 import pathlib
 import shutil
 
+import pytest
+
 pytest_plugins = ['tests.support.databases', 'tests.support.tiers']
 
 MEMORY = pathlib.Path('/dev/shm')
@@ -21,3 +23,10 @@ def pytest_configure():
         and shutil.disk_usage(MEMORY).free >= REQUIRED_SPACE
     ):
         os.environ.setdefault('PYTEST_DEBUG_TEMPROOT', str(MEMORY))
+
+
+@pytest.fixture
+def no_power_failures(monkeypatch):
+    """Skip flushing, which is slow: a kill loses nothing in the kernel."""
+    monkeypatch.setattr(os, 'sync', lambda: None)
+    monkeypatch.setattr(os, 'fsync', lambda file: None)

@@ -62,14 +62,16 @@ def killed_at_steps(
     act: Callable[[Scene], object],
     counts: Callable[[str, tuple], bool] = lambda *step: True,
     most: int = 8,
+    least: int = 1,
 ) -> Iterator[Scene]:
     """Yield scenes in which a process acted and was killed, each at a step.
 
-    A sample of all steps is tried. In the last scene the process finished.
+    A sample of all steps is tried. In the last scene the process finished;
+    it takes at least so many steps.
     """
     whole = build('whole')
     steps = _steps_of(lambda: act(whole), counts)
-    assert steps, 'there is no step to be killed at'
+    assert steps >= least, f'there are only {steps} steps to be killed at'
     for step in sampling.sample(range(1, steps + 1), most):
         scene = build(str(step))
         killed_at(step, lambda scene=scene: act(scene), counts)

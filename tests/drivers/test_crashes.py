@@ -19,12 +19,7 @@ from tests.drivers.driver_harness import CTX
 from tests.drivers.driver_harness import DriverHarness
 from tests.support import sampling
 
-
-@pytest.fixture(autouse=True)
-def no_power_failures(monkeypatch):
-    """Skip flushing, which is slow: a kill loses nothing in the kernel."""
-    monkeypatch.setattr(os, 'sync', lambda: None)
-    monkeypatch.setattr(os, 'fsync', lambda file: None)
+pytestmark = pytest.mark.usefixtures('no_power_failures')
 
 
 class Scene:

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 import contextlib
 import dataclasses
-import os
 import random
 import uuid
 
@@ -18,12 +17,7 @@ from tests.drivers.replication_backends import BACKENDS
 from tests.drivers.replication_sites import Sites
 from tests.support import sampling
 
-
-@pytest.fixture(autouse=True)
-def no_power_failures(monkeypatch):
-    """Skip flushing, which is slow: a kill loses nothing in the kernel."""
-    monkeypatch.setattr(os, 'sync', lambda: None)
-    monkeypatch.setattr(os, 'fsync', lambda file: None)
+pytestmark = pytest.mark.usefixtures('no_power_failures')
 
 
 class Scene(Sites):

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 import dataclasses
-import os
 import random
 
 import pytest
@@ -19,11 +18,7 @@ from tests.support import sampling
 ADDRESSES = ('10.20.0.21', '10.20.0.22')
 
 
-@pytest.fixture(autouse=True)
-def no_power_failures(monkeypatch):
-    """Skip flushing, which is slow: a kill loses nothing in the kernel."""
-    monkeypatch.setattr(os, 'sync', lambda: None)
-    monkeypatch.setattr(os, 'fsync', lambda file: None)
+pytestmark = pytest.mark.usefixtures('no_power_failures')
 
 
 class Scene(MigrationPair):

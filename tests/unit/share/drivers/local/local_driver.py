@@ -28,3 +28,8 @@ def start(root, **options):
 def directory(driver, share):
     (location,) = driver.create_share(CTX, share)
     return pathlib.Path(location['path'])
+
+
+def data(site):
+    """Return the directory of the replica at a site."""
+    return pathlib.Path(site.locations[0]['path'])

@@ -22,20 +22,15 @@ from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.local.driver import LocalDriver
 from manila_lite.share.drivers.local.store import LocalStore
 from tests.drivers import content
-from tests.drivers.crashes import changes
-from tests.drivers.crashes import killed_at
 from tests.drivers.driver_harness import CTX
 from tests.drivers.driver_harness import exported_clients
 from tests.drivers.replication_sites import Sites
+from tests.unit.share.drivers.local.local_driver import data
 
 NOW = 1_700_000_000.0
 
 
-@pytest.fixture(autouse=True)
-def no_power_failures(monkeypatch):
-    """Skip flushing, which is slow: there are no power failures here."""
-    monkeypatch.setattr(os, 'sync', lambda: None)
-    monkeypatch.setattr(os, 'fsync', lambda file: None)
+pytestmark = pytest.mark.usefixtures('no_power_failures')
 
 
 @pytest.fixture(params=['readable', 'dr'])
@@ -46,10 +41,6 @@ def style(request):
 @pytest.fixture
 def sites(tmp_path, style):
     return Sites(tmp_path, 'local', style, names=('here', 'there'))
-
-
-def data(site):
-    return pathlib.Path(site.locations[0]['path'])
 
 
 def root(site):
@@ -408,64 +399,6 @@ def _inodes(top):
         str(path.relative_to(top)): path.lstat().st_ino
         for path in top.rglob('*')
     }
-
-
-def _sites_of(folder):
-    folder.mkdir()
-    return Sites(folder, 'local', 'dr', names=('here', 'there'))
-
-
-class TestKills:
-    def test_killed_copy_is_complete_or_unchanged(self, tmp_path):
-        """No other process is needed for that."""
-        for step in itertools.count(1):
-            sites = _sites_of(tmp_path / str(step))
-            content.sketch(data(sites.here))
-            sites.create_in_sync()
-            before = content.describe(data(sites.there))
-            content.redraw(data(sites.here))
-            after = content.describe(data(sites.here))
-            killed = killed_at(step, sites.update, changes)
-            sites.here.make_unreachable()
-            sites.there.restart()
-            state = sites.update()
-            sites.promote()
-            assert content.describe(data(sites.there)) in (before, after)
-            assert state == 'out_of_sync'
-            if not killed:
-                break
-        assert step > 20
-
-    def test_abandoned_promotion_can_be_resolved(self, tmp_path):
-        """Clients regain access, at the latest once the other is deleted."""
-        for step in itertools.count(1):
-            sites = _sites_of(tmp_path / str(step))
-            sites.create_in_sync()
-            sites.write('now')
-            before = sites.there.state
-            killed = killed_at(step, sites.promote, changes)
-            assert sites.there.state == before
-            for site in sites.sites:
-                site.restart()
-            sites.apply_rules(sites.here)
-            is_open = sites.levels(sites.here) == {'rw'}
-            assert (
-                sites.status(sites.here)['status'] == 'available'
-            ) == is_open
-            if is_open:
-                assert sites.update() == 'in_sync'
-            else:
-                assert sites.update() == 'out_of_sync'
-                assert sites.read(sites.here) == sites.read() == 'now'
-            sites.delete()
-            sites.there.state = None
-            sites.apply_rules(sites.here)
-            assert sites.levels(sites.here) == {'rw'}
-            assert sites.status(sites.here)['status'] == 'available'
-            assert sites.read(sites.here) == 'now'
-            if not killed:
-                break
-        assert step > 10
 
 
 class TestManyAtOnce:
