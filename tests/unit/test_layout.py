@@ -2,8 +2,8 @@
 
 `manila_lite/a/b.py` is tested by `tests/unit/a/test_b.py`, the package
 `manila_lite/a` as a whole by `tests/unit/a/test_a.py`; what tests one aspect
-adds a word: `test_b_locks.py`. Where a module has no such file, the table
-below names the place of its tests.
+adds a word, `test_b_locks.py`, or is in the folder `tests/unit/a/b`. Where a
+module has no such file, the table below names the place of its tests.
 """
 
 import pathlib
@@ -81,6 +81,8 @@ UNIT_TESTS = sorted(
 def subject(unit_test):
     """Return the module or package that a unit test is named after."""
     folder, _, name = unit_test.rpartition('/')
+    if folder in MODULES:
+        return folder
     words = name.removeprefix('test_').split('_')
     for end in range(len(words), 0, -1):
         name = '_'.join(words[:end])
