@@ -3,12 +3,14 @@
 from collections.abc import Callable, Iterator
 import contextlib
 import itertools
+import pathlib
 import typing
 
 import pytest
 
 from tests.support import broker
 from tests.support import databases
+from tests.support.cli import Cli
 from tests.support.installation import Installation
 
 MAX_LOG_LENGTH = 20_000
@@ -38,6 +40,35 @@ def install(tmp_path) -> Iterator[Callable[..., Installation]]:
         yield lambda **kwargs: stack.enter_context(
             new_installation(tmp_path / str(next(numbers)), **kwargs)
         )
+
+
+@contextlib.contextmanager
+def local_installation(
+    folder: pathlib.Path, *features: str
+) -> Iterator[tuple[Installation, pathlib.Path, Cli]]:
+    """An installation on real directories, their root, and a client.
+
+    Its share type supports the features, such as `snapshot`.
+    """
+    root = folder / 'root'
+    root.mkdir()
+    with new_installation(
+        folder / 'installation',
+        options='default_share_type = files',
+        backends={
+            'local': {
+                'share_driver': 'local',
+                'local_root': root,
+                'local_capacity_gb': 100,
+                'max_over_subscription_ratio': 1,
+            }
+        },
+    ) as installation:
+        installation.start()
+        cli = Cli('--os-auth-type', 'none', '--os-endpoint', installation.url)
+        supported = [(f'--{name}-support', 'true') for name in features]
+        cli('share type create', 'files', 'false', *sum(supported, ()))
+        yield installation, root, cli
 
 
 @pytest.fixture(scope='session')

@@ -9,19 +9,10 @@ import typing
 import pytest
 
 from tests.drivers import content
-from tests.functional.stories.conftest import new_installation
+from tests.functional.stories.conftest import local_installation
 from tests.support.cli import Cli
 from tests.support.installation import Installation
 from tests.support.processes import wait_until
-
-TYPE = (
-    'files',
-    'false',
-    '--snapshot-support',
-    'true',
-    '--create-share-from-snapshot-support',
-    'true',
-)
 
 
 class Deployment(typing.NamedTuple):
@@ -73,23 +64,12 @@ class Deployment(typing.NamedTuple):
 
 @pytest.fixture(scope='module')
 def deployment(tmp_path_factory):
-    root = tmp_path_factory.mktemp('root')
-    with new_installation(
-        tmp_path_factory.mktemp('managing') / 'installation',
-        options='default_share_type = files',
-        backends={
-            'local': {
-                'share_driver': 'local',
-                'local_root': root,
-                'local_capacity_gb': 100,
-                'max_over_subscription_ratio': 1,
-            }
-        },
-    ) as installation:
-        installation.start()
-        cli = Cli('--os-auth-type', 'none', '--os-endpoint', installation.url)
-        cli('share type create', *TYPE)
-        yield Deployment(installation, root, cli)
+    with local_installation(
+        tmp_path_factory.mktemp('managing'),
+        'snapshot',
+        'create-share-from-snapshot',
+    ) as parts:
+        yield Deployment(*parts)
 
 
 def test_files_are_unchanged_by_unmanage_and_manage(deployment):

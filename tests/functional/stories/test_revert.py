@@ -11,20 +11,12 @@ import typing
 import pytest
 
 from tests.drivers import content
-from tests.functional.stories.conftest import new_installation
+from tests.functional.stories.conftest import local_installation
 from tests.support.cli import Cli
 from tests.support.installation import Installation
 from tests.support.processes import wait_until
 from tests.support.rest_client import RestClient
 
-TYPE = (
-    'files',
-    'false',
-    '--snapshot-support',
-    'true',
-    '--revert-to-snapshot-support',
-    'true',
-)
 OTHER_UID = 65534
 """A user id other than that of the service."""
 
@@ -45,23 +37,10 @@ class Share(typing.NamedTuple):
 
 @pytest.fixture(scope='module')
 def deployment(tmp_path_factory):
-    root = tmp_path_factory.mktemp('root')
-    with new_installation(
-        tmp_path_factory.mktemp('revert') / 'installation',
-        options='default_share_type = files',
-        backends={
-            'local': {
-                'share_driver': 'local',
-                'local_root': root,
-                'local_capacity_gb': 100,
-                'max_over_subscription_ratio': 1,
-            }
-        },
-    ) as installation:
-        installation.start()
-        cli = Cli('--os-auth-type', 'none', '--os-endpoint', installation.url)
-        cli('share type create', *TYPE)
-        yield Deployment(installation, root, cli, installation.rest('admin'))
+    with local_installation(
+        tmp_path_factory.mktemp('revert'), 'snapshot', 'revert-to-snapshot'
+    ) as parts:
+        yield Deployment(*parts, parts[0].rest('admin'))
 
 
 @pytest.fixture
