@@ -1,4 +1,5 @@
 # make run      start the whole service on this machine, state in ./state
+# make run-nfs  the same with shares that NFS clients mount, as root
 # make check    style, types, unit tests and one story, in two minutes
 # make test     everything that must be green
 # make exhaust  every crash point and random order, not only a sample
@@ -6,15 +7,25 @@
 
 VENV := .venv
 STATE_DIR ?= state
+NFS_STATE_DIR ?= state-nfs
 STORY := tests/functional/stories/test_whole_story.py::test_in_one_process
 MINUTES ?= 0
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run check lint test exhaust venv genconfig genpolicy docs clean
+.PHONY: run run-nfs stop-nfs check lint test exhaust venv genconfig genpolicy docs changelog \
+        clean
 
 run: venv
 	@exec $(BIN)/manila-lite serve --state-dir $(STATE_DIR) $(ARGS)
+
+# Debian's packages are installed first. Clients are served until `make stop-nfs`.
+run-nfs: venv
+	@tools/install-storage-packages
+	@exec $(BIN)/manila-lite serve --nfs --state-dir $(NFS_STATE_DIR) $(ARGS)
+
+stop-nfs: venv
+	@$(BIN)/manila-lite-manage storage stop --root $(NFS_STATE_DIR)/nfs
 
 PYTEST := $(BIN)/pytest -n auto --maxprocesses 4
 
@@ -67,6 +78,12 @@ genpolicy: venv
 
 docs: venv
 	$(BIN)/sphinx-build -W -q -b html doc/source build/html
+
+# The notes of all releases, from the working tree and the tags.
+changelog: venv
+	@mkdir -p build
+	$(BIN)/reno --quiet report --no-show-source --title Changelog \
+	    --output build/CHANGELOG.rst .
 
 # The environment and the state of `make run` stay.
 clean:

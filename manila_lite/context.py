@@ -1,5 +1,8 @@
 """Request context: the caller's identity and the request id."""
 
+from collections.abc import Iterator
+import contextlib
+import contextvars
 import typing
 
 from oslo_context import context
@@ -15,20 +18,61 @@ class PolicyEnforcer(typing.Protocol):
     ) -> bool: ...
 
 
+class FencingToken(typing.NamedTuple):
+    """Says which of two workers on a resource came later.
+
+    A back end that has seen a larger `value` for this `resource` may be
+    called by a worker that was paused, lost its claim and does not know.
+    It should refuse the call with StaleFencingToken.
+    """
+
+    resource: str
+    value: int
+
+
+_token: contextvars.ContextVar[FencingToken | None] = contextvars.ContextVar(
+    'fencing_token', default=None
+)
+
+
+def current_fencing_token() -> FencingToken | None:
+    """Return the token of the driver call that this thread is in.
+
+    For driver methods that are called without a context.
+    """
+    return _token.get()
+
+
+@contextlib.contextmanager
+def fenced(token: FencingToken | None) -> Iterator[None]:
+    """Make this the current fencing token inside the block."""
+    reset = _token.set(token)
+    try:
+        yield
+    finally:
+        _token.reset(reset)
+
+
 class RequestContext(context.RequestContext):
     """The caller of one request and the caller's permissions.
 
     `project_id` and `user_id` are strings, `roles` a list of lower case
     role names. `enforcer` decides policy rules; a context restored from
-    stored work has none and must not be checked.
+    stored work has none and must not be checked. What a driver is called
+    with has the `fencing_token` of the work.
     """
 
     def __init__(
-        self, *args, enforcer: PolicyEnforcer | None = None, **kwargs
+        self,
+        *args,
+        enforcer: PolicyEnforcer | None = None,
+        fencing_token: FencingToken | None = None,
+        **kwargs,
     ):
         kwargs.setdefault('overwrite', False)
         super().__init__(*args, **kwargs)
         self.enforcer = enforcer
+        self.fencing_token = fencing_token
 
     @property
     def actor(self) -> str | None:
@@ -51,3 +95,17 @@ class RequestContext(context.RequestContext):
         """Raise PolicyNotAuthorized unless the caller may do `rule`."""
         if not self.can(rule, target):
             raise exception.PolicyNotAuthorized(rule=rule)
+
+
+forget_caller = RequestContext(request_id='-').update_store
+"""Log what this thread does next as done for no request."""
+
+
+@contextlib.contextmanager
+def logged_as(ctx: RequestContext) -> Iterator[None]:
+    """Log what the block does with the ids of a request."""
+    ctx.update_store()
+    try:
+        yield
+    finally:
+        forget_caller()

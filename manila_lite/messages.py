@@ -1,19 +1,25 @@
 """User messages about failed operations.
 
 A message stores two published codes: the action and the detail. The text
-is composed when the message is read, never from a driver's text.
+is composed when the message is read. A reason is added to it only where it is
+about what the user gave, such as a path or a client; other texts of drivers
+are for operators.
 """
 
 import datetime
 import enum
 import typing
 
+from manila_lite import exception
 from manila_lite.db.queries.admin import messages
 from manila_lite.db.session import Session
 
 ERROR = 'ERROR'
 INFO = 'INFO'
 """Message levels: ERROR for failures, INFO for reported successes."""
+
+LONGEST_REASON = 1000
+"""Characters of a reason that are kept."""
 
 _DONE = 'Done.'
 """The text for success, which has no published detail."""
@@ -29,6 +35,11 @@ class _Code(enum.Enum):
         member._value_ = code
         member.words = words
         return member
+
+    @classmethod
+    def of(cls, code: str | None) -> typing.Self:
+        """Return the member with a code."""
+        return next(member for member in cls if member.value == code)
 
 
 class Action(_Code):
@@ -60,8 +71,8 @@ class Detail(_Code):
     )
     NO_VALID_HOST = (
         '002',
-        'No storage back end can serve this request. Another size or '
-        'share type may fit.',
+        'No storage could be allocated for this share request. No back end '
+        'can serve it; another size or share type may fit.',
     )
     UNEXPECTED_NETWORK = (
         '003',
@@ -168,7 +179,8 @@ class Detail(_Code):
     )
     SHARE_BACKEND_NOT_READY_YET = (
         '028',
-        'The storage has just started and is not ready. Try again later.',
+        'The storage is not ready, or cannot be reached. Try again later; '
+        'if it does not help, contact the administrator.',
     )
     UPDATE_METADATA_SUCCESS = (
         '029',
@@ -196,11 +208,23 @@ class Detail(_Code):
     )
 
 
+_WORDS_OF_BOTH = {
+    (Action.REVERT_TO_SNAPSHOT.value, Detail.UNKNOWN_ERROR.value): (
+        'The revert was interrupted or has failed, and the share may have the '
+        'content of the snapshot in part. If both are in error, revert to '
+        'the same snapshot again. If the share is in reverting_error, an '
+        'administrator has to check it first.'
+    )
+}
+"""Texts of details that say more about one action."""
+
 _ACTIONS = {action.value: action.words for action in Action}
 _DETAILS = {detail.value: detail.words for detail in Detail}
 
 
-def user_message(action_id: str, detail_id: str | None) -> str:
+def user_message(
+    action_id: str, detail_id: str | None, reason: str | None = None
+) -> str:
     """Return the text of a message; unknown codes read as unknown.
 
     A message without a detail reports success.
@@ -208,8 +232,34 @@ def user_message(action_id: str, detail_id: str | None) -> str:
     action = _ACTIONS.get(action_id, 'unknown action')
     if detail_id is None:
         return f'{action}: {_DONE}'
-    detail = _DETAILS.get(detail_id, Detail.UNKNOWN_ERROR.words)
-    return f'{action}: {detail}'
+    detail = _WORDS_OF_BOTH.get((action_id, detail_id)) or _DETAILS.get(
+        detail_id, Detail.UNKNOWN_ERROR.words
+    )
+    return f'{action}: {detail}{f" ({reason})" if reason else ""}'
+
+
+def detail_in(error: Exception) -> Detail | None:
+    """Return the detail that an error gives as the reason, if any."""
+    if isinstance(error, exception.StorageUnavailable):
+        return Detail.SHARE_BACKEND_NOT_READY_YET
+    own = getattr(error, 'params', {}).get('message_detail')
+    return own if isinstance(own, Detail) else None
+
+
+def reason_in(error: Exception) -> str | None:
+    """Return what an error says about what the user gave, if anything."""
+    if isinstance(error, _ABOUT_REQUESTS):
+        return error.msg
+    return None
+
+
+_ABOUT_REQUESTS = (
+    exception.ManageInvalidShare,
+    exception.ManageInvalidShareSnapshot,
+    exception.InvalidShareAccess,
+    exception.InvalidShareAccessLevel,
+    exception.InvalidShareAccessType,
+)
 
 
 def record(
@@ -222,6 +272,7 @@ def record(
     resource_id: str,
     detail: Detail | None,
     ttl: int,
+    reason: str | None = None,
 ) -> str:
     """Write a message to the users of a project; return its id.
 
@@ -240,6 +291,7 @@ def record(
             'resource_id': resource_id,
             'action_id': action.value,
             'detail_id': detail and detail.value,
+            'reason': reason and reason[:LONGEST_REASON],
             'created_at': session.now,
             'expires_at': session.now + datetime.timedelta(seconds=ttl),
         },

@@ -24,8 +24,8 @@ class Periodic:
 
     A task that hangs, for instance in an unresponsive back end, does not
     block others, above all the heartbeat. The first run of each task is
-    delayed by up to `jitter` seconds, so that services started together
-    do not run in step.
+    delayed by up to `jitter` seconds, but not by more than an interval, so
+    that services started together do not run in step.
     """
 
     def __init__(
@@ -41,7 +41,11 @@ class Periodic:
             threading.Thread(
                 target=self._repeat,
                 name=task.name,
-                args=(task, task.initial_delay + rng.uniform(0, jitter)),
+                args=(
+                    task,
+                    task.initial_delay
+                    + rng.uniform(0, min(jitter, task.interval)),
+                ),
                 daemon=True,
             )
             for task in tasks

@@ -6,7 +6,11 @@ import shutil
 
 import pytest
 
-pytest_plugins = ['tests.support.databases', 'tests.support.tiers']
+pytest_plugins = [
+    'tests.support.databases',
+    'tests.support.storage',
+    'tests.support.tiers',
+]
 
 MEMORY = pathlib.Path('/dev/shm')
 REQUIRED_SPACE = 4 << 30  # bytes; a test run needs far less

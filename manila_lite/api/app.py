@@ -3,10 +3,12 @@
 import typing
 
 from oslo_config import cfg
+from webob import exc
 
 from manila_lite.api import auth as authentication
 from manila_lite.api import faults
 from manila_lite.api import health
+from manila_lite.api import identity
 from manila_lite.api import middleware
 from manila_lite.api import router
 from manila_lite.api import routes
@@ -25,14 +27,17 @@ def build_app(
     enforcer: Enforcer,
     auth: typing.Callable[[App], App] | None = None,
     *,
+    run: authentication.Run = authentication.run_here,
     checks: typing.Mapping[str, health.Check] | None = None,
+    required: typing.Collection[str] | None = None,
     table: typing.Sequence[router.Route] = routes.ROUTES,
 ) -> App:
     """Build the application from its middlewares, routes and controllers.
 
     Each controller is created once, with the services. `auth` wraps the part
     that needs authentication; the default is the configured strategy with
-    this enforcer. The checks are served at /healthcheck.
+    this enforcer, which computes hashes by `run`. The checks are served at
+    /healthcheck, which fails with the `required` ones, or with any.
     """
     controllers = {
         controller: controller(services)
@@ -47,8 +52,14 @@ def build_app(
             project_id_regex=conf.project_id_regex,
         )
     )
-    v2 = auth(v2) if auth else authentication.pipeline(conf, v2, enforcer)
-    app: App = _Entry(health.HealthCheck(checks or {}), v2, base_url)
+    v2, identity_api = (
+        (auth(v2), None)
+        if auth
+        else authentication.pipeline(conf, v2, enforcer, run)
+    )
+    app: App = _Entry(
+        health.HealthCheck(checks or {}, required), v2, identity_api, base_url
+    )
     app = middleware.BodyLimitMiddleware(app, conf.max_request_body_size)
     return middleware.RequestIdMiddleware(
         faults.FaultMiddleware(_with_optional_middlewares(conf, app))
@@ -74,10 +85,20 @@ def _with_optional_middlewares(conf: cfg.ConfigOpts, app: App) -> App:
 
 
 class _Entry:
-    """Serves the version list and the health check outside /v2."""
+    """Serves the version list and the health check outside /v2.
 
-    def __init__(self, healthcheck: App, v2: App, base_url: str | None):
+    The identity API has its own prefixes.
+    """
+
+    def __init__(
+        self,
+        healthcheck: App,
+        v2: App,
+        identity_api: App | None,
+        base_url: str | None,
+    ):
         self._healthcheck, self._v2 = healthcheck, v2
+        self._identity_api = identity_api
         self._base_url = base_url
 
     def __call__(
@@ -86,10 +107,14 @@ class _Entry:
         path = environ['PATH_INFO']
         if path.startswith(versions.PREFIX + '/') or path == versions.PREFIX:
             return self._v2(environ, start_response)
+        if self._identity_api and identity.serves(path):
+            return self._identity_api(environ, start_response)
+        if path not in ('', '/', '/healthcheck'):
+            raise exc.HTTPNotFound()
+        if environ['REQUEST_METHOD'] not in ('GET', 'HEAD'):
+            raise router.method_not_allowed(['GET'])
         if path == '/healthcheck':
             return self._healthcheck(environ, start_response)
-        if path not in ('', '/'):
-            return wsgi.send_not_found(environ, start_response)
         req = wsgi.Request(environ, base_url=self._base_url)
         return wsgi.send_json(
             start_response, 300, version_list.document(req.public_url)

@@ -5,10 +5,11 @@ import traceback
 import typing
 
 from oslo_db import exception as db_exc
-from oslo_utils import strutils
 from webob import exc
 
 from manila_lite import exception
+from manila_lite import masking
+from manila_lite.api import request_log
 from manila_lite.api import wsgi
 
 LOG = logging.getLogger(__name__)
@@ -25,6 +26,7 @@ FAULT_KEYS = {
     501: 'notImplemented',
     503: 'serviceUnavailable',
 }
+_READS = ('GET', 'HEAD')
 GENERIC_MESSAGE = (
     'The server has either erred or is incapable of performing the '
     'requested operation.'
@@ -57,8 +59,16 @@ class FaultMiddleware:
                 _kept_headers(error),
             )
         except exception.ManilaLiteError as error:
-            if error.code >= 500:
-                _log(environ, error)
+            # Strangers must not be able to fill the log.
+            if error.code >= 500 and not isinstance(
+                error, exception.TooManySignIns
+            ):
+                if isinstance(error, exception.ServiceUnavailable):
+                    _log_unavailable(environ, error)
+                else:
+                    _log(environ, error)
+            elif environ['REQUEST_METHOD'] not in _READS:
+                request_log.log_refusal(environ, error)
             return _send(
                 environ, start_response, error.code, *_public_fault(error)
             )
@@ -91,6 +101,11 @@ def _public_fault(
     return error.public_message, []
 
 
+def _fault_key(code: int) -> str:
+    """Return the published key of a fault of the share API."""
+    return FAULT_KEYS.get(code, 'computeFault')
+
+
 def _kept_headers(error: exc.HTTPException) -> list[tuple[str, str]]:
     """Return the headers of an HTTP error except those of its body."""
     return [
@@ -108,15 +123,33 @@ def _send(
     headers: typing.Iterable[tuple[str, str]] = (),
 ) -> typing.Iterable[bytes]:
     headers = [*headers, *environ.get(wsgi.VERSION_HEADERS, ())]
-    fault: dict[str, object] = {'code': code, 'message': message}
+    fault: dict[str, object] = {
+        'code': code,
+        'message': masking.mask_known(message),
+    }
     if code == 413:
         fault['retryAfter'] = '0'
         headers.append(('Retry-After', '0'))
     return wsgi.send_json(
         start_response,
         code,
-        {FAULT_KEYS.get(code, 'computeFault'): fault},
+        {environ.get(wsgi.FAULT_KEY) or _fault_key(code): fault},
         headers,
+    )
+
+
+def _log_unavailable(
+    environ: dict, error: exception.ServiceUnavailable
+) -> None:
+    """Log a refusal that is expected to pass, with its cause, in a line."""
+    cause = error.params.get('reason') or error.__cause__ or ''
+    LOG.warning(
+        '%s %s refused (request %s): %s %s',
+        environ['REQUEST_METHOD'],
+        environ.get('PATH_INFO'),
+        environ.get('openstack.request_id'),
+        error.msg,
+        masking.mask(' '.join(str(cause).split())[:200]),
     )
 
 
@@ -128,5 +161,5 @@ def _log(environ: dict, error: Exception) -> None:
         environ['REQUEST_METHOD'],
         environ.get('PATH_INFO'),
         environ.get('openstack.request_id'),
-        strutils.mask_password(text),
+        masking.mask(text),
     )

@@ -12,10 +12,19 @@ Check = typing.Callable[[], str | None]
 
 
 class HealthCheck:
-    """The WSGI application at /healthcheck; needs no authentication."""
+    """The WSGI application at /healthcheck; needs no authentication.
 
-    def __init__(self, checks: typing.Mapping[str, Check]):
+    The process is healthy if all `required` checks succeed; without names,
+    all checks are required. Reasons of the others are shown only.
+    """
+
+    def __init__(
+        self,
+        checks: typing.Mapping[str, Check],
+        required: typing.Collection[str] | None = None,
+    ):
         self._checks = dict(checks)
+        self._required = set(checks if required is None else required)
 
     def __call__(
         self, environ: dict, start_response: typing.Callable
@@ -24,14 +33,18 @@ class HealthCheck:
         failing = [
             f'{name}: {reason}' for name, reason in reasons.items() if reason
         ]
-        status = 503 if failing else 200
+        healthy = not any(
+            reason and name in self._required
+            for name, reason in reasons.items()
+        )
+        status = 200 if healthy else 503
         if 'application/json' in environ.get('HTTP_ACCEPT', ''):
             return wsgi.send(
                 start_response,
                 status,
                 orjson.dumps(
                     {
-                        'healthy': not failing,
+                        'healthy': healthy,
                         'reasons': failing or ['OK'],
                         'checks': {
                             name: reason or 'OK'
@@ -43,6 +56,6 @@ class HealthCheck:
         return wsgi.send(
             start_response,
             status,
-            '\n'.join(failing or ['OK']).encode(),
+            '\n'.join([*(['OK'] if healthy else []), *failing]).encode(),
             kind='text/plain; charset=UTF-8',
         )

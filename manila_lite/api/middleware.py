@@ -1,12 +1,15 @@
 """Middlewares around every request: request ids, HEAD, body limit."""
 
 import re
+import time
 import typing
 
 from oslo_context import context
 
 from manila_lite import exception
+from manila_lite.api import request_log
 from manila_lite.api import wsgi
+from manila_lite.context import forget_caller
 
 REQUEST_ID = 'openstack.request_id'
 GLOBAL_REQUEST_ID = 'openstack.global_request_id'
@@ -20,7 +23,7 @@ class RequestIdMiddleware:
     """Gives each request an id and returns it in headers; handles HEAD.
 
     A client may send a global request id. It is recorded together with our
-    own id if it is well-formed.
+    own id if it is well-formed. The end of each request is logged.
     """
 
     def __init__(self, app: typing.Callable):
@@ -29,14 +32,19 @@ class RequestIdMiddleware:
     def __call__(
         self, environ: dict, start_response: typing.Callable
     ) -> typing.Iterable[bytes]:
+        began = time.perf_counter()
         request_id = environ[REQUEST_ID] = context.generate_request_id()
         global_id = environ.get('HTTP_X_OPENSTACK_REQUEST_ID')
         if global_id and _REQUEST_ID_FORM.fullmatch(global_id):
             environ[GLOBAL_REQUEST_ID] = global_id
 
+        answer = '-'
+
         def respond(
             status: str, headers: list, exc_info: object = None
         ) -> typing.Callable:
+            nonlocal answer
+            answer = status
             return start_response(
                 status,
                 [
@@ -47,7 +55,9 @@ class RequestIdMiddleware:
                 exc_info,
             )
 
+        forget_caller()
         body = self._app(environ, respond)
+        request_log.log(environ, answer, began)
         if environ['REQUEST_METHOD'] == 'HEAD':
             return _without_body(body)
         return body

@@ -8,21 +8,40 @@ from manila_lite import exception
 from manila_lite.api import links
 from manila_lite.api import schema
 from manila_lite.api import wsgi
+from manila_lite.db.queries import pages
+from manila_lite.db.rows import Position
 
 _LARGEST = 2**31 - 1
+_LONGEST_ID = 36
+
+MAX_OFFSET = 100_000
+"""Maximum offset of a request that does not follow a link.
+
+The database reads all rows that it skips.
+"""
+
+LINKED_ROW = 'after'
+"""The query key of a link that says behind which row its page begins.
+
+It has the offset of the link as well: a client that changes the offset of
+a link means that offset.
+"""
+
+KEYS = ('limit', 'offset', 'marker', 'sort_key', 'sort_dir', LINKED_ROW)
+"""The query keys that select a page; no list takes them as filters."""
 
 
 class Page(typing.NamedTuple):
     """The requested part of a list; `limit` None means all of it.
 
-    `limit_given` is whether the client sent a limit.
+    It begins behind the row `after` if that is set, else at the offset.
     """
 
     limit: int | None
     offset: int
     sort_key: str
     sort_dir: str
-    limit_given: bool
+    after: Position | None = None
 
     def cut(self, rows: typing.Sequence) -> typing.Sequence:
         """Return the page of a list that is already in memory."""
@@ -36,17 +55,21 @@ def parse(
     cap: int | None = None,
     sort_keys: typing.Mapping[str, str] | None = None,
     strict_direction: bool = True,
+    empty_at_zero: bool = False,
 ) -> Page:
     """Return the page that a query requests; raises InvalidInput.
 
-    `cap` is the maximum page length, also used for a limit of 0 or none.
-    `sort_keys` maps the keys of clients to columns; without it, sorting is
-    not supported and its parameters are ignored. Unless `strict_direction`,
-    any direction other than desc is ascending.
+    `cap` is the maximum page length, also used without a limit, and for a
+    limit of 0 unless `empty_at_zero`. `sort_keys` maps the keys of clients
+    to columns; without it, sorting is not supported and its parameters are
+    ignored. Unless `strict_direction`, any direction other than desc is
+    ascending.
     """
     limit = _number(query, 'limit')
-    page_limit = limit if cap is None else min(limit or cap, cap)
-    sort_key, sort_dir = 'created_at', 'desc'
+    page_limit = limit
+    if cap is not None and not (empty_at_zero and limit == 0):
+        page_limit = min(limit or cap, cap)
+    sort_key, sort_dir = pages.DEFAULT_SORT_KEY, 'desc'
     if sort_keys is not None:
         sort_key = query.get('sort_key', sort_key)
         sort_dir = query.get('sort_dir', sort_dir)
@@ -62,13 +85,40 @@ def parse(
                     reason='sort_dir must be asc or desc'
                 )
             sort_dir = 'asc'
-    return Page(
-        page_limit,
-        _number(query, 'offset') or 0,
-        sort_key,
-        sort_dir,
-        bool(limit),
-    )
+    offset = _number(query, 'offset') or 0
+    after = None
+    if sort_key == pages.DEFAULT_SORT_KEY:
+        after = _linked_row(query, offset)
+    if offset > MAX_OFFSET and not after:
+        raise exception.InvalidInput(
+            reason=f'offset must be at most {MAX_OFFSET}; follow the links to '
+            'the next page, or narrow the list with filters'
+        )
+    return Page(page_limit, offset, sort_key, sort_dir, after)
+
+
+def _linked_row(
+    query: typing.Mapping[str, str], offset: int
+) -> Position | None:
+    """Return the row behind which the page of a followed link begins."""
+    text = query.get(LINKED_ROW)
+    if not text:
+        return None
+    number, _, row = text.partition(',')
+    made, _, id = row.partition(',')
+    try:
+        if not (0 < len(id) <= _LONGEST_ID and id.isascii()):
+            raise ValueError
+        if not id.isprintable():
+            raise ValueError
+        position = Position(
+            datetime.datetime.fromisoformat(made).replace(tzinfo=None), id
+        )
+    except ValueError:
+        raise exception.InvalidInput(
+            reason=f'{LINKED_ROW} must be that of a link to the next page'
+        ) from None
+    return position if number == str(offset) else None
 
 
 def _number(query: typing.Mapping[str, str], name: str) -> int | None:
@@ -120,24 +170,36 @@ def parse_time(
     return time.replace(tzinfo=None)
 
 
+def parse_date(
+    query: typing.Mapping[str, str], name: str
+) -> datetime.datetime | None:
+    """Return the first moment of the date in a query key, or None."""
+    if name not in query:
+        return None
+    try:
+        return datetime.datetime.strptime(query[name], '%Y-%m-%d')
+    except ValueError:
+        raise exception.InvalidInput(
+            reason=f'{name} must be a date of the form yyyy-mm-dd'
+        ) from None
+
+
 def next_links(
-    req: wsgi.Request,
-    page: Page,
-    path: str,
-    items: typing.Sequence[typing.Mapping],
+    req: wsgi.Request, page: Page, path: str, rows: typing.Sequence[typing.Any]
 ) -> list[dict]:
     """Return a list with the link to the next page, or an empty list.
 
-    There is a link if the client sent a limit and the page is full. It has
-    the id of the last item as `marker`, which clients expect, and the
-    `offset`, which this service uses.
+    There is a link if the page is full. It has the id of the last row as
+    `marker`, which clients expect, and the `offset`. In the default order
+    it also says behind which row the next page begins.
     """
-    if not page.limit_given or len(items) != page.limit:
+    if not rows or len(rows) != page.limit:
         return []
-    query = req.query | {
-        'offset': str(page.offset + len(items)),
-        'marker': items[-1]['id'],
-    }
+    last, offset = rows[-1], page.offset + len(rows)
+    query = req.query | {'offset': str(offset), 'marker': last.id}
+    query.pop(LINKED_ROW, None)
+    if page.sort_key == pages.DEFAULT_SORT_KEY:
+        query[LINKED_ROW] = f'{offset},{last.created_at},{last.id}'
     return [
         {
             'rel': 'next',
@@ -154,17 +216,19 @@ def answer(
     path: str,
     key: str,
     items: list[dict],
+    rows: typing.Sequence[typing.Any],
     *,
     links_key: str | None = None,
     count: int | None = None,
 ) -> dict:
     """Return the response with a page of a list.
 
-    The link to the next page stands under `links_key`, by default the key
-    of the items with `_links`; `count` is left out if it is None.
+    `rows` are what the items show. The link to the next page stands under
+    `links_key`, by default the key of the items with `_links`; `count` is
+    left out if it is None.
     """
     body: dict = {key: items}
-    next_page = next_links(req, page, path, items)
+    next_page = next_links(req, page, path, rows)
     if next_page:
         body[links_key or f'{key}_links'] = next_page
     if count is not None:

@@ -1,9 +1,8 @@
 """Routing: from a URL to a handler.
 
-`Route` rows are the declaration. The mapper of the library Routes is built
-from them, generates URLs and is the reference; requests are dispatched by an
-index, because the mapper tries one pattern after the other. A test verifies
-that both find the same routes.
+`Route` rows are the declaration, and an index of them dispatches requests: the
+mapper of the library Routes tries one pattern after the other. A test builds
+such a mapper from the rows and verifies that both find the same routes.
 
 Each path works below /v2 with and without a project id. If several routes
 match, one without a project id wins, then one with `.json` removed, then the
@@ -15,7 +14,7 @@ import functools
 import re
 import typing
 
-import routes as routes_library
+from webob import exc
 
 from manila_lite import exception
 from manila_lite.api import versions
@@ -103,13 +102,23 @@ def action(path: str, **window: str) -> Operation:
 
 
 def serve(
-    controller: type[wsgi.Controller], base: str, *operations: Operation
+    controller: type[wsgi.Controller],
+    base: str,
+    *operations: Operation,
+    **window: str,
 ) -> list[Route]:
-    """Return the routes of a controller's operations below a path."""
+    """Return the routes of a controller's operations below a path.
+
+    `window` is that of operations that declare none.
+    """
     return [
         Route(
             controller=controller,
-            **{**vars(operation), 'path': base + operation.path},
+            **{
+                **vars(operation),
+                **({} if operation.since or operation.until else window),
+                'path': base + operation.path,
+            },
         )
         for operation in operations
     ]
@@ -134,62 +143,6 @@ def check_overlaps(routes: typing.Iterable[Route]) -> None:
         if versions.overlapping(found):
             path = '/' + '/'.join(segment or '{}' for segment in shape)
             raise ValueError(f'{method} {path} has two routes in one version')
-
-
-def build_mapper(
-    routes: typing.Sequence[Route], project_id_regex: str
-) -> routes_library.Mapper:
-    """Build the mapper of all forms of all routes, preferred forms first.
-
-    A match gives the index of the route as `route_number` and a project id in
-    the URL as `url_project`. For generating URLs, the index is also the name,
-    prefixed by 'project-' for the form with a project id.
-    """
-    library_mapper = routes_library.Mapper(controller_scan=None, explicit=True)
-    library_mapper.minimization = False
-    project_requirement = {'url_project': f'(?:{project_id_regex})'}
-    order = sorted(
-        range(len(routes)),
-        key=lambda number: [segment == '' for segment in routes[number].shape],
-    )
-
-    def connect(
-        name: str | None, number: int, path: str, requirements: dict
-    ) -> None:
-        route = routes[number]
-        library_mapper.connect(
-            name,
-            path,
-            route_number=number,
-            requirements=requirements,
-            conditions={'method': [route.method]},
-        )
-
-    for project, requirements in (
-        ('', {}),
-        ('/{url_project}', project_requirement),
-    ):
-        for number in order:
-            if routes[number].kind in ('collection', 'member'):
-                connect(
-                    None,
-                    number,
-                    project + routes[number].path + _SUFFIX,
-                    requirements,
-                )
-        for number in order:
-            if not project or routes[number].kind != 'root':
-                connect(
-                    f'project-{number}' if project else str(number),
-                    number,
-                    project + routes[number].path,
-                    requirements,
-                )
-    for number in order:
-        if routes[number].kind == 'free':
-            connect(None, number, '/{url_project}' + routes[number].path, {})
-    library_mapper.create_regs([])
-    return library_mapper
 
 
 class RouteMatch(typing.NamedTuple):
@@ -270,6 +223,11 @@ class RouteIndex:
             return self._find(method, segments, project)
         return self._walk(self._free, method, segments, project)
 
+    def find_all(self, path: str) -> dict[str, RouteMatch]:
+        """Return the matches of a path below /v2, by method."""
+        found = {method: self.find(method, path) for method in self._all}
+        return {method: match for method, match in found.items() if match}
+
     def _find(
         self, method: str, segments: list[str], project: str | None
     ) -> RouteMatch | None:
@@ -340,15 +298,8 @@ class Router:
             else self._index.find('GET' if method == 'HEAD' else method, path)
         )
         if found is None:
-            return wsgi.send_not_found(environ, start_response)
-        minor, experimental = _negotiate(environ)
-        req = wsgi.Request(
-            environ,
-            minor=minor,
-            experimental=experimental,
-            url_project=found.project,
-            base_url=self._base_url,
-        )
+            raise self._not_found(environ, path)
+        req = self._request(environ, found.project)
         status, result = self._handle(req, found)
         headers = environ[wsgi.VERSION_HEADERS]
         if isinstance(result, wsgi.Response):
@@ -356,6 +307,31 @@ class Router:
             headers = headers + result.headers
             result = result.body
         return wsgi.send_json(start_response, status, result, headers)
+
+    def _request(self, environ: dict, project: str | None) -> wsgi.Request:
+        minor, experimental = _negotiate(environ)
+        return wsgi.Request(
+            environ,
+            minor=minor,
+            experimental=experimental,
+            url_project=project,
+            base_url=self._base_url,
+        )
+
+    def _not_found(
+        self, environ: dict, path: str | None
+    ) -> exc.HTTPClientError:
+        """Return 404, or 405 if the path has other methods in the version."""
+        matches = {} if path is None else self._index.find_all(path)
+        if not matches:
+            return exc.HTTPNotFound()
+        req = self._request(environ, None)
+        methods = [
+            method
+            for method, found in matches.items()
+            if any(self._bound[route].serves(req) for route in found.routes)
+        ]
+        return method_not_allowed(methods) if methods else exc.HTTPNotFound()
 
     def _handle(
         self, req: wsgi.Request, found: RouteMatch
@@ -376,6 +352,19 @@ class Router:
         raise exception.VersionNotFoundForMethod(
             version=versions.text(req.minor)
         )
+
+
+def method_not_allowed(
+    methods: typing.Iterable[str],
+) -> exc.HTTPMethodNotAllowed:
+    """Return the error for a path that has only these methods."""
+    allowed = set(methods)
+    if 'GET' in allowed:
+        allowed.add('HEAD')
+    return exc.HTTPMethodNotAllowed(
+        'The method is not allowed for this URL.',
+        headers={'Allow': ', '.join(sorted(allowed))},
+    )
 
 
 def _bind(route: Route, controller: wsgi.Controller) -> wsgi.BoundHandler:

@@ -76,6 +76,9 @@ from manila_lite.api.v2.snapshots.metadata import SnapshotMetadataController
 from manila_lite.api.v2.snapshots.snapshots import SnapshotsController
 from manila_lite.api.v2.types.access import ShareTypeAccessController
 from manila_lite.api.v2.types.extra_specs import ShareTypeExtraSpecsController
+from manila_lite.api.v2.types.group_specs import ShareGroupTypeSpecsController
+from manila_lite.api.v2.types.group_types import ShareGroupTypeAccessController
+from manila_lite.api.v2.types.group_types import ShareGroupTypesController
 from manila_lite.api.v2.types.share_types import ShareTypesController
 from manila_lite.api.v2.versions import VersionsController
 
@@ -246,21 +249,13 @@ ROUTES: list[Route] = [
     *serve(
         ShareReplicasController,
         '/share-replicas',
-        get('', 'index', since='2.11', experimental='2.11-2.55'),
-        get('/detail', 'detail', since='2.11', experimental='2.11-2.55'),
-        post('', 'create', since='2.11', experimental='2.11-2.55'),
-        get(
-            '/{share_replica_id}',
-            'show',
-            since='2.11',
-            experimental='2.11-2.55',
-        ),
-        delete(
-            '/{share_replica_id}',
-            'delete',
-            since='2.11',
-            experimental='2.11-2.55',
-        ),
+        get('', 'index'),
+        get('/detail', 'detail'),
+        post('', 'create'),
+        get('/{share_replica_id}', 'show'),
+        delete('/{share_replica_id}', 'delete'),
+        since='2.11',
+        experimental='2.11-2.55',
     ),
     *serve(
         ShareReplicaActionsController,
@@ -270,13 +265,10 @@ ROUTES: list[Route] = [
     *serve(
         ShareReplicaExportLocationsController,
         '/share-replicas/{share_replica_id}/export-locations',
-        get('', 'index', since='2.47', experimental='2.47-2.55'),
-        get(
-            '/{export_location_id}',
-            'show',
-            since='2.47',
-            experimental='2.47-2.55',
-        ),
+        get('', 'index'),
+        get('/{export_location_id}', 'show'),
+        since='2.47',
+        experimental='2.47-2.55',
     ),
     *serve(
         ShareReplicaMetadataController,
@@ -314,6 +306,37 @@ ROUTES: list[Route] = [
         get('/{key}', 'show'),
         put('/{key}', 'update'),
         delete('/{key}', 'delete'),
+    ),
+    # Share group types
+    *serve(
+        ShareGroupTypesController,
+        '/share-group-types',
+        get('', 'index'),
+        post('', 'create'),
+        get('/default', 'default', kind='collection'),
+        get('/{type_id}', 'show'),
+        delete('/{type_id}', 'delete'),
+        since='2.31',
+        experimental='2.31-2.54',
+    ),
+    *serve(
+        ShareGroupTypeAccessController,
+        '/share-group-types/{type_id}',
+        action('/action'),
+        get('/access', 'index'),
+        since='2.31',
+        experimental='2.31-2.54',
+    ),
+    *serve(
+        ShareGroupTypeSpecsController,
+        '/share-group-types/{type_id}/group-specs',
+        get('', 'index'),
+        post('', 'create'),
+        get('/{key}', 'show'),
+        put('/{key}', 'update'),
+        delete('/{key}', 'delete'),
+        since='2.31',
+        experimental='2.31-2.54',
     ),
     # Share networks, subnets and security services
     *serve(

@@ -18,6 +18,7 @@ from manila_lite.share.operations.replication.replicas import Replicas
 from manila_lite.share.operations.servers.migrations import ServerMigrations
 from manila_lite.share.operations.servers.share_servers import ShareServers
 from manila_lite.share.operations.services import Services
+from manila_lite.share.operations.shares.metadata import ShareMetadata
 from manila_lite.share.operations.shares.shares import Shares
 from manila_lite.share.operations.snapshots import Snapshots
 
@@ -30,6 +31,7 @@ class ApiServices:
     db: Database
     enforcer: Enforcer
     shares: Shares
+    share_metadata: ShareMetadata
     access: Access
     snapshots: Snapshots
     snapshot_access: SnapshotAccess

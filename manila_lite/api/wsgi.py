@@ -5,6 +5,7 @@ A controller is a class with one method per operation. `@method` and
 policy and body. The method itself deals only with HTTP.
 """
 
+import enum
 import functools
 import http
 import inspect
@@ -14,7 +15,6 @@ import urllib.parse
 
 import orjson
 import webob
-from webob import exc
 
 from manila_lite import context
 from manila_lite import exception
@@ -24,7 +24,10 @@ from manila_lite.api.services import ApiServices
 
 # Keys of the WSGI environment.
 CONTEXT = 'manila_lite.context'
+TARGET = 'manila_lite.target'
 VERSION_HEADERS = 'manila_lite.version_headers'
+FAULT_KEY = 'manila_lite.fault_key'
+SIGN_IN_NAME = 'manila_lite.sign_in_name'
 
 MAX_DEPTH = 32  # of nested objects and lists in a body
 MAX_QUERY_KEYS = 200
@@ -93,7 +96,10 @@ class Request(webob.Request):
             return stream.read(-1)
         if not length:
             return b''
-        raw = stream.read(int(length))
+        try:
+            raw = stream.read(int(length))
+        except TimeoutError:
+            raise exception.MalformedRequestBody() from None
         if len(raw) != int(length):  # the client disconnected
             raise exception.MalformedRequestBody()
         return raw
@@ -172,10 +178,21 @@ Refusals = typing.Mapping[
 ]
 
 
+class Unchecked(enum.Enum):
+    """What a declaration has instead of a policy."""
+
+    OPEN = 'every caller may use the operation'
+    IN_HANDLER = 'the handler reads the target and checks the policy'
+
+
+OPEN = Unchecked.OPEN
+IN_HANDLER = Unchecked.IN_HANDLER
+
+
 class Declaration(typing.NamedTuple):
     """The declaration of a handler."""
 
-    policy: str | None
+    policy: str | Unchecked
     status: int
     body: schema.Schema | None
     target: str | None  # the controller's method that loads the target
@@ -191,12 +208,25 @@ class ActionDeclaration(typing.NamedTuple):
     declared: Declaration
 
 
+def _declare(
+    policy: str | Unchecked,
+    status: int,
+    body: schema.Schema | None,
+    target: bool | str | None,
+    refused: Refusals | None,
+) -> Declaration:
+    """Return the declaration; refuse one that forgets the policy."""
+    if not policy or not isinstance(policy, str | Unchecked):
+        raise TypeError(f'{policy!r} is neither a policy nor OPEN')
+    return Declaration(policy, status, body, _loader(target), refused)
+
+
 def _loader(target: bool | str | None) -> str | None:
     return 'target' if target is True else target or None
 
 
 def method(
-    policy: str | None = None,
+    policy: str | Unchecked,
     *,
     status: int = 200,
     body: schema.Schema | None = None,
@@ -210,14 +240,16 @@ def method(
     parameters name the path variables it needs. The handler is called as
     `handler(req[, target][, args], **other_path_variables)`; `args` is
     passed if there is a body schema. A policy without a target is checked
-    against the caller's own project. Errors of the handler that are listed in
-    `refused` are raised as the published error of the operation instead.
+    against the caller's own project, and so is that of a target that is not
+    found: a role that never allows the operation gets 403 for every id.
+    `OPEN` and `IN_HANDLER` say why none is checked here. Errors of the
+    handler that are listed in `refused` are raised as the published error of
+    the operation instead.
     """
+    declared = _declare(policy, status, body, target, refused)
 
     def declare(function: typing.Callable) -> typing.Callable:
-        function.declared = Declaration(  # type: ignore[attr-defined]
-            policy, status, body, _loader(target), refused
-        )
+        function.declared = declared  # type: ignore[attr-defined]
         return function
 
     return declare
@@ -228,8 +260,8 @@ def action(
     since: str | None = None,
     until: str | None = None,
     *,
+    policy: str | Unchecked,
     experimental: str | None = None,
-    policy: str | None = None,
     status: int = 202,
     body: schema.Schema | None = None,
     target: bool | str | None = True,
@@ -245,7 +277,7 @@ def action(
         name,
         versions.window(since, until),
         versions.span(experimental),
-        Declaration(policy, status, body, _loader(target), refused),
+        _declare(policy, status, body, target, refused),
     )
 
     def declare(function: typing.Callable) -> typing.Callable:
@@ -262,9 +294,11 @@ class Controller:
     `services` is the object with the operations and the database that
     `build_app` was given. One instance serves all requests. `policies` has
     the rules of this class for the names that inherited handlers declare.
+    With `checks_body_first`, an invalid body for an unknown target is 400.
     """
 
     policies: typing.Mapping[str, str] = {}
+    checks_body_first = False
 
     def __init__(self, services: ApiServices):
         self.services = services
@@ -288,8 +322,14 @@ class BoundHandler(typing.NamedTuple):
 
 def declaration(controller: type[Controller], name: str) -> Declaration:
     """Return the declaration of a method, with the policy of the class."""
-    declared: Declaration = getattr(controller, name).declared
-    if declared.policy is None:
+    return with_policy(controller, getattr(controller, name).declared)
+
+
+def with_policy(
+    controller: type[Controller], declared: Declaration
+) -> Declaration:
+    """Return an inherited declaration with the policy of the class."""
+    if isinstance(declared.policy, Unchecked):
         return declared
     return declared._replace(
         policy=controller.policies.get(declared.policy, declared.policy)
@@ -319,7 +359,7 @@ def bind_actions(controller: Controller) -> typing.Callable:
                     _with_checks(
                         controller,
                         handler,
-                        row.declared,
+                        with_policy(type(controller), row.declared),
                         functools.partial(_action_arguments, row.name),
                     ),
                 )
@@ -363,6 +403,7 @@ def _with_checks(
 ) -> typing.Callable[[Request], tuple[int, Result]]:
     """Wrap the handler in its checks: target, policy, then body."""
     policy, status, body, loader, refused = declared
+    rule = None if isinstance(policy, Unchecked) else policy
     call = _refusing(handler, refused) if refused else handler
     load = getattr(controller, loader) if loader else None
     loader_params = _path_variables(type(controller), loader) if loader else ()
@@ -371,16 +412,32 @@ def _with_checks(
         variables = dict(req.path_vars)
         args: list = []
         if load:
-            args.append(
-                load(req, *[variables.pop(name) for name in loader_params])
-            )
-        if policy and not req.ctx.can(policy, *args):
-            raise exception.Forbidden('Access was denied to this resource.')
+            ids = [variables.pop(name) for name in loader_params]
+            try:
+                args.append(load(req, *ids))
+            except (exception.NotFound, exception.InvalidInput):
+                # A caller whose role never allows the operation gets 403
+                # for every id: absent, of another project, or malformed.
+                _authorize(req, rule)
+                if body and controller.checks_body_first:
+                    arguments(req, body)
+                raise
+            req.environ[TARGET] = args[0]
+        _authorize(req, rule, *args)
         if body:
             args.append(arguments(req, body))
         return status, call(req, *args, **variables)
 
     return run
+
+
+def _authorize(req: Request, rule: str | None, *target: typing.Any) -> None:
+    """Refuse the request unless the policy allows it.
+
+    Without a target the caller's own project is used.
+    """
+    if rule and not req.ctx.can(rule, *target):
+        raise exception.AccessDenied(rule=rule)
 
 
 def _refusing(handler: typing.Callable, refused: Refusals) -> typing.Callable:
@@ -437,10 +494,3 @@ def send_json(
     if content is not None and type(content) is not bytes:
         content = orjson.dumps(content)
     return send(start_response, status, content, headers)
-
-
-def send_not_found(
-    environ: dict, start_response: typing.Callable
-) -> typing.Iterable[bytes]:
-    """Answer an unknown URL in text, or as Accept says; never by a fault."""
-    return exc.HTTPNotFound()(environ, start_response)

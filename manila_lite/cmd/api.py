@@ -7,8 +7,11 @@ configuration from the usual places or from MANILA_LITE_CONF.
 import argparse
 import functools
 import os
+import time
 import typing
 
+from manila_lite import masking
+from manila_lite.cmd import console
 from manila_lite.cmd import running
 from manila_lite.cmd import start
 from manila_lite.cmd.build.api import build_api
@@ -16,6 +19,7 @@ from manila_lite.cmd.build.process import Process
 from manila_lite.cmd.build.process import connect_hints
 from manila_lite.cmd.web import web_server
 from manila_lite.db import schema
+from manila_lite.quota import sets
 from manila_lite.rpc.transport import HintSender
 
 PROG = 'manila-lite-api'
@@ -26,15 +30,16 @@ def main() -> None:
         files = arguments(PROG).config_file
         conf = start.configure(PROG, config_files=files)
         running.refuse_open_noauth(conf, conf.osapi_share_listen)
-        stop = running.StopSignal()
-        db = start.database(conf)
+        signals = running.receive_signals(PROG, conf)
+        db = start.database(conf, pause=signals.pause)
         schema.check(db)
         with running.process(conf, db) as process:
             app, _ = build_api(process)
-            server = web_server(
-                app, conf.osapi_share_listen, conf.osapi_share_listen_port
+            server = web_server(app, conf)
+            process.db.write(sets.refresh_defaults, process.limits())
+            running.serve_until_stopped(
+                process, signals, [running.WebServer(server)], has_api=True
             )
-            running.serve_until(stop, [running.WebServer(server)])
 
 
 def arguments(prog: str, argv: list[str] | None = None) -> typing.Any:
@@ -46,6 +51,7 @@ def arguments(prog: str, argv: list[str] | None = None) -> typing.Any:
         metavar='F',
         help='configuration file; may be repeated',
     )
+    console.add_version(parser)
     return parser.parse_args(argv)
 
 
@@ -53,12 +59,14 @@ def arguments(prog: str, argv: list[str] | None = None) -> typing.Any:
 def _application() -> typing.Callable:
     files = os.environ.get('MANILA_LITE_CONF')
     conf = start.configure(PROG, config_files=files and [files])
-    db = start.database(conf)
+    db = start.database(conf, pause=time.sleep)
     schema.check(db)
     transport = running.connect(conf)
     process = Process(conf, db, transport=transport)
     connect_hints(db, HintSender(transport))
-    return build_api(process)[0]
+    app, _ = build_api(process)
+    masking.remember_secret_options(conf)
+    return app
 
 
 def application(

@@ -122,7 +122,7 @@ def _plain(value: typing.Any) -> typing.Any:
 def run(db: Database, args: argparse.Namespace) -> str:
     """Submit the requested pass or rescue; return a description."""
     recovery = _recovery(db)
-    ctx = RequestContext(user_id=f'{_user()} (manila-lite-manage)')
+    ctx = RequestContext(user_id=f'{user()} (manila-lite-manage)')
     if args.resource_id is not None:
         recovery.rescue(ctx, args.resource_type, args.resource_id)
         return f'Requested rescue of {args.resource_type} {args.resource_id}.'
@@ -134,7 +134,8 @@ def run(db: Database, args: argparse.Namespace) -> str:
     )
 
 
-def _user() -> str:
+def user() -> str:
+    """Return the name of the user who runs the command."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # an id without a name, as in containers

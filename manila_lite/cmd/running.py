@@ -2,19 +2,27 @@
 
 from collections.abc import Callable, Iterator
 import contextlib
+import functools
 import gc
 import ipaddress
 import logging
 import os
-import signal
 import socket
 import threading
 import typing
 
+from oslo_config import cfg
+from oslo_service import systemd
+
 from manila_lite import conf as options
+from manila_lite import masking
 from manila_lite.cmd import CONCURRENCY
+from manila_lite.cmd import known_options
+from manila_lite.cmd import report
 from manila_lite.cmd.build.process import Process
 from manila_lite.cmd.build.process import connect_hints
+from manila_lite.cmd.reload import Reloader
+from manila_lite.cmd.signals import Signals
 from manila_lite.coordination import Coordinator
 from manila_lite.db.session import Database
 from manila_lite.rpc import transport
@@ -29,25 +37,9 @@ STOP_TIMEOUT = 60.0
 """Seconds to wait for running driver calls when the process stops."""
 
 
-class StopSignal:
-    """Waits for SIGTERM or SIGINT; a second signal exits at once."""
-
-    def __init__(self) -> None:
-        # Not an Event: a signal handler runs in the waiting thread, and
-        # would deadlock if that thread held the lock of the event.
-        self._sender, self._receiver = socket.socketpair()
-        self._received = False
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._handle)
-
-    def _handle(self, number: int, frame: typing.Any) -> None:
-        if self._received:
-            raise SystemExit(128 + number)
-        self._received = True
-        self._sender.send(b'.')
-
-    def wait(self) -> None:
-        self._receiver.recv(1)
+def receive_signals(prog: str, conf: cfg.ConfigOpts) -> Signals:
+    """Receive signals from now on; SIGUSR2 writes a report at once."""
+    return Signals(functools.partial(report.write, prog, conf))
 
 
 @contextlib.contextmanager
@@ -69,12 +61,24 @@ def process(
         db.dispose()
 
 
-def serve_until(
-    stop: StopSignal,
+def serve_until_stopped(
+    process: Process,
+    signals: Signals,
     services: list[typing.Any],
+    *,
+    has_api: bool = False,
+    has_backends: bool = False,
     on_ready: Callable[[], None] | None = None,
 ) -> None:
-    """Start services, wait for the signal, stop them in reverse order."""
+    """Start services, wait for the signal, stop them in reverse order.
+
+    All objects have been built, so all options are registered.
+    """
+    conf = process.conf
+    reloader = Reloader(process, has_api=has_api)
+    known_options.warn(conf, has_backends=has_backends)
+    report.watch_file(conf)
+    masking.remember_secret_options(conf)
     started = []
     try:
         for service in services:
@@ -83,8 +87,9 @@ def serve_until(
         LOG.info('Started')
         if on_ready:
             on_ready()
+        systemd.notify_once()
         tune_garbage_collector()
-        stop.wait()
+        signals.wait(reloader)
     finally:
         LOG.info('Stopping')
         for service in reversed(started):

@@ -12,13 +12,14 @@ PROG = 'manila-lite-scheduler'
 def main() -> None:
     with start.report_errors(PROG):
         conf = start.configure(PROG, config_files=arguments(PROG).config_file)
-        stop = running.StopSignal()
-        db = start.database(conf)
+        signals = running.receive_signals(PROG, conf)
+        db = start.database(conf, pause=signals.pause)
         schema.check(db)
         with running.process(conf, db) as process:
             service = build_scheduler(process)
-            service.register()
-            running.serve_until(stop, [service])
+            with start.if_possible('Registering the scheduler'):
+                service.register()
+            running.serve_until_stopped(process, signals, [service])
 
 
 if __name__ == '__main__':

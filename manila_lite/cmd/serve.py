@@ -3,7 +3,8 @@
 API, scheduler and share service over SQLite, `memory://` and file locks.
 Without a configuration file there are two back ends, `local` (real
 directories) and `dummy` (no storage), with a default share type on the
-first and a share type `dummy` on the second.
+first and a share type `dummy` on the second. With `--nfs` the first is `nfs`:
+shares on a btrfs in a file that clients mount.
 """
 
 import argparse
@@ -11,11 +12,13 @@ from collections.abc import Iterator
 import contextlib
 import functools
 import os
+import pathlib
 import typing
 
 from oslo_concurrency import lockutils
 
 from manila_lite import conf as options
+from manila_lite.cmd import console
 from manila_lite.cmd import running
 from manila_lite.cmd import start
 from manila_lite.cmd.build.api import build_api
@@ -24,15 +27,18 @@ from manila_lite.cmd.build.share import ShareService
 from manila_lite.cmd.build.share import build_share_service
 from manila_lite.cmd.web import web_server
 from manila_lite.db import schema
+from manila_lite.db.queries.admin import incarnations
 from manila_lite.db.queries.types import records as share_types
 from manila_lite.db.session import Session
 from manila_lite.quota import sets
+from manila_lite.share.drivers.btrfs import machine
 from manila_lite.share.manager.backend import wait_until_up
 from manila_lite.work import table
 
 PROG = 'manila-lite'
 
 DEFAULT_TYPE, DUMMY_TYPE = 'default', 'dummy'
+POOL_SIZE = 20 << 30
 
 _SPECS = {
     'driver_handles_share_servers': 'False',
@@ -42,10 +48,16 @@ _SPECS = {
 }
 
 _READY = 'manila_lite answers at {url}'
-_EXAMPLE = """Paste this into a shell with the official client installed:
-  export OS_AUTH_TYPE=none OS_ENDPOINT={url}
+_CONNECT = """Paste this into a shell with the official client installed:
+  export OS_AUTH_TYPE=none OS_ENDPOINT={url}"""
+_FIRST_SHARE = """\
   openstack share create NFS 1 --name first --wait
   openstack share show first
+"""
+# What a configuration file offers is not known here, share types neither.
+_LOOK_AROUND = """\
+  openstack share pool list
+  openstack share type list
 """
 
 
@@ -56,6 +68,7 @@ def main() -> None:
 
 def _arguments() -> typing.Any:
     parser = argparse.ArgumentParser(prog=PROG)
+    console.add_version(parser)
     commands = parser.add_subparsers(dest='command', required=True)
     serve = commands.add_parser('serve', help='run everything in this process')
     serve.add_argument(
@@ -70,23 +83,35 @@ def _arguments() -> typing.Any:
         metavar='D',
         help='database, locks and data (default: ./state)',
     )
+    serve.add_argument(
+        '--nfs',
+        action='store_true',
+        help='give the built-in share type shares that NFS clients mount; '
+        'needs root, see "manila-lite-manage storage check"',
+    )
+    serve.add_argument(
+        '--nfs-address',
+        metavar='A',
+        default='127.0.0.1',
+        help='address of this machine that clients mount them from',
+    )
     serve.add_argument('--host', help='address to listen on')
-    serve.add_argument('--port', type=int, help='port to listen on')
+    serve.add_argument('--port', type=console.port, help='port to listen on')
     return parser.parse_args()
 
 
 def _serve(args: typing.Any) -> None:
     conf = _configure(args)
     running.refuse_open_noauth(conf, conf.osapi_share_listen)
-    stop = running.StopSignal()
-    db = start.database(conf)
+    signals = running.receive_signals(PROG, conf)
+    db = start.database(conf, pause=signals.pause)
     with (
         _lock_state_dir(conf.state_path),
         running.process(conf, db, 'memory://') as process,
     ):
         schema.sync(db)
         if not args.config_file:
-            db.write(_add_types)
+            db.write(_add_types, _first_backend(args))
         db.write(sets.refresh_defaults, process.limits())
         scheduler = build_scheduler(process)
         share = build_share_service(process)
@@ -96,22 +121,26 @@ def _serve(args: typing.Any) -> None:
             *(backend.runner for backend in share.backends),
         ):
             db.write(table.expire_leases, runner.queues)
+        db.write(incarnations.deregister_all)
+        share.retire_others(process)
         app, _ = build_api(process, checks=_checks(share.backends))
-        server = web_server(
-            app, conf.osapi_share_listen, conf.osapi_share_listen_port
-        )
+        server = web_server(app, conf)
         scheduler.register()
 
         def ready() -> None:
             url = _url(conf, server.port)
             print(_READY.format(url=url), flush=True)
             if conf.auth_strategy in running.NOAUTH:
-                print(_EXAMPLE.format(url=url), flush=True)
+                example = _LOOK_AROUND if args.config_file else _FIRST_SHARE
+                print(_CONNECT.format(url=url), example, sep='\n', flush=True)
 
-        running.serve_until(
-            stop,
+        running.serve_until_stopped(
+            process,
+            signals,
             [_ReadyShareService(share), scheduler, running.WebServer(server)],
-            ready,
+            has_api=True,
+            has_backends=True,
+            on_ready=ready,
         )
 
 
@@ -127,17 +156,38 @@ def _configure(args: typing.Any) -> typing.Any:
         conf.set_override('osapi_share_listen_port', args.port)
     if not args.config_file:
         conf.set_default('host', 'manila-lite')
-        conf.set_override('enabled_share_backends', ['local', 'dummy'])
+        names = [_first_backend(args), 'dummy']
+        conf.set_override('enabled_share_backends', names)
         conf.set_default('default_share_type', DEFAULT_TYPE)
-        for name in ('local', 'dummy'):
+        for name in names:
             options.register_backend(conf, name)
-            conf.set_override('share_driver', name, name)
+            driver = 'btrfs' if name == 'nfs' else name
+            conf.set_override('share_driver', driver, name)
             conf.set_override('driver_handles_share_servers', False, name)
+        if args.nfs:
+            _configure_nfs(conf, args.nfs_address)
         conf.set_override(
             'dummy_driver_default_driver_method_delay', 0, 'dummy'
         )
         conf.set_override('dummy_driver_driver_methods_delays', {}, 'dummy')
     return conf
+
+
+def _first_backend(args: typing.Any) -> str:
+    return 'nfs' if args.nfs else 'local'
+
+
+def _configure_nfs(conf: typing.Any, address: str) -> None:
+    """Create the pool at the first start."""
+    folder = pathlib.Path(conf.state_path)
+    image = folder / 'nfs.img'
+    machine.create_image(image, POOL_SIZE)
+    for name, value in (
+        ('btrfs_root', str(folder / 'nfs')),
+        ('btrfs_pools', {'nfs': str(image)}),
+        ('btrfs_export_addresses', [address]),
+    ):
+        conf.set_override(name, value, 'nfs')
 
 
 class _ReadyShareService:
@@ -174,17 +224,17 @@ def _lock_state_dir(folder: str) -> Iterator[None]:
         lock.release()
 
 
-def _add_types(session: Session) -> None:
+def _add_types(session: Session, backend: str) -> None:
     """Create the initial share types unless there are any types."""
     if share_types.has_any(session):
         return
-    for name, backend in ((DEFAULT_TYPE, 'local'), (DUMMY_TYPE, 'dummy')):
+    for name, of in ((DEFAULT_TYPE, backend), (DUMMY_TYPE, 'dummy')):
         share_types.create(
             session,
             name=name,
             description=None,
             is_public=True,
-            extra_specs=_SPECS | {'share_backend_name': backend},
+            extra_specs=_SPECS | {'share_backend_name': of},
         )
 
 

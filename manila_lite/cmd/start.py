@@ -1,23 +1,29 @@
 """Shared by all commands: configuration, log, database and errors."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 import contextlib
 from importlib import metadata
+import itertools
 import logging
 import os
-import re
 import sqlite3
 import sys
+import typing
 
 from oslo_config import cfg
 from oslo_db import exception as db_exc
-from oslo_db import options as db_options
 from oslo_log import log
 import sqlalchemy as sa
 from sqlalchemy import exc as sa_exc
 
 from manila_lite import conf as options
 from manila_lite import exception
+from manila_lite import masking
+from manila_lite.cmd import log_masking
+from manila_lite.db import engines
+from manila_lite.db import errors as db_errors
+from manila_lite.db import options as db_options
+from manila_lite.db import sqlite_file
 from manila_lite.db.session import Database
 
 LOG = logging.getLogger(__name__)
@@ -37,7 +43,6 @@ EXPECTED_ERRORS = (
 """Errors that an operator can fix; any other is a bug."""
 
 _DATABASE_ERRORS = (db_exc.DBError, sa_exc.DBAPIError, sqlite3.Error)
-_URL_PASSWORD = re.compile(r'((?://|,)[^:/@,\s]*:)[^@,\s]+@')
 
 
 @contextlib.contextmanager
@@ -52,6 +57,19 @@ def report_errors(prog: str) -> Iterator[None]:
         sys.exit(130)  # the shell convention for SIGINT
 
 
+@contextlib.contextmanager
+def if_possible(what: str) -> Iterator[None]:
+    """Go on without something that the database does not allow now.
+
+    For what is repeated later: another process may be frozen in a
+    transaction with the row that is needed.
+    """
+    try:
+        yield
+    except db_errors.UNAVAILABLE as error:
+        LOG.warning('%s is left for later: %s', what, one_line_message(error))
+
+
 def one_line_message(error: BaseException) -> str:
     """Return the error as one line, without SQL and without passwords."""
     cause = getattr(error, 'inner_exception', None) or error
@@ -59,7 +77,7 @@ def one_line_message(error: BaseException) -> str:
     text = ' '.join(str(cause).split()) or type(cause).__name__
     if isinstance(error, _DATABASE_ERRORS):
         text = f'database error: {text}'
-    return _URL_PASSWORD.sub(r'\1***@', text)
+    return masking.mask(text)
 
 
 def configure(
@@ -78,7 +96,7 @@ def configure(
     """
     conf.reset()
     options.register_all(conf)
-    conf.register_opts(db_options.database_opts, 'database')
+    db_options.register(conf)
     log.register_options(conf)
     conf(
         list(argv),
@@ -97,11 +115,17 @@ def configure(
     return conf
 
 
-def database(conf: cfg.ConfigOpts, *, create: bool = True) -> Database:
+def database(
+    conf: cfg.ConfigOpts,
+    *,
+    create: bool = True,
+    pause: Callable[[float], None] | None = None,
+) -> Database:
     """Return the configured database.
 
     A SQLite database is created on first use unless `create` is False;
-    then a missing file is an error.
+    then a missing file is an error. With `pause`, which sleeps, wait for a
+    server that does not answer yet, as [database] max_retries says.
     """
     section = conf.database
     if not section.connection:
@@ -114,16 +138,42 @@ def database(conf: cfg.ConfigOpts, *, create: bool = True) -> Database:
             os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         elif path and not os.path.exists(path):
             raise options.BadConfiguration(f'database {path} does not exist')
-        return Database(
+        if path:
+            sqlite_file.check(path)
+        db = Database(
             section.connection,
-            pool_size=section.max_pool_size,
-            max_overflow=section.max_overflow,
-            recycle=section.connection_recycle_time,
+            retry_limit=conf.transaction_retry_limit,
+            **db_options.engine_options(section),
         )
     except (sa_exc.ArgumentError, ImportError) as error:
         raise options.BadConfiguration(
             f'connection in section [database]: {error}'
         ) from error
+    if pause is not None:
+        _wait_for_server(db, section, pause)
+    return db
+
+
+def _wait_for_server(
+    db: Database, section: typing.Any, pause: Callable[[float], None]
+) -> None:
+    """Connect, `max_retries` times more if the server does not answer."""
+    attempts = (
+        itertools.count()
+        if section.max_retries < 0
+        else range(section.max_retries)
+    )
+    for _ in attempts:
+        try:
+            with engines.connected(db.engine):
+                return
+        except db_exc.DBConnectionError as error:
+            LOG.warning(
+                'Trying again in %d s: %s',
+                section.retry_interval,
+                one_line_message(error),
+            )
+            pause(section.retry_interval)
 
 
 def _sqlite_file(url: str) -> str | None:
@@ -154,5 +204,7 @@ def _set_up_log(conf: cfg.ConfigOpts) -> None:
         ]
     )
     log.setup(conf, options.PROJECT)
+    masking.remember_secret_options(conf)
+    log_masking.install()
     if conf.debug:
         conf.log_opt_values(LOG, logging.DEBUG)  # masks secrets

@@ -4,85 +4,80 @@ Output and exit codes follow the convention of OpenStack: 0 for success, 1
 for warnings, 2 when the services cannot start without further action.
 """
 
-from collections.abc import Callable, Iterator
-import enum
-from importlib import metadata
-import textwrap
-import typing
+from collections.abc import Callable, Iterable, Iterator
+import functools
 
 from oslo_config import cfg
+from oslo_upgradecheck import upgradecheck
+from oslo_upgradecheck.upgradecheck import Code
+from oslo_upgradecheck.upgradecheck import Result
 
-from manila_lite import cmd
 from manila_lite import conf as options
+from manila_lite import exception
+from manila_lite.cmd import known_options
+from manila_lite.cmd import lock_reach
 from manila_lite.cmd import start
 from manila_lite.db import schema
-from manila_lite.rpc import transport
 from manila_lite.scheduler import choose
 from manila_lite.share.drivers import registry
+from manila_lite.share.drivers.contract.configuration import Configuration
 
-LIBRARIES = (
-    'manila_lite',
-    'oslo.log',
-    'oslo.db',
-    'oslo.messaging',
-    'oslo.concurrency',
-    'oslo.policy',
-    'oslo.middleware.cors',
-    'oslo.middleware.http_proxy_to_wsgi',
-    'keystonemiddleware.auth_token',
-)
-"""Libraries whose options may be set in our configuration files."""
-
-_WIDTH = 60
+Check = Callable[[cfg.ConfigOpts], str | None]
+"""Returns advice for a warning, raises on failure."""
 
 
-class Code(enum.IntEnum):
-    SUCCESS = 0
-    WARNING = 1
-    FAILURE = 2
+class _Results(upgradecheck.UpgradeCommands):
+    """The results of all checks, which `check` prints."""
+
+    def __init__(self, results: Iterable[tuple[str, Result]]):
+        self._upgrade_checks = tuple(
+            (name, functools.partial(_get, result=result))
+            for name, result in results
+        )
 
 
-class Result(typing.NamedTuple):
-    name: str
-    code: Code
-    details: str | None = None
+def _get(commands: upgradecheck.UpgradeCommands, *, result: Result) -> Result:
+    return result
 
 
 def run(configure: Callable[[], cfg.ConfigOpts]) -> int:
     """Run all checks, print the results and return the exit code."""
-    results = list(_results(configure))
-    _print(results)
-    return max(result.code for result in results)
+    return int(_Results(_results(configure)).check())
 
 
-def _results(configure: Callable[[], cfg.ConfigOpts]) -> Iterator[Result]:
+def _results(
+    configure: Callable[[], cfg.ConfigOpts],
+) -> Iterator[tuple[str, Result]]:
     try:
         conf = configure()
     except start.EXPECTED_ERRORS as error:
-        yield _failure('Configuration', error)
+        yield 'Configuration', _failure(error)
         return  # the other checks need a configuration
-    yield Result('Configuration', Code.SUCCESS)
-    for name, check in (
+    yield 'Configuration', Result(Code.SUCCESS)
+    checks: tuple[tuple[str, Check], ...] = (
         ('Database schema', _check_schema),
         ('Drivers', _check_drivers),
         ('Filters and weighers', _check_scheduler),
-    ):
-        try:
-            check(conf)
-        except start.EXPECTED_ERRORS as error:
-            yield _failure(name, error)
-        else:
-            yield Result(name, Code.SUCCESS)
-    old = '; '.join(deprecated(conf))
-    yield Result(
-        'Deprecated options',
-        Code.WARNING if old else Code.SUCCESS,
-        old or None,
+        ('Lock service', _check_locks),
+        ('Token cache', _check_token_cache),
+        ('Unknown options', _check_unknown_options),
+        ('Deprecated options', _check_deprecated_options),
+        ('Ignored options', _check_ignored_options),
     )
+    for name, check in checks:
+        try:
+            advice = check(conf)
+        except start.EXPECTED_ERRORS as error:
+            yield name, _failure(error)
+        else:
+            yield (
+                name,
+                Result(Code.WARNING if advice else Code.SUCCESS, advice),
+            )
 
 
-def _failure(name: str, error: Exception) -> Result:
-    return Result(name, Code.FAILURE, start.one_line_message(error))
+def _failure(error: Exception) -> Result:
+    return Result(Code.FAILURE, start.one_line_message(error))
 
 
 def _check_schema(conf: cfg.ConfigOpts) -> None:
@@ -93,10 +88,63 @@ def _check_schema(conf: cfg.ConfigOpts) -> None:
         db.dispose()
 
 
+def _check_locks(conf: cfg.ConfigOpts) -> str | None:
+    db = start.database(conf, create=False)
+    try:
+        schema.check(db)
+        return lock_reach.find_problem(conf, db)
+    finally:
+        db.dispose()
+
+
+def _check_token_cache(conf: cfg.ConfigOpts) -> None:
+    if conf.auth_strategy == 'keystone':
+        from manila_lite.api.auth import keystone
+
+        for section, option in known_options.known_options(
+            conf, ('keystonemiddleware.auth_token',)
+        ):
+            conf.register_opt(option, section)
+        keystone.require_cache_library(conf)
+
+
+def _check_deprecated_options(conf: cfg.ConfigOpts) -> str | None:
+    return '; '.join(deprecated(conf)) or None
+
+
+def _check_unknown_options(conf: cfg.ConfigOpts) -> None:
+    found = known_options.find(conf)
+    if found.unknown:
+        raise options.BadConfiguration('; '.join(found.unknown))
+
+
+def _check_ignored_options(conf: cfg.ConfigOpts) -> str | None:
+    found = known_options.find(conf)
+    return (
+        '; '.join(f'{setting}: {why}' for setting, why in found.ignored)
+        or None
+    )
+
+
 def _check_drivers(conf: cfg.ConfigOpts) -> None:
-    if conf.enabled_share_backends:  # only share services have any
+    if not conf.enabled_share_backends:  # only share services have any
+        return
+    with options.all_errors(exception.ManilaLiteError) as collect:
         for name in options.backends(conf):
-            registry.load(conf[name].share_driver)
+            with collect(name):
+                _register_driver_options(conf, name)
+
+
+def _register_driver_options(conf: cfg.ConfigOpts, name: str) -> None:
+    """Load the driver of a back end; create it if it is not one of ours.
+
+    Other drivers register their options when they are created.
+    """
+    driver_class: Callable = registry.load(conf[name].share_driver)
+    if not driver_class.__module__.startswith('manila_lite.'):
+        driver_class(
+            configuration=Configuration(conf, name), private_storage=None
+        )
 
 
 def _check_scheduler(conf: cfg.ConfigOpts) -> None:
@@ -108,19 +156,14 @@ def _check_scheduler(conf: cfg.ConfigOpts) -> None:
 def deprecated(conf: cfg.ConfigOpts) -> Iterator[str]:
     """Yield options set in the files that are renamed or deprecated."""
     advice = dict(_advice(conf))
-    for path in conf.config_file:
-        sections: dict[str, dict[str, list[str]]] = {}
-        cfg.ConfigParser(path, sections).parse()
-        for section, values in sections.items():
-            for name in values:
-                key = section, name.replace('-', '_')
-                if key in advice:
-                    yield f'{path}: [{section}] {name} {advice[key]}'
+    for setting in known_options.settings(conf):
+        if setting.key in advice:
+            yield f'{setting} {advice[setting.key]}'
 
 
 def _advice(conf: cfg.ConfigOpts) -> Iterator[tuple[tuple[str, str], str]]:
     """Yield section and name of deprecated options, with advice."""
-    for section, option in _known_options(conf):
+    for section, option in known_options.known_options(conf):
         if option.deprecated_for_removal:
             yield (
                 (section, option.dest),
@@ -133,32 +176,3 @@ def _advice(conf: cfg.ConfigOpts) -> Iterator[tuple[tuple[str, str], str]]:
                 (was[0], was[1].replace('-', '_')),
                 f'is now [{section}] {option.name}',
             )
-
-
-def _known_options(conf: cfg.ConfigOpts) -> Iterator[tuple[str, cfg.Opt]]:
-    # Loading the options of oslo.messaging requires a chosen backend.
-    transport.init_backend(threading=cmd.CONCURRENCY != 'eventlet')
-    example = options.backend.GROUP.name
-    for library in metadata.entry_points(group='oslo.config.opts'):
-        if library.name not in LIBRARIES:
-            continue
-        for group, opts in library.load()():
-            section = getattr(group, 'name', group) or 'DEFAULT'
-            for section_name in (
-                conf.enabled_share_backends or ()
-                if section == example
-                else (section,)
-            ):
-                yield from ((section_name, option) for option in opts)
-
-
-def _print(results: list[Result]) -> None:
-    line = f'+{"-" * (_WIDTH + 2)}+'
-    print(line, f'| {"Upgrade Check Results":{_WIDTH}} |', line, sep='\n')
-    for result in results:
-        text = (
-            f'Check: {result.name}',
-            f'Result: {result.code.name.capitalize()}',
-            *textwrap.wrap(f'Details: {result.details}', _WIDTH),
-        )
-        print(*(f'| {row:{_WIDTH}} |' for row in text), line, sep='\n')

@@ -1,74 +1,180 @@
 """The web servers: waitress with threads, eventlet's own with eventlet."""
 
+from collections.abc import Callable, Iterable
+import dataclasses
+import errno
+import logging
+import resource
 import socket
 import typing
+
+from oslo_config import cfg
 
 from manila_lite import conf as options
 from manila_lite.cmd import CONCURRENCY
 
+LOG = logging.getLogger(__name__)
 
-def web_server(app: typing.Any, host: str, port: int) -> typing.Any:
+ANY_ADDRESS = '::'
+"""The host that stands for all addresses, of IPv4 as well."""
+
+SocketOption = tuple[int, int, int]
+"""Level, name and value."""
+
+BACKLOG = 1024
+"""Connections that the system accepts before the server does."""
+
+_OTHER_FILES = 500
+"""Files that a process may have open beside its client connections."""
+
+_FILES_PER_CONNECTION = 2
+"""A long response that the client does not read is kept in a file."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """What clients may use; times in seconds."""
+
+    connections: int
+    header_time: float
+    body_time: float
+    idle_time: float
+
+
+def web_server(app: typing.Any, conf: cfg.ConfigOpts) -> typing.Any:
     """Return a listening server; `run` serves until `close`."""
-    server_class = (
-        _EventletServer if CONCURRENCY == 'eventlet' else _WaitressServer
-    )
+    host, port = conf.osapi_share_listen, conf.osapi_share_listen_port
+    if host == ANY_ADDRESS:
+        app = _with_plain_addresses(app)
     try:
-        return server_class(app, host, port)
+        return _server_class()(
+            app, host, port, _limits(conf), _keepalive_options(conf)
+        )
     except OSError as error:
         raise options.BadConfiguration(
             f'cannot listen on {host} port {port}: {error.strerror}'
         ) from error
 
 
-class _WaitressServer:
-    """waitress with more threads than can run at the same time.
+def listen_on_any_address(port: int, backlog: int) -> socket.socket:
+    """Return a socket that listens on all addresses, IPv4 and IPv6.
 
-    Most threads wait for the write lock of the database; with fewer
-    threads, reads would queue behind them. They cost 1 MiB in all.
+    On a machine without IPv6 it listens on those of IPv4.
     """
-
-    def __init__(self, app: typing.Any, host: str, port: int):
-        from waitress import server
-
-        self._server = server.create_server(
-            app,
-            host=host,
-            port=port,
-            threads=20,
-            ident='manila_lite',
-            clear_untrusted_proxy_headers=True,
-            asyncore_use_poll=True,
-            max_request_body_size=1 << 20,
-            backlog=1024,
+    try:
+        return socket.create_server(
+            (ANY_ADDRESS, port),
+            family=socket.AF_INET6,
+            backlog=backlog,
+            dualstack_ipv6=True,
         )
-        self.port = self._server.effective_port
+    except OSError as error:
+        if error.errno not in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):
+            raise
+    return socket.create_server(('', port), backlog=backlog)
 
-    def run(self) -> None:
-        self._server.run()
 
-    def close(self) -> None:
-        self._server.task_dispatcher.shutdown(timeout=1)
-        self._server.trigger.pull_trigger(self._close_connections)
+def _with_plain_addresses(app: Callable) -> Callable:
+    """Name IPv4 clients by their IPv4 address, not by the mapped one."""
 
-    def _close_connections(self) -> None:
-        """Close all connections; `run` returns when responses are sent."""
-        for channel in self._server.active_channels.values():
-            channel.close_when_flushed = True
-        self._server.close()
+    def call(environ: dict, start_response: Callable) -> Iterable[bytes]:
+        address = environ.get('REMOTE_ADDR', '')
+        environ['REMOTE_ADDR'] = address.removeprefix('::ffff:')
+        return app(environ, start_response)
+
+    return call
+
+
+def _server_class() -> Callable:
+    if CONCURRENCY == 'eventlet':
+        return _EventletServer
+    from manila_lite.cmd.connections import HttpServer
+
+    return HttpServer
+
+
+def _limits(conf: cfg.ConfigOpts) -> Limits:
+    return Limits(
+        connections=_possible_connections(conf.client_max_connections),
+        header_time=conf.client_header_timeout,
+        body_time=conf.client_body_timeout,
+        idle_time=conf.client_idle_timeout,
+    )
+
+
+def _possible_connections(wanted: int) -> int:
+    """Return the wanted number, or fewer if the system allows fewer files.
+
+    The soft limit of open files, often 1024, is raised as far as necessary.
+    """
+    needed = _OTHER_FILES + wanted * _FILES_PER_CONNECTION
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    unlimited = resource.RLIM_INFINITY
+    if soft != unlimited and soft < needed:
+        soft = needed if hard == unlimited else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    if soft == unlimited or soft >= needed:
+        return wanted
+    files = max(soft - _OTHER_FILES, soft // 2)
+    possible = min(wanted, files // _FILES_PER_CONNECTION)
+    LOG.warning(
+        'client_max_connections is %d, but the limit of %d open files allows '
+        '%d; raise LimitNOFILE of the service',
+        wanted,
+        soft,
+        possible,
+    )
+    return possible
+
+
+def _keepalive_options(conf: cfg.ConfigOpts) -> list[SocketOption]:
+    """Return the options of a connection; those of the system if unset."""
+    if not conf.tcp_keepalive:
+        return []
+    options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
+    if conf.tcp_keepalive_interval is not None:
+        options.append(
+            (
+                socket.IPPROTO_TCP,
+                socket.TCP_KEEPINTVL,
+                conf.tcp_keepalive_interval,
+            )
+        )
+    if conf.tcp_keepalive_count is not None:
+        options.append(
+            (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, conf.tcp_keepalive_count)
+        )
+    return options
 
 
 class _EventletServer:
-    """The WSGI server of eventlet."""
+    """The WSGI server of eventlet.
 
-    def __init__(self, app: typing.Any, host: str, port: int):
+    It limits how long a client may be inactive, not the duration of a
+    request: a connection occupies a greenlet only.
+    """
+
+    def __init__(
+        self,
+        app: typing.Any,
+        host: str,
+        port: int,
+        limits: Limits,
+        options: Iterable[SocketOption],
+    ):
         import eventlet
         import eventlet.wsgi
 
-        family = socket.AF_INET6 if ':' in host else socket.AF_INET
-        self._app = app
-        self._socket = eventlet.listen(
-            (host, port), family=family, backlog=1024
-        )
+        self._app, self._limits = app, limits
+        if host == ANY_ADDRESS:
+            self._socket = listen_on_any_address(port, BACKLOG)
+        else:
+            family = socket.AF_INET6 if ':' in host else socket.AF_INET
+            self._socket = eventlet.listen(
+                (host, port), family=family, backlog=BACKLOG
+            )
+        for option in options:  # connections inherit them
+            self._socket.setsockopt(*option)
         self.port = self._socket.getsockname()[1]
 
     def run(self) -> None:
@@ -76,7 +182,15 @@ class _EventletServer:
 
         self._running = eventlet.getcurrent()
         eventlet.wsgi.server(
-            self._socket, self._app, log_output=False, debug=False
+            self._socket,
+            self._app,
+            log_output=False,
+            debug=False,
+            max_size=self._limits.connections,
+            keepalive=self._limits.idle_time,
+            socket_timeout=min(
+                self._limits.header_time, self._limits.body_time
+            ),
         )
 
     def close(self) -> None:

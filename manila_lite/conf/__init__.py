@@ -4,7 +4,8 @@ Options of libraries (database connection, message transport, policy file,
 log, token check) are registered by those libraries.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+import contextlib
 import itertools
 from typing import Any
 
@@ -13,6 +14,7 @@ from oslo_config import cfg
 from manila_lite.conf import api
 from manila_lite.conf import auth
 from manila_lite.conf import backend
+from manila_lite.conf import btrfs
 from manila_lite.conf import coordination
 from manila_lite.conf import core
 from manila_lite.conf import database
@@ -23,6 +25,7 @@ from manila_lite.conf import messages
 from manila_lite.conf import network
 from manila_lite.conf import quota
 from manila_lite.conf import recovery
+from manila_lite.conf import retention
 from manila_lite.conf import scheduler
 from manila_lite.conf import service
 from manila_lite.conf import share_manager
@@ -42,13 +45,14 @@ _AREAS = (
     network,
     quota,
     recovery,
+    retention,
     scheduler,
     service,
     share_manager,
     work,
     wsgi,
 )
-_IN_BACKEND_SECTIONS = (backend, local, dummy)
+_IN_BACKEND_SECTIONS = (backend, local, btrfs, dummy)
 
 
 class BadConfiguration(cfg.Error):
@@ -58,6 +62,12 @@ class BadConfiguration(cfg.Error):
 def register_all(conf: cfg.ConfigOpts) -> None:
     """Register all options of sections with fixed names."""
     for area in _AREAS:
+        if area.GROUP is not None:
+            # oslo.config would store values that are set in the program in
+            # the group of the area, for all configurations of the process.
+            conf.register_group(
+                cfg.OptGroup(area.GROUP.name, title=area.GROUP.title)
+            )
         area.register(conf)
 
 
@@ -90,16 +100,46 @@ def backends(conf: cfg.ConfigOpts) -> list[str]:
             'enabled_share_backends names a back end '
             f'twice: {", ".join(names)}'
         )
-    for name in names:
-        register_backend(conf, name)
-        for required in ('share_driver', 'driver_handles_share_servers'):
-            if conf[name][required] in (None, ''):
-                raise BadConfiguration(
-                    f'back end "{name}": option '
-                    f'{required} is missing from section '
-                    f'[{name}]'
-                )
+    with all_errors() as collect:
+        for name in names:
+            register_backend(conf, name)
+            with collect(name):
+                _check_backend(conf, name)
     return list(names)
+
+
+def _check_backend(conf: cfg.ConfigOpts, name: str) -> None:
+    missing = [
+        f'option {required} is missing'
+        for required in ('share_driver', 'driver_handles_share_servers')
+        if conf[name][required] in (None, '')
+    ]
+    if missing:
+        raise BadConfiguration(f'{" and ".join(missing)} in section [{name}]')
+    list(conf[name].values())
+
+
+Collect = Callable[[str], contextlib.AbstractContextManager[None]]
+
+
+@contextlib.contextmanager
+def all_errors(*expected: type[Exception]) -> Iterator[Collect]:
+    """Yield a context manager per back end; report all errors at the end.
+
+    One bad back end must not hide the next.
+    """
+    errors: list[str] = []
+
+    @contextlib.contextmanager
+    def collect(name: str) -> Iterator[None]:
+        try:
+            yield
+        except (cfg.Error, ValueError, *expected) as error:
+            errors.append(f'back end "{name}": {error}')
+
+    yield collect
+    if errors:
+        raise BadConfiguration('; '.join(errors))
 
 
 def check(conf: cfg.ConfigOpts) -> None:

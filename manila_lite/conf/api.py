@@ -45,6 +45,26 @@ OPTS = [
         'share from its project while the back end deletes it. Turn '
         'it on when back ends are slow to delete.',
     ),
+    cfg.FloatOpt(
+        'read_time_limit',
+        default=10,
+        min=0,
+        help='Time limit in seconds for each database statement that an API '
+        'request reads with; for SQLite, for all of them together. A '
+        'request that exceeds it answers 503. Raise it when '
+        'administrators sort or search very long lists; 0 means no '
+        'limit.',
+    ),
+    cfg.ListOpt(
+        'healthcheck_required',
+        item_type=cfg.types.String(choices=['scheduler', 'backends', 'bus']),
+        default=[],
+        help='What /healthcheck of an API process needs besides its database '
+        'to answer 200: scheduler (one is up), backends (all enabled ones are '
+        'up), bus (messages are accepted). The rest is only shown. Name them '
+        'for monitoring, but not for a load balancer: without them an API '
+        'still answers reads and accepts requests.',
+    ),
     cfg.IntOpt(
         'max_request_body_size',
         default=114688,

@@ -41,8 +41,9 @@ OPTS = [
         'my_ip',
         default=_my_ip(),
         sample_default='<address of the machine>',
-        help='Address under which clients reach this node. Set it when the '
-        'machine has several.',
+        help='Address of this node, to which other options can refer as '
+        '$my_ip, such as osapi_share_listen. Set it when the machine has '
+        'several.',
     ),
     cfg.HostAddressOpt(
         'host',
@@ -61,8 +62,15 @@ OPTS = [
     ),
     cfg.StrOpt(
         'default_share_type',
-        help='Share type of requests that name none. Set it unless every '
-        'user has to choose: without it such shares end in error.',
+        help='Name of the share type of requests that name none. Set it '
+        'unless every user has to choose, and create the type: the option '
+        'does not. Without the option such shares end in error, and with a '
+        'type that does not exist the requests are refused.',
+    ),
+    cfg.StrOpt(
+        'default_share_group_type',
+        help='Share group type of requests that name none. Set it unless '
+        'every user has to choose.',
     ),
     cfg.IntOpt(
         'service_down_time',

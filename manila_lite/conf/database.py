@@ -1,4 +1,4 @@
-"""Options of new rows; the connection is an option of oslo.db."""
+"""Options of rows and transactions; the connection is one of oslo.db."""
 
 from oslo_config import cfg
 
@@ -23,6 +23,15 @@ OPTS = [
         help='Template of snapshot names on back ends, filled with the '
         'snapshot instance id. Set it together with '
         'share_name_template.',
+    ),
+    cfg.FloatOpt(
+        'transaction_retry_limit',
+        default=20.0,
+        min=0.0,
+        help='Seconds for which a transaction is repeated that loses '
+        'against others: deadlocks, waits for locks, conflicts of Galera '
+        'nodes. After that the API answers 503, and accepted work is tried '
+        'again later. Raise it if clients get such answers under load.',
     ),
 ]
 

@@ -27,6 +27,9 @@ _DELAYS = {
     'update_share_network_subnet_from_metadata': '0.5',
 }
 
+_FOLDER = 'dummy'
+"""The folder of the built-in back end, below the state path."""
+
 OPTS = [
     cfg.FloatOpt(
         'dummy_driver_default_driver_method_delay',
@@ -43,9 +46,17 @@ OPTS = [
     ),
     cfg.StrOpt(
         'dummy_driver_state_path',
-        default='$state_path/dummy',
-        help='Directory in which the dummy driver stores its state. Give '
-        'each dummy back end its own.',
+        default=f'$state_path/{_FOLDER}',
+        sample_default=f'$state_path/{_FOLDER}-<name of the section>',
+        help='Directory in which the dummy driver stores its state. By '
+        'default each back end has its own. Set it if the state of a back '
+        'end is to survive its renaming.',
+    ),
+    cfg.BoolOpt(
+        'dummy_driver_fencing',
+        default=True,
+        help='Refuse calls of workers that were paused and came after the '
+        'worker that took over from them, as a back end with fencing does.',
     ),
     cfg.DictOpt(
         'dummy_driver_fail_methods',
@@ -98,12 +109,20 @@ OPTS = [
         help='Capabilities of the driver as destination of a share server '
         'migration. Without compatible it accepts none.',
     ),
+    cfg.BoolOpt(
+        'dummy_driver_share_replicas_migration',
+        default=False,
+        help='Whether share servers are migrated whose shares have replicas, '
+        'to back ends of the same replication domain. Servers that exist '
+        'keep the value they were created with.',
+    ),
     cfg.StrOpt(
         'dummy_driver_replication_type',
         choices=['writable', 'readable', 'dr'],
-        help='Replication type of shares; not replicated when unset. Set '
-        'replication_domain as well, on all back ends that are to '
-        "hold replicas of each other's shares.",
+        help='Replication type of shares. When unset it is readable if '
+        'replication_domain is set, and shares are not replicated otherwise. '
+        'Set replication_domain on all back ends that are to hold '
+        "replicas of each other's shares.",
     ),
     cfg.StrOpt(
         'dummy_driver_replication_path',
@@ -160,3 +179,7 @@ OPTS = [
 
 def register_backend(conf: cfg.ConfigOpts, group: str) -> None:
     conf.register_opts(OPTS, group)
+    if group != _FOLDER:
+        conf.set_default(
+            'dummy_driver_state_path', f'$state_path/{_FOLDER}-{group}', group
+        )

@@ -11,7 +11,35 @@ OPTS = [
         'password, user id, project id and roles. Written by '
         '"manila-lite-manage user add". Set it to share one file '
         'between several API nodes.',
-    )
+    ),
+    cfg.BoolOpt(
+        'identity_api',
+        default=True,
+        help='Serve a small identity API at /v3, for clients that can sign '
+        'in at Keystone only, and accept its tokens. Turn it off when all '
+        'clients use HTTP basic authentication.',
+    ),
+    cfg.StrOpt(
+        'token_key_file',
+        default='$state_path/token_key',
+        help='File of the key that signs tokens; created with mode 0600 at '
+        'the first start. Set it to share one file between several API '
+        'nodes. To end all tokens, delete the file and restart the API.',
+    ),
+    cfg.IntOpt(
+        'token_lifetime',
+        default=3600,
+        min=60,
+        max=604800,
+        help='Seconds for which a token is valid. Raise it for clients that '
+        'do not renew their tokens.',
+    ),
+    cfg.StrOpt(
+        'region',
+        default='RegionOne',
+        help='Region of the services in the catalog. Change it when clients '
+        'are configured with another one.',
+    ),
 ]
 
 

@@ -21,6 +21,27 @@ OPTS = [
         help='Export options of every client besides rw or ro, in the '
         'files that NFS servers read (see exports(5)).',
     ),
+    cfg.HostAddressOpt(
+        'local_export_host',
+        help='Name or address of the file server that exports the root, as '
+        'clients know it: export locations are then host:/path, and '
+        '\\\\host\\share for CIFS. When unset, they are directories of '
+        'this machine.',
+    ),
+    cfg.StrOpt(
+        'local_share_mode',
+        default='0777',
+        regex='[0-7]{3,4}',
+        help='Mode of the directory of a new share. By default all users of '
+        'clients with access can write to it; NFS servers map root to '
+        'the user nobody. Restrict it when local_share_owner is set.',
+    ),
+    cfg.StrOpt(
+        'local_share_owner',
+        help='User of the directory of a new share, or user:group, by name '
+        'or id; when unset, that of the service. Set it when clients use the '
+        'same users.',
+    ),
     cfg.StrOpt(
         'local_replication_type',
         choices=['readable', 'dr'],

@@ -13,8 +13,9 @@ OPTS = [
     cfg.IntOpt(
         'message_reap_interval',
         default=86400,
-        help='Seconds between removals of expired messages. Lower it when '
-        'many of them accumulate.',
+        help='Seconds between purges of expired messages and other old '
+        'rows, which one scheduler of all runs. Lower it when many of '
+        'them accumulate.',
     ),
 ]
 

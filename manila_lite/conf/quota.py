@@ -7,6 +7,7 @@ def _limit(name: str, default: int, what: str) -> cfg.IntOpt:
     return cfg.IntOpt(
         name,
         default=default,
+        mutable=True,
         deprecated_group='DEFAULT',
         deprecated_name=f'quota_{name}',
         help=f'Maximum {what} of a project, -1 for no limit. Change it '
@@ -22,6 +23,7 @@ OPTS = [
     cfg.IntOpt(
         'per_share_gigabytes',
         default=-1,
+        mutable=True,
         deprecated_group='DEFAULT',
         deprecated_name='quota_per_share_gigabytes',
         help='Maximum size of one share in GiB, -1 for no limit. Set it '
@@ -39,6 +41,7 @@ OPTS = [
     cfg.IntOpt(
         'encryption_keys',
         default=100,
+        mutable=True,
         help='Maximum number of encryption keys of a project, -1 for no '
         'limit. Change it together with the limit of the key manager.',
     ),

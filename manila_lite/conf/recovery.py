@@ -38,9 +38,10 @@ OPTS = [
     cfg.IntOpt(
         'log_retention',
         default=2592000,
-        min=60,
-        help='Seconds that decisions are kept in the recovery log. Raise '
-        'it to look further back, at the price of a larger database.',
+        min=0,
+        help='Seconds that decisions are kept in the recovery log; 0 keeps '
+        'them. Raise it to look further back, at the price of a larger '
+        'database.',
     ),
 ]
 

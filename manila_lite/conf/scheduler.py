@@ -8,8 +8,17 @@ OPTS = [
         'scheduler_max_attempts',
         default=3,
         help='Maximum number of pools tried for one share before it ends '
-        'in error. Raise it when back ends often reject what fits '
-        'their reports.',
+        'in error. Raise it when back ends often refuse what fits '
+        'their reports; with 1 a refused share is not placed again.',
+    ),
+    cfg.FloatOpt(
+        'scheduler_wait_for_backends',
+        default=60.0,
+        min=0.0,
+        help='Seconds that a request which no pool can serve waits while an '
+        'enabled back end has yet to report for the first time. Raise '
+        'it when drivers take longer to start; with 0 requests do not '
+        'wait.',
     ),
     cfg.ListOpt(
         'scheduler_default_filters',

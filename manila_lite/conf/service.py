@@ -7,8 +7,9 @@ OPTS = [
     cfg.HostAddressOpt(
         'osapi_share_listen',
         default='::',
-        help='Address the API listens on. Restrict it to the network of '
-        'the clients or of the proxy.',
+        help='Address the API listens on; :: stands for all addresses of '
+        'IPv6 and of IPv4. Restrict it to the network of the clients or of '
+        'the proxy.',
     ),
     cfg.PortOpt(
         'osapi_share_listen_port',
@@ -46,8 +47,9 @@ OPTS = [
         'periodic_fuzzy_delay',
         default=60,
         help='Maximum random delay in seconds before the first run of a '
-        'periodic task, so that nodes started together do not run it '
-        'together. 0 starts at once.',
+        'periodic task, so that services started together do not run it '
+        'together; never more than the interval of the task. Set it to 0 to '
+        'run all tasks at the start.',
     ),
 ]
 

@@ -53,9 +53,10 @@ OPTS = [
         'max_queue',
         default=5000,
         min=0,
-        help='Number of queued operations at which the API responds with '
-        '503 and Retry-After instead of accepting more; 0 means no '
-        'limit. Lower it when users prefer a refusal to a long wait.',
+        help='Number of operations in the queue of one back end, or of the '
+        'scheduler, at which the API responds with 503 and Retry-After '
+        'to further requests for it; 0 means no limit. Lower it when '
+        'users prefer a refusal to a long wait.',
     ),
     cfg.FloatOpt(
         'operation_timeout',
@@ -65,12 +66,31 @@ OPTS = [
         'operation is no longer renewed and it is rescued. Keep it '
         'above the longest call of any driver, copies included.',
     ),
+    cfg.FloatOpt(
+        'driver_hang_time',
+        default=300.0,
+        min=0.0,
+        help='Seconds for which the same operations may occupy all workers '
+        'of a back end before it is reported as down and is given no '
+        'new shares, until one of them ends. Raise it when regular '
+        'operations, such as copies, take longer; 0 never reports it.',
+    ),
+    cfg.IntOpt(
+        'unserved_timeout',
+        default=900,
+        min=0,
+        help='Seconds without any process of a back end after which the work '
+        'in its queue fails. Raise it when back ends may be down for longer '
+        'and users shall wait for them; 0 keeps the work until an '
+        'administrator cancels it.',
+    ),
     cfg.IntOpt(
         'journal_retention',
         default=2592000,
-        min=60,
-        help='Seconds that status changes are kept in the journal. Raise '
-        'it to look further back, at the price of a larger database.',
+        min=0,
+        help='Seconds that status changes are kept in the journal; 0 keeps '
+        'them. Raise it to look further back, at the price of a larger '
+        'database.',
     ),
 ]
 

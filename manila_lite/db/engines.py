@@ -2,9 +2,13 @@
 
 Writers run at READ COMMITTED (on SQLite: BEGIN IMMEDIATE), readers in
 one snapshot (REPEATABLE READ, read only; on SQLite a plain BEGIN in WAL).
+MariaDB has this in the session, with its time zone, because it would cost
+a statement more in every transaction; PostgreSQL takes it with the BEGIN.
+Both have time limits in the session, for locks and for idle transactions.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+import contextlib
 import time
 import typing
 
@@ -13,30 +17,51 @@ from oslo_db.sqlalchemy import engines as oslo_engines
 from oslo_db.sqlalchemy import exc_filters
 import sqlalchemy as sa
 from sqlalchemy import event
+from sqlalchemy import exc as sa_exc
 from sqlalchemy import pool
 
+from manila_lite import exception
+from manila_lite.db import errors
+
 WRITE = 'manila_lite_write'
-"""The execution option of connections whose transactions write."""
+"""The execution option of engines and connections that write."""
 
-BUSY_TIMEOUT = 10
-"""Seconds that SQLite waits for another process before it is busy."""
+LOCK_TIMEOUT = 10
+"""Seconds a transaction waits for the lock of another one; on SQLite, for
+one of another process."""
 
-_SETTINGS = {
-    ('mysql', 'write'): (
-        'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED',
-    ),
-    ('mysql', 'read'): (
-        'SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY',
-    ),
-    ('postgresql', 'write'): (
-        'SET SESSION CHARACTERISTICS AS TRANSACTION '
-        'ISOLATION LEVEL READ COMMITTED',
-    ),
-    ('postgresql', 'read'): (
-        'SET SESSION CHARACTERISTICS AS TRANSACTION '
-        'ISOLATION LEVEL REPEATABLE READ READ ONLY',
-    ),
-}
+IDLE_TIMEOUT = 30
+"""Seconds after which a server ends a transaction that sends nothing.
+
+Ours compute for milliseconds between statements. A process that is frozen
+within one would otherwise keep its locks, and others waiting, for ever.
+SQLite has no server that could end it.
+"""
+
+
+def _settings(kind: str, use: str) -> list[str]:
+    """Return what a new connection to a server executes."""
+    if kind == 'postgresql':
+        return [
+            "SET SESSION TIME ZONE 'UTC'",
+            f'SET SESSION lock_timeout = {round(LOCK_TIMEOUT * 1000)}',
+            'SET SESSION idle_in_transaction_session_timeout = '
+            f'{round(IDLE_TIMEOUT * 1000)}',
+        ]
+    level = {'write': 'READ COMMITTED', 'read': 'REPEATABLE READ, READ ONLY'}[
+        use
+    ]
+    return [
+        # MariaDB converts times by the zone of the session: in one with
+        # summer time an hour repeats every autumn.
+        "SET SESSION time_zone = '+00:00', "
+        f'innodb_lock_wait_timeout = {max(1, round(LOCK_TIMEOUT))}, '
+        f'idle_transaction_timeout = {max(1, round(IDLE_TIMEOUT))}',
+        f'SET SESSION TRANSACTION ISOLATION LEVEL {level}',
+    ]
+
+
+_ISOLATION = {'write': 'READ COMMITTED', 'read': 'REPEATABLE READ'}
 
 
 def dialect_of(url: str) -> str:
@@ -52,9 +77,18 @@ def create_engine(
     clock: Callable[[], float] = time.time,
     pool_size: int = 5,
     max_overflow: int = 50,
+    pool_timeout: int | None = None,
     recycle: int = 3600,
+    sql_mode: str | None = 'TRADITIONAL',
+    wsrep_sync_wait: int | None = None,
+    debug: int = 0,
+    trace: bool = False,
+    parameters: str = '',
 ) -> sa.Engine:
-    """Return an engine for one use: `read` or `write`."""
+    """Return an engine for one use: `read` or `write`.
+
+    The other options are those of `db.options`; SQLite needs none.
+    """
     if dialect_of(url) == 'sqlite':
         return _sqlite(url, clock)
     engine = oslo_engines.create_engine(
@@ -62,13 +96,22 @@ def create_engine(
         connection_recycle_time=recycle,
         max_pool_size=pool_size,
         max_overflow=max_overflow,
+        pool_timeout=pool_timeout,
         thread_checkin=False,
         max_retries=0,
-        connection_parameters=None
-        if 'charset' in url or dialect_of(url) != 'mysql'
-        else 'charset=utf8mb4',
+        mysql_sql_mode=sql_mode,
+        mysql_wsrep_sync_wait=wsrep_sync_wait,
+        connection_debug=debug,
+        connection_trace=trace,
+        connection_parameters=_with_charset(url, parameters),
     )
-    settings = _SETTINGS[dialect_of(url), use]
+    engine.update_execution_options(
+        **{WRITE: use == 'write'},
+        # psycopg 3 loses the count of an INSERT.
+        preserve_rowcount=True,
+    )
+    _translate_errors(engine)
+    settings = _settings(dialect_of(url), use)
 
     @event.listens_for(engine, 'do_connect')
     def connect(
@@ -77,6 +120,12 @@ def create_engine(
         args: typing.Any,
         options: typing.Any,
     ) -> typing.Any:
+        if dialect.driver == 'psycopg':
+            # Binding on the server needs the type of every parameter, and
+            # prepared statements, which a pgbouncer may not know.
+            options.setdefault(
+                'cursor_factory', dialect.loaded_dbapi.ClientCursor
+            )
         try:
             return dialect.connect(*args, **options)
         except dialect.loaded_dbapi.OperationalError as error:
@@ -90,8 +139,57 @@ def create_engine(
             cursor.execute(statement)
         cursor.close()
         connection.commit()
+        if engine.dialect.name == 'postgresql':
+            _set_begin(engine, connection, use)
 
     return engine
+
+
+def _with_charset(url: str, parameters: str) -> str | None:
+    """Return parameters of the URL; MySQL needs a character set."""
+    if dialect_of(url) == 'mysql' and 'charset' not in url + parameters:
+        return '&'.join(filter(None, (parameters, 'charset=utf8mb4')))
+    return parameters or None
+
+
+@contextlib.contextmanager
+def connected(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """Yield a connection; raise DatabaseBusy if all remain in use."""
+    try:
+        connection = engine.connect()
+    except sa_exc.TimeoutError as error:
+        raise exception.DatabaseBusy from error
+    with connection:
+        yield connection
+
+
+def _set_begin(engine: sa.Engine, connection: typing.Any, use: str) -> None:
+    """Set what the driver of PostgreSQL sends with every BEGIN.
+
+    The session is left alone: behind a pgbouncer the next transaction runs
+    in another one. Writers do not ask for READ WRITE, which would overrule
+    a server that is read-only by default.
+    """
+    dialect: typing.Any = engine.dialect
+    dialect.set_isolation_level(connection, _ISOLATION[use])
+    if use == 'read':
+        dialect.set_readonly(connection, True)
+
+
+def _translate_errors(engine: sa.Engine) -> None:
+    """Raise the errors of `errors.translate` in place of those of oslo.db."""
+
+    def translate(context: sa.ExceptionContext) -> None:
+        # Engines may share a dialect, and with it this listener.
+        options = (context.engine or engine).get_execution_options()
+        error = errors.translate(context, writes=options.get(WRITE, False))
+        if error is not None:
+            raise error
+
+    # The listener of oslo.db may raise, and is the last one then.
+    event.remove(engine, 'handle_error', exc_filters.handler)
+    event.listen(engine, 'handle_error', translate)
+    event.listen(engine, 'handle_error', exc_filters.handler, retval=True)
 
 
 def _sqlite(url: str, clock: Callable[[], float]) -> sa.Engine:
@@ -101,9 +199,10 @@ def _sqlite(url: str, clock: Callable[[], float]) -> sa.Engine:
         pool_size=5,
         max_overflow=-1,
         pool_reset_on_return=None,
-        connect_args={'check_same_thread': False, 'timeout': BUSY_TIMEOUT},
+        connect_args={'check_same_thread': False, 'timeout': LOCK_TIMEOUT},
     )
     exc_filters.register_engine(engine)
+    _translate_errors(engine)
 
     @event.listens_for(engine, 'connect')
     def configure(connection: typing.Any, record: object) -> None:
@@ -132,7 +231,7 @@ def _enable_wal(connection: typing.Any, dbapi: typing.Any) -> None:
     SQLite does not wait here: on a new file it reports "locked" at once
     when another process does the same, so this retries.
     """
-    deadline = time.monotonic() + BUSY_TIMEOUT
+    deadline = time.monotonic() + LOCK_TIMEOUT
     while True:
         try:
             connection.execute('PRAGMA journal_mode = WAL')

@@ -16,19 +16,33 @@ class FifoLock:
         self._waiting: collections.deque[threading.Lock] = collections.deque()
         self._held = False
 
-    def __enter__(self) -> None:
+    def acquire(self, timeout: float | None = None) -> bool:
+        """Wait until the lock is ours; return False if the time is over."""
         with self._guard:
             if not self._held:
                 self._held = True
-                return
+                return True
             released = threading.Lock()
             released.acquire()
             self._waiting.append(released)
-        released.acquire()
+        if released.acquire(timeout=-1 if timeout is None else timeout):
+            return True
+        with self._guard:
+            if released not in self._waiting:
+                return True  # it was released to us at the last moment
+            self._waiting.remove(released)
+            return False
 
-    def __exit__(self, *exc: object) -> None:
+    def release(self) -> None:
+        """Pass the lock to the first waiter."""
         with self._guard:
             if self._waiting:
                 self._waiting.popleft().release()
             else:
                 self._held = False
+
+    def __enter__(self) -> None:
+        self.acquire()
+
+    def __exit__(self, *exc: object) -> None:
+        self.release()

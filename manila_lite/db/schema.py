@@ -22,23 +22,21 @@ if typing.TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
-HEAD = '0008'
+HEAD = '0018'
 """The newest revision of the migrations; this release needs it."""
 
-# In MariaDB all databases of a server share the lock names; the lock is
-# awaited for one hour. PostgreSQL has numbers, and waits for ever.
+OLDEST_SERVED = '0009'
+"""The oldest revision whose release can go on with the schema of HEAD.
+
+Migrations after it only expand: see "Rolling upgrades" in developing.rst.
+"""
+
+# In MariaDB all databases of a server share the lock names.
 _NAME = sa.func.sha1(sa.func.concat('manila_lite/', sa.func.database()))
-_NUMBER = 0x6D616E696C61
-_LOCKS = {
-    'mysql': (
-        sa.select(sa.func.get_lock(_NAME, 3600)),
-        sa.select(sa.func.release_lock(_NAME)),
-    ),
-    'postgresql': (
-        sa.select(sa.func.pg_advisory_lock(_NUMBER)),
-        sa.select(sa.func.pg_advisory_unlock(_NUMBER)),
-    ),
-}
+_MYSQL_LOCK = sa.select(sa.func.get_lock(_NAME, 3600))
+_MYSQL_RELEASE = sa.select(sa.func.release_lock(_NAME))
+_POSTGRESQL_TIMEOUT = sa.text("SET LOCAL lock_timeout = '1h'")
+_POSTGRESQL_LOCK = sa.select(sa.func.pg_advisory_xact_lock(0x6D616E696C61))
 
 # As alembic creates it.
 _VERSION = sa.Table(
@@ -46,6 +44,13 @@ _VERSION = sa.Table(
     sa.MetaData(),
     sa.Column('version_num', sa.String(32), nullable=False),
     sa.PrimaryKeyConstraint('version_num', name='alembic_version_pkc'),
+)
+
+# One row: OLDEST_SERVED of the release that made the schema.
+_SERVED = sa.Table(
+    'schema_served',
+    sa.MetaData(),
+    sa.Column('oldest', sa.String(32), nullable=False),
 )
 
 
@@ -61,9 +66,15 @@ def version(db: Database) -> str | None:
 
 
 def check(db: Database) -> None:
-    """Check that the database has our schema, or raise SchemaMismatch."""
-    found = version(db)
+    """Check that this release can use the schema, or raise SchemaMismatch.
+
+    A newer release may have made it, if it still serves this one.
+    """
+    found, oldest = db.read(_version_and_oldest)
     if found == HEAD:
+        return
+    if oldest is not None and oldest <= HEAD < (found or ''):
+        LOG.info('A newer release has made schema %s of the database', found)
         return
     if found is None:
         raise SchemaMismatch(
@@ -79,9 +90,12 @@ def check(db: Database) -> None:
 def sync(db: Database) -> None:
     """Bring the database to our schema; safe to run concurrently.
 
-    Raises SchemaMismatch when it holds something we cannot migrate.
+    A newer schema that serves this release is left as it is. Raises
+    SchemaMismatch when the database holds something we cannot migrate.
     """
-    if version(db) != HEAD:
+    try:
+        check(db)
+    except SchemaMismatch:
         with _schema_lock(db):
             db.write(_sync)
 
@@ -95,8 +109,10 @@ def migrate(session: Session, revision: str) -> None:
     try:
         if revision == 'base':
             command.downgrade(options, revision)
+            _SERVED.drop(session.connection, checkfirst=True)
         else:
             command.upgrade(options, revision)
+            _record_served(session)
     except util.CommandError as error:
         raise SchemaMismatch(
             found='has a schema that this release does not know',
@@ -114,6 +130,9 @@ def configuration(connection: sa.Connection | None = None) -> 'config.Config':
 
 
 def _sync(session: Session) -> None:
+    if session.dialect == 'postgresql':
+        session.run(_POSTGRESQL_TIMEOUT)
+        session.run(_POSTGRESQL_LOCK)
     found = _version(session)
     if found == HEAD:
         return  # another process has done it
@@ -130,6 +149,19 @@ def _version(session: Session) -> str | None:
     return session.value(sa.select(_VERSION.c.version_num))
 
 
+def _version_and_oldest(session: Session) -> tuple[str | None, str | None]:
+    oldest = None
+    if sa.inspect(session.connection).has_table(_SERVED.name):
+        oldest = session.value(sa.select(_SERVED.c.oldest))
+    return _version(session), oldest
+
+
+def _record_served(session: Session) -> None:
+    _SERVED.create(session.connection, checkfirst=True)
+    session.run(sa.delete(_SERVED))
+    session.run(sa.insert(_SERVED), oldest=OLDEST_SERVED)
+
+
 def _create(session: Session) -> None:
     connection = session.connection
     ours = set(models.metadata.tables)
@@ -144,21 +176,21 @@ def _create(session: Session) -> None:
     models.metadata.create_all(connection, checkfirst=False)
     _VERSION.create(connection, checkfirst=True)
     session.run(sa.insert(_VERSION), version_num=HEAD)
+    _record_served(session)
 
 
 @contextlib.contextmanager
 def _schema_lock(db: Database) -> Iterator[None]:
     """Prevent other processes from changing the schema in the meantime.
 
-    The lock has its own connection: MariaDB commits with every table, and
-    the last commit must come before the lock is released.
+    Only MariaDB needs it, which commits with every table: its lock has a
+    connection of its own, and is released after the last commit.
     """
-    if db.dialect not in _LOCKS:
-        yield  # SQLite has one writer at a time
+    if db.dialect != 'mysql':
+        yield
         return
-    acquire, release = _LOCKS[db.dialect]
     with db.engine.connect() as connection:
-        if connection.scalar(acquire) == 0:
+        if connection.scalar(_MYSQL_LOCK) == 0:
             raise SchemaMismatch(
                 found='is being migrated by another process',
                 advice='try again when it has finished',
@@ -167,5 +199,5 @@ def _schema_lock(db: Database) -> Iterator[None]:
         try:
             yield
         finally:
-            connection.execute(release)
+            connection.execute(_MYSQL_RELEASE)
             connection.commit()

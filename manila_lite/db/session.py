@@ -18,19 +18,14 @@ import uuid
 
 from oslo_db import exception as db_exc
 import sqlalchemy as sa
-from sqlalchemy import exc as sa_exc
 
 from manila_lite import exception
 from manila_lite.db import engines
 from manila_lite.db import fifo
+from manila_lite.db import read_limit
+from manila_lite.db import retries
 
 T = typing.TypeVar('T')
-
-MAX_ATTEMPTS = 5
-
-# 1213 deadlock, 1205 lock wait, 1020 record changed since last read.
-_MYSQL_CODES = {1213, 1205, 1020}
-_POSTGRESQL_STATES = {'40P01', '40001'}
 
 
 class Initiator(typing.Protocol):
@@ -64,8 +59,19 @@ class Session:
         self.now = db.utcnow()
         self.new_id = db.new_id
         self.hints: list[Hint] = []
+        self._after_commit: list[Callable[[], object]] = []
         # Reservations made here; the work submitted next owns them.
         self.charges: list[typing.Any] = []
+
+    def after_commit(
+        self, function: Callable[..., object], *args: object
+    ) -> None:
+        """Call a function once this transaction is committed."""
+        self._after_commit.append(functools.partial(function, *args))
+
+    def committed(self) -> None:
+        for function in self._after_commit:
+            function()
 
     def run(self, statement: sa.Executable, **params: object) -> int:
         """Run one statement; return the number of rows it matched."""
@@ -83,8 +89,14 @@ class Session:
 
         The transaction that comes second runs again and finds the row.
         """
+        self.insert_unique_rows(statement, [values])
+
+    def insert_unique_rows(
+        self, statement: sa.Insert, rows: list[dict[str, object]]
+    ) -> None:
+        """Do the same with some rows, each of which may be inserted."""
         try:
-            self.execute(statement, values)
+            self.run_many(statement, rows)
         except db_exc.DBDuplicateEntry as error:
             raise ConcurrentChange(table=statement.table.name) from error
 
@@ -109,10 +121,10 @@ class Session:
         return self.connection.execute(statement, params or None)
 
 
-class ConcurrentChange(exception.ManilaLiteError):
-    """Another transaction changed the rows that this one had read."""
+class ConcurrentChange(exception.ServiceUnavailable):
+    """Another transaction changed rows of `table` that this one had read."""
 
-    message = 'Another transaction has changed {table} in the meantime.'
+    message = 'Another request has changed the resource; try again later.'
 
     def repair(self, db: 'Database') -> None:
         """Do nothing: the next attempt reads the new rows."""
@@ -120,6 +132,9 @@ class ConcurrentChange(exception.ManilaLiteError):
 
 class Database:
     """Runs functions in transactions on one database.
+
+    `retry_limit` is the time in seconds for which a transaction that lost
+    against others is run again.
 
     `clock` (seconds since 1970), `new_id` and `rng` are injected so that a
     simulation can control them. `deliver` is called with the hints of a
@@ -135,7 +150,8 @@ class Database:
         new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
         rng: random.Random | None = None,
         sleep: Callable[[float], None] = time.sleep,
-        **engine_options: int,
+        retry_limit: float = retries.LIMIT,
+        **engine_options: typing.Any,
     ):
         self.url = url
         self.dialect = engines.dialect_of(url)
@@ -143,6 +159,7 @@ class Database:
         self.new_id = new_id
         self.rng = rng or random.Random()
         self.sleep = sleep
+        self.retry_limit = retry_limit
         self.deliver: Callable[[list[Hint]], None] = lambda hints: None
         self.on_step: Callable[[str], None] = lambda name: None
         self.retries = 0
@@ -181,7 +198,8 @@ class Database:
     ) -> T:
         """Run a function in one transaction and return its result.
 
-        The function is run again after a transient error, and after an
+        The function is run again after a transient error, until
+        `retry_limit` is over (then DatabaseBusy is raised), and after an
         error that has a method `repair(db)`, which is called first.
 
         Without `fsync`, SQLite does not wait for the disk: a power
@@ -189,25 +207,17 @@ class Database:
         transaction. Use it where the work would simply be repeated. The
         next transaction with `fsync` makes all earlier ones durable.
         """
-        for attempt in range(1, MAX_ATTEMPTS + 1):
+        attempts = retries.Attempts(self)
+        while True:
             try:
-                return self._write_once(function, args, kwargs, by, fsync)
-            except (
-                sa_exc.DBAPIError,
-                db_exc.DBError,
-                exception.ManilaLiteError,
-            ) as error:
-                repair = getattr(error, 'repair', None)
-                if attempt == MAX_ATTEMPTS or not (
-                    repair or self._is_transient(error)
-                ):
-                    raise
-                if repair:
-                    repair(self)
-                    continue
-            self.retries += 1
-            self.sleep(self.rng.uniform(0.001, 0.01) * 2**attempt)
-        raise AssertionError('unreachable')
+                result = self._write_once(function, args, kwargs, by, fsync)
+                break
+            except retries.ERRORS as error:
+                attempts.wait_for_next(error)
+        if attempts.primary_moved:
+            # Readers would see the old state of the demoted server.
+            self._read_engine.dispose()
+        return result
 
     def read(
         self,
@@ -216,8 +226,29 @@ class Database:
         by: Initiator | None = None,
         **kwargs: typing.Any,
     ) -> T:
-        """Run a read-only function on one snapshot; return its result."""
-        with self._read_engine.connect() as connection, connection.begin():
+        """Run a read-only function on one snapshot; return its result.
+
+        It is run again after the same errors as that of `write`.
+        """
+        attempts = retries.Attempts(self)
+        while True:
+            try:
+                return self._read_once(function, args, kwargs, by)
+            except retries.ERRORS as error:
+                attempts.wait_for_next(error)
+
+    def _read_once(
+        self,
+        function: Callable[..., T],
+        args: tuple,
+        kwargs: dict[str, typing.Any],
+        by: Initiator | None,
+    ) -> T:
+        with (
+            engines.connected(self._read_engine) as connection,
+            connection.begin(),
+            read_limit.apply(connection),
+        ):
             return function(Session(self, connection, by), *args, **kwargs)
 
     def _write_once(
@@ -234,6 +265,7 @@ class Database:
                 result = function(session, *args, **kwargs)
                 self.on_step('commit')
         self.on_step('committed')
+        session.committed()
         if session.hints:
             self.deliver(session.hints)
         return result
@@ -241,7 +273,7 @@ class Database:
     @contextlib.contextmanager
     def _connection(self, fsync: bool) -> Iterator[sa.Connection]:
         if self.dialect != 'sqlite':
-            with self._write_engine.connect() as connection:
+            with engines.connected(self._write_engine) as connection:
                 yield connection
             return
         # One cached connection: only the holder of the lock uses it.
@@ -251,17 +283,6 @@ class Database:
             )
         engines.set_synchronous(self._writer, fsync)
         yield self._writer
-
-    def _is_transient(self, error: Exception) -> bool:
-        """Whether the same transaction may succeed when it is run again."""
-        cause: typing.Any = getattr(error, 'inner_exception', error)
-        cause = getattr(cause, 'orig', cause)
-        if self.dialect == 'sqlite':
-            return 'database is locked' in str(cause)
-        if self.dialect == 'mysql':
-            args: tuple = getattr(cause, 'args', ())
-            return bool(args) and args[0] in _MYSQL_CODES
-        return getattr(cause, 'pgcode', None) in _POSTGRESQL_STATES
 
     def dispose(self) -> None:
         """Close every connection."""

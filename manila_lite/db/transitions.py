@@ -58,6 +58,7 @@ def fire(
     InvalidStatus with the current status, or ResourceNotFound.
     """
     move = machine[event]
+    values = _stamped(session, machine, event, values)
     journal, guarded = _statements(machine, event, tuple(sorted(values)), _ONE)
     # The journal row is written first: under a row lock, its SELECT finds
     # which of the source statuses the row is in.
@@ -183,8 +184,14 @@ class TransitionBatch:
         }
         if not leaving:
             return
-        _, guarded = _statements(machine, event, (), (('id', True),))
-        if self.session.run(guarded, guard_id=sorted(leaving)) != len(leaving):
+        values = _stamped(self.session, machine, event, {})
+        _, guarded = _statements(
+            machine, event, tuple(values), (('id', True),)
+        )
+        changed = {f'new_{name}': value for name, value in values.items()}
+        if self.session.run(
+            guarded, guard_id=sorted(leaving), **changed
+        ) != len(leaving):
             raise ConcurrentChange(table=machine.table)
         for id, status in sorted(leaving.items()):
             self._record(machine, id, event, status, move.target)
@@ -196,8 +203,10 @@ class TransitionBatch:
         """
         move = machine[event]
         (source,) = move.sources
-        _, guarded = _statements(machine, event, (), _ONE)
-        if self.session.run(guarded, guard_id=id) != 1:
+        values = _stamped(self.session, machine, event, {})
+        _, guarded = _statements(machine, event, tuple(values), _ONE)
+        changed = {f'new_{name}': value for name, value in values.items()}
+        if self.session.run(guarded, guard_id=id, **changed) != 1:
             raise _refusal(self.session, machine, id, move)
         self._record(machine, id, event, source, move.target)
 
@@ -234,6 +243,7 @@ def _fire_where(
     values: Mapping[str, object],
     expected: int | None = None,
 ) -> int:
+    values = _stamped(session, machine, event, values)
     journal, guarded = _statements(
         machine,
         event,
@@ -257,6 +267,17 @@ def _fire_where(
     if session.run(guarded, **matched, **changed) != count:
         raise ConcurrentChange(table=machine.table)
     return count
+
+
+def _stamped(
+    session: Session,
+    machine: machines.Machine,
+    event: str,
+    values: Mapping[str, object],
+) -> dict[str, object]:
+    """Return the values with the time of the move, if a column has it."""
+    stamp = machine.stamps.get(event)
+    return {**values, stamp: session.now} if stamp else dict(values)
 
 
 def _initiator_values(session: Session) -> dict[str, object]:

@@ -1,12 +1,11 @@
 """Load network plug-ins by the name of an entry point."""
 
-import importlib
-from importlib import metadata
 import inspect
 import logging
 import typing
 
 from manila_lite import exception
+from manila_lite import plugins
 from manila_lite.conf import network as options
 from manila_lite.db.session import Database
 from manila_lite.network.base import USER
@@ -43,25 +42,14 @@ def load(
     return _find(name)(db, values, group=group, label=label)
 
 
-def known_plugins() -> dict[str, str]:
-    """Return the installed plug-ins: class path by name."""
-    return {
-        point.name: point.value
-        for point in metadata.entry_points(group=ENTRY_POINTS)
-    }
-
-
 def _find(name: str) -> type[NetworkPlugin]:
-    path = known_plugins().get(name)
-    if path is None:
-        raise _bad_plugin(
-            name, f'known plug-ins are {", ".join(sorted(known_plugins()))}'
-        )
-    module, _, attribute = path.partition(':')
-    cls = getattr(importlib.import_module(module), attribute, None)
-    if not (inspect.isclass(cls) and issubclass(cls, NetworkPlugin)):
-        raise _bad_plugin(name, f'{path} is not a NetworkPlugin')
-    return cls
+    try:
+        found = plugins.load(ENTRY_POINTS, name)
+    except plugins.UnusablePlugin as error:
+        raise _bad_plugin(name, str(error)) from error
+    if not (inspect.isclass(found) and issubclass(found, NetworkPlugin)):
+        raise _bad_plugin(name, 'it is not a NetworkPlugin')
+    return found
 
 
 def _bad_plugin(name: str, reason: str) -> exception.ManilaLiteError:

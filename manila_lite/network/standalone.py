@@ -5,9 +5,11 @@ allocation locks the segment, so that concurrent allocations do not choose
 the same address; a unique key makes sure that none is allocated twice.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+import datetime
 import ipaddress
 import itertools
+import types
 import typing
 
 from manila_lite import exception
@@ -138,15 +140,33 @@ class StandaloneNetwork(NetworkPlugin):
             'mtu': self._option('mtu'),
         }
 
-    def free_addresses(self, taken: Collection[str]) -> Iterator[str]:
-        """Yield the free addresses, the lowest first."""
+    def free_addresses(
+        self,
+        taken: Collection[str],
+        freed: Mapping[str, datetime.datetime] = types.MappingProxyType({}),
+    ) -> Iterator[str]:
+        """Yield the free addresses: those that were not used for longest.
+
+        First come those that never were, the lowest first. `freed` says when
+        the others were freed: clients may still try to reach their former
+        server there.
+        """
         used = {int(ipaddress.ip_address(address)) for address in taken}
         used.add(int(self.gateway))
+        freed_at = {
+            int(ipaddress.ip_address(address)): time
+            for address, time in freed.items()
+        }
         address_type = type(self.gateway)
         for part in self.ranges:
             for number in range(part.first, part.last + 1):
-                if number not in used:
+                if number not in used and number not in freed_at:
                     yield str(address_type(number))
+        for number in sorted(
+            freed_at.keys() - used, key=lambda one: (freed_at[one], one)
+        ):
+            if any(part.first <= number <= part.last for part in self.ranges):
+                yield str(address_type(number))
 
     # Allocation
 
@@ -168,7 +188,10 @@ class StandaloneNetwork(NetworkPlugin):
         )
         if wanted > 0:
             taken = network_allocations.list_addresses(session, self.segment)
-            found = list(itertools.islice(self.free_addresses(taken), wanted))
+            freed = network_allocations.list_freed(session, self.segment)
+            found = list(
+                itertools.islice(self.free_addresses(taken, freed), wanted)
+            )
             if len(found) < wanted:
                 raise exception.NoFreeAddress(
                     segment=self.network,

@@ -4,6 +4,7 @@ import itertools
 
 from manila_lite.policies import availability_zone
 from manila_lite.policies import base
+from manila_lite.policies import identity
 from manila_lite.policies import message
 from manila_lite.policies import quota_class_set
 from manila_lite.policies import quota_set
@@ -16,6 +17,8 @@ from manila_lite.policies import share
 from manila_lite.policies import share_access_metadata
 from manila_lite.policies import share_access_rule
 from manila_lite.policies import share_export_location
+from manila_lite.policies import share_group_type
+from manila_lite.policies import share_group_types_spec
 from manila_lite.policies import share_instance
 from manila_lite.policies import share_instance_export_location
 from manila_lite.policies import share_network
@@ -43,12 +46,15 @@ _RESOURCES = (
     share_snapshot_instance,
     share_type,
     share_types_extra_spec,
+    share_group_type,
+    share_group_types_spec,
     share_access_rule,
     share_access_metadata,
     share_export_location,
     share_instance_export_location,
     share_snapshot_export_location,
     share_snapshot_instance_export_location,
+    identity,
     message,
     recovery,
     resource_lock,

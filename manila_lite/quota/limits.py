@@ -106,16 +106,19 @@ def check(
     """Raise InvalidInput if the limits may not be set.
 
     `ceilings` are the limits of the project, which those of its users and
-    share types may not exceed. `force` allows limits below `used`.
+    share types may not exceed. `force` allows all limits; that of the
+    project remains in effect for every user and share type.
     """
+    if force:
+        return
     for name, limit in values.items():
         ceiling = (ceilings or {}).get(name, UNLIMITED)
         if exceeds(limit, ceiling):
             raise exception.InvalidInput(
                 reason=f'{name} may not exceed the limit of the project, '
-                f'{ceiling}'
+                f'{ceiling}, unless forced'
             )
-        if not force and limit != UNLIMITED and limit < used.get(name, 0):
+        if limit != UNLIMITED and limit < used.get(name, 0):
             raise exception.InvalidInput(
                 reason=f'{name} may not be less than what is in use, '
                 f'{used[name]}, unless forced'

@@ -101,7 +101,10 @@ def _sum(charges: Iterable[Charge]) -> Counter[Key]:
 
 
 def _owed(session: Session, project_id: str | None) -> Iterator[Charge]:
-    for charges in counts.list_charges(session):
+    containing = None
+    if project_id is not None:
+        containing = orjson.dumps(project_id).decode()
+    for charges in counts.list_charges(session, containing):
         for owner, deltas in map(from_reservation, orjson.loads(charges)):
             if project_id in (None, owner.project_id):
                 yield owner, deltas

@@ -83,7 +83,7 @@ def change(
     """Set some limits of a scope; return all of its limits.
 
     Raises InvalidInput if a limit may not be set; `force` allows limits
-    below the current usage.
+    below the current usage and above the limits of the project.
     """
     requested = limits.parse(values, _names(scope))
     quotas.lock_limits(session)

@@ -61,6 +61,18 @@ class Method:
             )
         return values
 
+    def without_defaults(self, values: Mapping[str, typing.Any]) -> Args:
+        """Return the arguments that differ from their defaults.
+
+        A process of the previous release knows these, unless the caller
+        uses what is new.
+        """
+        return {
+            name: value
+            for name, value in values.items()
+            if name not in self.defaults or value != self.defaults[name]
+        }
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Durable(Method):
@@ -68,13 +80,25 @@ class Durable(Method):
 
     `resource` names the argument that holds the id of the resource.
     Requests with the same value of the argument `one_per` are coalesced.
-    Abandoned work that is `repeatable` may simply run again.
+    Abandoned work that is `repeatable` may simply run again. Work on the
+    same id never runs at the same time if it has the same `exclusion`, the
+    name of a resource; by default that is the resource of the work.
     """
 
     failures: tuple[tuple[type[Exception], Failure], ...]
     one_per: str | None
     resource: str
     repeatable: bool
+    exclusion: str | None
+
+    @property
+    def resource_name(self) -> str:
+        """The resource of the state tables that this work is about."""
+        return (
+            self.failure.machine.resource
+            if self.failure
+            else self.resource.removesuffix('_id')
+        )
 
     @property
     def failure(self) -> Failure | None:
@@ -105,6 +129,7 @@ def durable(
     one_per: str | None = None,
     resource: str = RESOURCE,
     repeatable: bool = False,
+    exclusion: str | None = None,
 ) -> Callable[[Stub], Stub]:
     """Declare a stub as durable: stored as work with the transaction.
 
@@ -128,6 +153,7 @@ def durable(
         one_per=one_per,
         resource=resource,
         repeatable=repeatable,
+        exclusion=exclusion,
     )
 
 

@@ -36,7 +36,13 @@ class PlacementRpc(Contract):
         hints: dict[str, typing.Any],
         snapshot_id: str | None = None,
         source_host: str | None = None,
-    ) -> None: ...
+        attempted: list[str] | None = None,
+        refusal: str | None = None,
+    ) -> None:
+        """Place a share; not on the pools in `attempted`, which refused it.
+
+        `refusal` is the message detail of the last one, if it gave any.
+        """
 
     @durable(
         failure=(SHARE_INSTANCE, 'create_failed'),

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-import functools
-import importlib.metadata
 from itertools import groupby
 from math import isfinite
 import random
 from typing import Any, Literal, NamedTuple, overload
 
 from manila_lite import exception
+from manila_lite import plugins
 from manila_lite.scheduler.filters import Filter
+from manila_lite.scheduler.filters.retry import RetryFilter
 from manila_lite.scheduler.filters.service_up import ServiceUp
 from manila_lite.scheduler.pools import Pool
 from manila_lite.scheduler.request import PlacementRequest
@@ -92,19 +92,24 @@ def choose(
     """Return the pools that can hold the share, best first, or why not.
 
     Pools of equal weight are in the order of their names or, with `rng`,
-    in random order. A share that is extended stays on its pool.
+    in random order. A share that is extended or managed stays on its pool.
     """
     candidates = [
         pool
         for pool in pools
-        if not request.is_extend or pool.host == request.host
+        if not request.stays or pool.host == request.host
     ]
     detail = NO_POOLS
     remaining: list[tuple[str, int]] = []
     rejections: list[Rejection] = []
-    for rule in [ServiceUp(), *filters]:
+    # Pools that refused the share are excluded whatever the configuration.
+    retry = [RetryFilter()] if request.attempted else []
+    for rule in [ServiceUp(), *filters, *retry]:
         if not candidates:
             break
+        if not rule.applies(request):
+            remaining.append((rule.name, len(candidates)))
+            continue
         candidates = _apply_filter(rule, candidates, request, rejections)
         remaining.append((rule.name, len(candidates)))
         detail = rule.detail
@@ -136,11 +141,15 @@ def _rank(
     weighers: Sequence[Weigher],
     rng: random.Random | None,
 ) -> list[RankedPool]:
-    pools = sorted(pools, key=lambda pool: pool.host)
-    if rng is not None:
-        rng.shuffle(pools)
+    if rng is None:
+        pools = sorted(pools, key=lambda pool: pool.host)
+    else:
+        draw = rng.random
+        pools = sorted(pools, key=lambda pool: draw())
     weights = [0.0] * len(pools)
     for weigher in weighers:
+        if not weigher.applies(request):
+            continue
         scores = _normalize([weigher.weigh(pool, request) for pool in pools])
         weights = [
             weight + weigher.multiplier * score
@@ -152,10 +161,13 @@ def _rank(
 
 def _normalize(values: list[float]) -> list[float]:
     """Scale the values to 0..1; infinite ones go beyond the finite ones."""
-    finite = [value for value in values if isfinite(value)] or [0.0]
-    low, high = min(finite), max(finite)
-    beyond = high - low or 1.0
-    values = [max(low - beyond, min(value, high + beyond)) for value in values]
+    finite = [value for value in values if isfinite(value)]
+    if len(finite) < len(values):
+        low, high = min(finite, default=0.0), max(finite, default=0.0)
+        beyond = high - low or 1.0
+        values = [
+            max(low - beyond, min(value, high + beyond)) for value in values
+        ]
     low, high = min(values, default=0.0), max(values, default=0.0)
     if low == high:
         return [0.0] * len(values)
@@ -194,24 +206,14 @@ def load(
 
 
 def _class(kind: str, name: str) -> Any:
-    found = known_entry_points(kind)
-    if name not in found:
-        raise exception.BadConfiguration(
-            reason=f'there is no {name} among the scheduler {kind}; known: '
-            f'{", ".join(sorted(found)) or "none"}'
-        )
     try:
-        return found[name].load()
-    except (ImportError, AttributeError) as error:
+        return plugins.load(namespace(kind), name)
+    except plugins.UnusablePlugin as error:
         raise exception.BadConfiguration(
-            reason=f'{name} of the scheduler {kind} cannot be loaded: {error}'
+            reason=f'{name} of the scheduler {kind} cannot be used: {error}'
         ) from error
 
 
-@functools.cache
-def known_entry_points(kind: str) -> dict[str, importlib.metadata.EntryPoint]:
-    """Return the entry points of a kind by name; reads them once."""
-    group = importlib.metadata.entry_points(
-        group=f'manila_lite.scheduler.{kind}'
-    )
-    return {entry_point.name: entry_point for entry_point in group}
+def namespace(kind: str) -> str:
+    """Return the namespace of the entry points of `filters` or `weighers`."""
+    return f'manila_lite.scheduler.{kind}'

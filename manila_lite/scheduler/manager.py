@@ -1,67 +1,39 @@
 """Place share instances: choose a pool, allocate capacity, hand over."""
 
 import collections
-from collections.abc import Callable, Sequence
-import logging
+from collections.abc import Iterator
+import contextlib
 import random
 import typing
 
-import orjson
-
 from manila_lite import exception
 from manila_lite.db.moves import replicas as replica_moves
-from manila_lite.db.queries.admin import pools as pool_rows
-from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.networks import subnets as subnet_rows
 from manila_lite.db.queries.replicas import replicas as replica_rows
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.types import types as share_types
 from manila_lite.db.rows import InstanceRow
-from manila_lite.db.rows import PoolRow
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.messages import Detail
-from manila_lite.rpc import share as share_rpc
 from manila_lite.rpc.contract import implements
-from manila_lite.rpc.contract import work_kinds
 from manila_lite.rpc.scheduler import PlacementRpc
-from manila_lite.scheduler.choose import Choice
-from manila_lite.scheduler.choose import choose
+from manila_lite.scheduler.allocation import Allocator
+from manila_lite.scheduler.allocation import FiltersAndWeighers
+from manila_lite.scheduler.allocation import PoolChanged
 from manila_lite.scheduler.destinations import rejection_reasons
-from manila_lite.scheduler.filters.capacity import allocation_limit
-from manila_lite.scheduler.filters.service_up import ServiceUp
+from manila_lite.scheduler.pool_reader import PoolReader
 from manila_lite.scheduler.pools import Pool
 from manila_lite.scheduler.request import PlacementRequest
 from manila_lite.states.share_instance import InstanceStatus
-from manila_lite.work import table
-
-LOG = logging.getLogger(__name__)
-
-_HANDED_OVER = {
-    durable.method: durable
-    for contract in (
-        share_rpc.ProvisioningRpc,
-        share_rpc.ManagingRpc,
-        share_rpc.ReplicationRpc,
-    )
-    for durable in work_kinds(contract).values()
-}
-
-MAX_ROUNDS = 5
-"""How often to choose again when rivals took the capacity."""
-
-
-class FiltersAndWeighers(typing.NamedTuple):
-    """The configured filters and weighers, in order."""
-
-    filters: Sequence[typing.Any]
-    weighers: Sequence[typing.Any]
-    extend_filters: Sequence[typing.Any]
 
 
 @implements(PlacementRpc)
 class PlacementEndpoint:
-    """Places share instances from database rows; keeps no state."""
+    """Places share instances from database rows.
+
+    Its only state is what `PoolReader` has read a moment ago.
+    """
 
     def __init__(
         self,
@@ -69,12 +41,15 @@ class PlacementEndpoint:
         rules: FiltersAndWeighers,
         *,
         down_time: float,
+        wait_for_backends: float,
+        max_attempts: int = 1,
         rng: random.Random | None = None,
     ):
         self.db = db
+        self.max_attempts = max_attempts
         self.rules = rules
-        self.down_time = down_time
-        self.rng = rng
+        self.pools = PoolReader(db, down_time)
+        self.allocator = Allocator(self.pools, rules, wait_for_backends, rng)
 
     def prepare_create_share_instance(
         self, session: Session, job: typing.Any
@@ -96,7 +71,6 @@ class PlacementEndpoint:
             share_types.get_extra_specs(session, instance.share_type_id),
             self._affinity_hosts(session, job.args['hints']),
             self._subnets(session, instance.share_network_id),
-            self._pools(session),
         )
 
     def create_share_instance(
@@ -107,8 +81,10 @@ class PlacementEndpoint:
         hints: dict[str, typing.Any],
         snapshot_id: str | None = None,
         source_host: str | None = None,
+        attempted: list[str] | None = None,
+        refusal: str | None = None,
     ) -> None:
-        instance, specs, affinity_hosts, subnets, pools = job.prepared
+        instance, specs, affinity_hosts, subnets = job.prepared
         if instance.share_type_id is None:
             raise exception.NoValidHost(
                 reason='no share type was named and there is no default',
@@ -123,19 +99,19 @@ class PlacementEndpoint:
             same_host=affinity_hosts['same_host'],
             different_host=affinity_hosts['different_host'],
             only_host=hints.get('only_host'),
+            attempted=frozenset(attempted or ()),
             share=_expression_values(instance),
             from_snapshot=snapshot_id is not None,
             host=source_host,
-            replication_domain=_replication_domain(pools, source_host),
         )
-        self._place(
-            job,
-            request,
-            self.rules.filters,
-            pools,
-            self._hand_over_create,
-            instance,
-        )
+        with _keeps_detail(refusal):
+            self.allocator.place(
+                job,
+                request,
+                self.rules.filters,
+                self._hand_over_create,
+                instance,
+            )
 
     def _hand_over_create(
         self,
@@ -145,12 +121,33 @@ class PlacementEndpoint:
         pool: Pool,
     ) -> None:
         share_instances.assign_host(session, instance.id, pool.host, pool.zone)
-        args = {'instance_id': instance.id}
+        args = {
+            'instance_id': instance.id,
+            'placement': self._next_placement(job.args, pool),
+        }
         method = 'create_share_instance'
         if job.args['snapshot_id'] is not None:
             method = 'create_share_from_snapshot'
             args['snapshot_id'] = job.args['snapshot_id']
-        self._hand_over(session, job, method, pool.service_host, args)
+        self.allocator.hand_over(session, job, method, pool.service_host, args)
+
+    def _next_placement(
+        self, args: dict[str, typing.Any], pool: Pool
+    ) -> dict[str, typing.Any] | None:
+        """Return the arguments to place the share again; None for never."""
+        attempted = [*(args.get('attempted') or ()), pool.host]
+        if (
+            len(attempted) >= self.max_attempts
+            or args['hints'].get('only_host') == pool.host
+        ):
+            return None
+        return {
+            'zones': args['zones'],
+            'hints': args['hints'],
+            'snapshot_id': args['snapshot_id'],
+            'source_host': args['source_host'],
+            'attempted': attempted,
+        }
 
     def prepare_create_share_replica(
         self, session: Session, job: typing.Any
@@ -167,7 +164,7 @@ class PlacementEndpoint:
         hints: dict[str, typing.Any],
     ) -> None:
         """Place a replica on a pool that can replicate the active one."""
-        instance, specs, _, subnets, pools, (active, hosts) = job.prepared
+        instance, specs, _, subnets, (active, hosts) = job.prepared
         if active is None:
             raise exception.NoValidHost(
                 reason='the share has no active replica',
@@ -183,15 +180,9 @@ class PlacementEndpoint:
             share=_expression_values(instance),
             host=active,
             replica_hosts=hosts,
-            replication_domain=_replication_domain(pools, active),
         )
-        self._place(
-            job,
-            request,
-            self.rules.filters,
-            pools,
-            self._hand_over_replica,
-            instance,
+        self.allocator.place(
+            job, request, self.rules.filters, self._hand_over_replica, instance
         )
 
     def _hand_over_replica(
@@ -202,9 +193,9 @@ class PlacementEndpoint:
         pool: Pool,
     ) -> None:
         if pool.host in replica_rows.get_hosts(session, instance.share_id)[1]:
-            raise CapacityTaken(host=pool.host)  # by another replica
+            raise PoolChanged(host=pool.host)  # by another replica
         share_instances.assign_host(session, instance.id, pool.host, pool.zone)
-        self._hand_over(
+        self.allocator.hand_over(
             session,
             job,
             'create_share_replica',
@@ -233,13 +224,12 @@ class PlacementEndpoint:
         return (
             instance,
             share_types.get_extra_specs(session, instance.share_type_id),
-            self._pools(session),
         )
 
     def extend_share_instance(
         self, job: typing.Any, instance_id: str, new_size: int, growth: int
     ) -> None:
-        instance, specs, pools = job.prepared
+        instance, specs = job.prepared
         request = PlacementRequest(
             size=growth,
             share_proto=instance.share_proto,
@@ -248,11 +238,10 @@ class PlacementEndpoint:
             is_extend=True,
             host=instance.host,
         )
-        self._place(
+        self.allocator.place(
             job,
             request,
             self.rules.extend_filters,
-            pools,
             self._hand_over_extend,
             instance,
         )
@@ -264,7 +253,7 @@ class PlacementEndpoint:
         instance: InstanceRow,
         pool: Pool,
     ) -> None:
-        self._hand_over(
+        self.allocator.hand_over(
             session,
             job,
             'extend_share_instance',
@@ -287,11 +276,6 @@ class PlacementEndpoint:
         return (
             instance,
             share_types.get_extra_specs(session, instance.share_type_id),
-            [
-                pool
-                for pool in self._pools(session)
-                if pool.host == instance.host
-            ],
         )
 
     def manage_share_instance(
@@ -301,26 +285,20 @@ class PlacementEndpoint:
         driver_options: dict[str, typing.Any],
     ) -> None:
         """Check that the given pool fits the share type; hand over."""
-        instance, specs, pools = job.prepared
+        instance, specs = job.prepared
         request = PlacementRequest(
             size=0,
             share_proto=instance.share_proto,
             extra_specs=specs,
             share=_expression_values(instance),
+            is_manage=True,
             host=instance.host,
         )
-        choice = choose(request, pools, self.rules.filters, ())
-        self._log(job, choice)
-        if choice.rejecting_filter == ServiceUp.name:
-            raise exception.ServiceUnavailable(
-                'The share service is not up: ' + choice.explanation()
-            )
-        if not choice.ranked:
-            raise exception.NoValidHost(
-                reason=choice.explanation(), message_detail=_detail(choice)
-            )
+        choice = self.allocator.choose(job, request, self.rules.filters)
+        if choice is None:
+            return
         job.hand_over(
-            self._hand_over,
+            self.allocator.hand_over,
             job.claim,
             'manage_share_instance',
             choice.ranked[0].pool.service_host,
@@ -338,104 +316,16 @@ class PlacementEndpoint:
         into the pools of the back end together. Reserves nothing; an
         empty list means that they fit.
         """
-        pools, specs = self.db.read(self._destination, host, needs)
-        return rejection_reasons(pools, needs, specs, self.rules.filters)
-
-    def _destination(
-        self, session: Session, host: str, needs: list[dict[str, typing.Any]]
-    ) -> typing.Any:
-        found = [
+        pools = [
             pool
-            for pool in self._pools(session)
+            for pool in self.pools.read()
             if host in (pool.host, pool.service_host)
         ]
-        return found, share_types.list_extra_specs(
-            session, {need['share_type_id'] for need in needs}
+        specs = self.db.read(
+            share_types.list_extra_specs,
+            {need['share_type_id'] for need in needs},
         )
-
-    def _place(
-        self,
-        job: typing.Any,
-        request: PlacementRequest,
-        filters: Sequence[typing.Any],
-        pools: list[Pool],
-        on_allocated: Callable[..., None],
-        *args: typing.Any,
-    ) -> None:
-        """Allocate capacity on the best pool that still has it."""
-        for _ in range(MAX_ROUNDS):
-            choice = choose(
-                request, pools, filters, self.rules.weighers, self.rng
-            )
-            self._log(job, choice)
-            if choice.rejecting_filter == ServiceUp.name:
-                # A service may be starting just now; the runner retries.
-                raise exception.ServiceUnavailable(
-                    'No share service is up: ' + choice.explanation()
-                )
-            if not choice.ranked:
-                raise exception.NoValidHost(
-                    reason=choice.explanation(), message_detail=_detail(choice)
-                )
-            for ranked in choice.ranked:
-                try:
-                    job.hand_over(
-                        self._allocate,
-                        job.claim,
-                        request,
-                        ranked.pool,
-                        on_allocated,
-                        *args,
-                    )
-                    return
-                except CapacityTaken:
-                    continue
-            pools = job.read(self._pools)
-        raise exception.ServiceUnavailable(
-            'Other placements took the capacity of every pool.'
-        )
-
-    def _allocate(
-        self,
-        session: Session,
-        job: typing.Any,
-        request: PlacementRequest,
-        pool: Pool,
-        on_allocated: Callable[..., None],
-        *args: typing.Any,
-    ) -> None:
-        if not pool_rows.allocate(
-            session,
-            pool.host,
-            request.size,
-            allocation_limit(pool, request),
-            pool.reported_at,
-        ):
-            raise CapacityTaken(host=pool.host)
-        on_allocated(session, job, *args, pool)
-
-    def _hand_over(
-        self,
-        session: Session,
-        job: typing.Any,
-        method: str,
-        queue: str,
-        args: dict[str, typing.Any],
-    ) -> None:
-        durable = _HANDED_OVER[method]
-        table.hand_over(
-            session,
-            job,
-            kind=durable.kind,
-            topic=durable.topic,
-            queue=queue,
-            args=args,
-        )
-
-    def _pools(self, session: Session) -> list[Pool]:
-        return [
-            _pool(row, self.down_time) for row in pool_rows.list_all(session)
-        ]
+        return rejection_reasons(pools, needs, specs, self.rules.filters)
 
     def _affinity_hosts(
         self, session: Session, hints: dict[str, typing.Any]
@@ -464,38 +354,18 @@ class PlacementEndpoint:
             )
         )
 
-    def _log(self, job: typing.Any, choice: Choice) -> None:
-        level = logging.DEBUG if choice.ranked else logging.WARNING
-        LOG.log(
-            level,
-            'Placing %s: %s',
-            job.resource_id,
-            choice.explanation() if LOG.isEnabledFor(level) else '',
-        )
 
-
-class CapacityTaken(exception.ManilaLiteError):
-    """Another placement took the capacity since the pool was read."""
-
-    message = 'Pool {host} no longer has the capacity.'
-
-
-def _detail(choice: Choice) -> Detail:
-    return next(
-        detail for detail in Detail if detail.value == choice.message_detail
-    )
-
-
-def _replication_domain(pools: list[Pool], host: str | None) -> str | None:
-    """Return the replication domain of the pool's back end, if any."""
-    return next(
-        (
-            pool.capabilities.get('replication_domain')
-            for pool in pools
-            if pool.host == host
-        ),
-        None,
-    )
+@contextlib.contextmanager
+def _keeps_detail(refusal: str | None) -> Iterator[None]:
+    """Let users see why the last pool refused, if no other one is found."""
+    try:
+        yield
+    except exception.NoValidHost as error:
+        if refusal is None:
+            raise
+        raise exception.NoValidHost(
+            reason=error.params['reason'], message_detail=Detail.of(refusal)
+        ) from error
 
 
 def _expression_values(instance: InstanceRow) -> dict[str, typing.Any]:
@@ -508,18 +378,3 @@ def _expression_values(instance: InstanceRow) -> dict[str, typing.Any]:
         'host': instance.host,
         'name': instance.display_name,
     }
-
-
-def _pool(row: PoolRow, down_time: float) -> Pool:
-    return Pool(
-        host=row.host,
-        capabilities=orjson.loads(row.capabilities),
-        zone=row.zone,
-        service_up=services.is_up(row, down_time),
-        service_enabled=not row.disabled,
-        total_gb=row.total_gb,
-        free_gb=row.free_gb,
-        allocated_gb=row.allocated_gb,
-        pending_gb=row.pending_gb,
-        reported_at=row.reported_at,
-    )

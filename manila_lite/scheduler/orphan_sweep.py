@@ -19,6 +19,7 @@ from manila_lite.db.queries.admin import recovery
 from manila_lite.db.queries.networks import share_networks
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.shares import shares
+from manila_lite.db.rows import ExpiredShareRow
 from manila_lite.db.rows import IdStatusRow
 from manila_lite.db.rows import InstanceRow
 from manila_lite.db.rows import StuckRow
@@ -94,13 +95,15 @@ class OrphanSweep:
             self._ignore_stale(self._end_instance, session, row, began)
         return len(stuck)
 
-    def _expired_shares(self, session: Session) -> typing.Sequence[str]:
+    def _expired_shares(
+        self, session: Session
+    ) -> typing.Sequence[ExpiredShareRow]:
         return shares.list_expired(session, None)
 
     def _remove(self, session: Session) -> int:
         expired = self._expired_shares(session)
-        for share_id in expired:
-            for row in shares.list_instances(session, share_id):
+        for share in expired:
+            for row in shares.list_instances(session, share.id):
                 self._ignore_stale(self._discard, session, row.instance_id)
         return len(expired)
 

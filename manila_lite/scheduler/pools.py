@@ -1,10 +1,42 @@
 """The scheduler's view of a pool."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from manila_lite.host import Host
+
+T = TypeVar('T')
+
+MAX_CONCLUSIONS = 1024
+"""How many answers to keep for each report."""
+
+
+class Capabilities(dict[str, Any]):
+    """What a back end reported about a pool, and what follows from it.
+
+    A report never changes, so that conclusions are drawn once.
+    """
+
+    def __init__(self, reported: Mapping[str, Any]):
+        super().__init__(reported)
+        self._conclusions: dict[Hashable, Any] = {}
+
+    def conclude(
+        self, question: Hashable, answer: Callable[..., T], *args: Any
+    ) -> T:
+        """Return the answer to a question about the report.
+
+        The answer must depend on the report and the question only.
+        """
+        try:
+            return self._conclusions[question]
+        except KeyError:
+            found = answer(*args)
+            if len(self._conclusions) >= MAX_CONCLUSIONS:
+                self._conclusions.clear()
+            self._conclusions[question] = found
+            return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +51,7 @@ class Pool:
     """
 
     host: str
-    capabilities: Mapping[str, Any]
+    capabilities: Capabilities
     zone: str | None
     service_up: bool
     service_enabled: bool

@@ -1,8 +1,9 @@
 """The input of a placement decision."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from dataclasses import field
+import functools
 from typing import Any
 
 
@@ -11,10 +12,10 @@ class PlacementRequest:
     """A share instance to be placed.
 
     `size` is the additional size in GiB; for an extend it is the growth.
-    `host` is the pool of the share (extend), of the source snapshot, or of
-    the active replica (new replica); `replication_domain` is that of its
-    back end. `replica_hosts` are the pools that already have a replica of
-    the share. `share` holds what expressions see as `share.x`.
+    `host` is the pool of the share (extend, manage), of the source
+    snapshot, or of the active replica (new replica); `replication_domain`
+    is that of its back end. `replica_hosts` are the pools that already have
+    a replica of the share. `share` holds what expressions see as `share.x`.
     Empty `availability_zones` or `same_host` mean any. `subnets` counts
     the subnets of the share network by zone, None being the default zone;
     without a share network it is None.
@@ -31,12 +32,31 @@ class PlacementRequest:
     attempted: frozenset[str] = frozenset()
     share: Mapping[str, Any] = field(default_factory=dict)
     is_extend: bool = False
+    is_manage: bool = False
     from_snapshot: bool = False
     host: str | None = None
     replication_domain: str | None = None
     replica_hosts: frozenset[str] = frozenset()
 
+    # Identifies protocol and extra specs; capabilities are matched with it.
+    demand: Hashable = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        specs = tuple(sorted(self.extra_specs.items()))
+        object.__setattr__(self, 'demand', _demand(self.share_proto, specs))
+
+    @property
+    def stays(self) -> bool:
+        """Whether the share is on its pool already."""
+        return self.is_extend or self.is_manage
+
     def spec(self, key: str) -> str | None:
         """Return an extra spec, written with or without `capabilities:`."""
         specs = self.extra_specs
         return specs.get(key, specs.get(f'capabilities:{key}'))
+
+
+@functools.lru_cache(maxsize=4096)
+def _demand(share_proto: str, specs: tuple[tuple[str, str], ...]) -> object:
+    """Return one object for equal demands; it is compared very often."""
+    return object()

@@ -82,6 +82,8 @@ _LEVEL_MOVES = [
     ('updated',        {A.UPDATING},                  A.ACTIVE),
     ('update_failed',  {A.UPDATING},                  A.ERROR),
     ('requeue_update', {A.UPDATING},                  A.QUEUED_TO_UPDATE),
+    # The back end of the replica is in reach again.
+    ('reapply',        {A.ERROR},                     A.QUEUED_TO_APPLY),
 ]
 # fmt: on
 

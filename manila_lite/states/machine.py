@@ -104,8 +104,9 @@ class Machine:
     `initial` maps the events that create a row to the status they give.
     `resets` are the statuses that an administrator may set; each becomes
     the move `reset_<status>`, which may leave every status except those
-    of `final`. The status `null`, if any, is stored as NULL. An
-    inconsistent table raises ValueError when it is built, on import.
+    of `final`. The status `null`, if any, is stored as NULL. `stamps` maps
+    events to the column that has the time of the move. An inconsistent
+    table raises ValueError when it is built, on import.
     """
 
     def __init__(
@@ -121,11 +122,13 @@ class Machine:
         final: Collection[str] = (),
         column: str = 'status',
         null: str | None = None,
+        stamps: Mapping[str, str] | None = None,
     ):
         self.resource = resource
         self.table = table
         self.column = column
         self.null = null
+        self.stamps = dict(stamps or {})
         self.initial = dict(initial)
         self.at_rest = frozenset(at_rest)
         self.in_flight = dict(in_flight)
@@ -209,6 +212,9 @@ class Machine:
                 f'{self!r}: moves and statuses disagree about '
                 f'{used ^ self.statuses}'
             )
+        unknown = self.stamps.keys() - self._moves.keys()
+        if unknown:
+            raise ValueError(f'{self!r}: stamps without a move: {unknown}')
         for status, rescue in self.in_flight.items():
             for event in rescue.events:
                 known = self._moves.get(event)

@@ -55,6 +55,11 @@ Its quota has been given back, so no move may make it available again.
 
 DELETABLE = frozenset({S.AVAILABLE, S.ERROR})
 
+DELETABLE_UNSERVED = frozenset(
+    {S.CREATING, S.CREATING_FROM_SNAPSHOT, S.EXTENDING, S.SHRINKING}
+)
+"""What its project may delete, too, while the back end is down."""
+
 OVERRIDING_STATUSES = (S.REVERTING, S.REPLICATION_CHANGE)
 """A share is shown with these if any of its instances is in one.
 
@@ -135,6 +140,8 @@ SHARE_INSTANCE = Machine(
         ('reverted',       {S.REVERTING},                 S.AVAILABLE),
         ('revert_failed',  {S.REVERTING},                 S.REVERTING_ERROR),
         ('revert_lost',    {S.REVERTING},                 S.ERROR),
+        # After `revert_lost` the same may be requested again.
+        ('revert_again',   {S.ERROR},                     S.REVERTING),
 
         ('managed',        {S.MANAGE_STARTING},           S.AVAILABLE),
         ('manage_failed',  {S.MANAGE_STARTING},           S.MANAGE_ERROR),
@@ -151,6 +158,8 @@ SHARE_INSTANCE = Machine(
 
         ('delete',         DELETABLE,                     S.DELETING),
         ('force_delete',   _VISIBLE,                         S.DELETING),
+        # No process of its back end is up to end what it is in.
+        ('delete_unserved', DELETABLE_UNSERVED,           S.DELETING),
         ('delete_failed',  {S.DELETING},                  S.ERROR_DELETING),
         ('defer_delete',   DELETABLE,             S.DEFERRED_DELETING),
         ('retry_deferred', {S.ERROR_DEFERRED_DELETING},
@@ -212,7 +221,10 @@ SHARE_INSTANCE = Machine(
         S.MIGRATING: GiveUp('migration_lost'),
         S.MIGRATING_TO: GiveUp('migration_lost'),
         S.SERVER_MIGRATING: GiveUp('migration_lost'),
+        # Abandoned work promotes again. Without it the request is unknown,
+        # and a late promotion could discard what clients have written.
         S.REPLICATION_CHANGE: GiveUp('promote_failed'),
     },
+    stamps={'created': 'launched_at', 'managed': 'launched_at'},
 )
 # fmt: on

@@ -1,11 +1,12 @@
 """`replica_state` of an instance: how well a replica follows its share.
 
-The values follow statuses.csv of the published API, the moves the share
-replication design. Instances of shares without replication have no value.
+The values and the moves follow the share replication design. The API shows
+those that clients know. Instances of shares without replication have no value.
 No state here is in flight: work in progress shows in `status`.
 """
 
 from manila_lite.states.machine import Machine
+from manila_lite.states.share_instance import InstanceStatus
 
 WRITABLE = 'writable'
 READABLE = 'readable'
@@ -22,15 +23,20 @@ class ReplicaState:
     IN_SYNC = 'in_sync'
     OUT_OF_SYNC = 'out_of_sync'
     ERROR = 'error'
+    ERROR_DELETING = 'error_deleting'
 
 
 # Short in the table only.
 P = ReplicaState
 
 
-PASSIVE = frozenset({P.IN_SYNC, P.OUT_OF_SYNC, P.ERROR})
+BROKEN = frozenset({P.ERROR, P.ERROR_DELETING})
+PASSIVE = frozenset({P.IN_SYNC, P.OUT_OF_SYNC}) | BROKEN
 UP_TO_DATE = frozenset({P.ACTIVE, P.IN_SYNC})
 """The states whose replicas decide the status of a snapshot."""
+
+LEAVING = frozenset({InstanceStatus.DELETING, InstanceStatus.ERROR_DELETING})
+"""The statuses of active replicas that another active one stands in for."""
 
 # fmt: off
 SHARE_REPLICA = Machine(
@@ -38,9 +44,11 @@ SHARE_REPLICA = Machine(
     initial={'create': P.ACTIVE, 'replicate': P.OUT_OF_SYNC},
     moves=[
         # event            from                               to
-        ('caught_up',      {P.OUT_OF_SYNC, P.ERROR},          P.IN_SYNC),
-        ('fell_behind',    {P.IN_SYNC, P.ERROR},              P.OUT_OF_SYNC),
-        ('failed',         {P.IN_SYNC, P.OUT_OF_SYNC},        P.ERROR),
+        ('caught_up',      {P.OUT_OF_SYNC} | BROKEN,          P.IN_SYNC),
+        ('fell_behind',    {P.IN_SYNC} | BROKEN,              P.OUT_OF_SYNC),
+        ('failed',         PASSIVE - {P.ERROR},               P.ERROR),
+        # An active replica that could not be deleted stays active.
+        ('delete_failed',  PASSIVE - {P.ERROR_DELETING},  P.ERROR_DELETING),
         ('activated',      PASSIVE,                           P.ACTIVE),
         # Another replica has been promoted.
         ('retired',        {P.ACTIVE},                        P.OUT_OF_SYNC),
@@ -50,7 +58,7 @@ SHARE_REPLICA = Machine(
     resets={P.ACTIVE, P.IN_SYNC, P.OUT_OF_SYNC, P.ERROR},
     # Resetting the active replica would leave its share without one.
     final={P.ACTIVE},
-    at_rest={P.ACTIVE, P.IN_SYNC, P.OUT_OF_SYNC, P.ERROR},
+    at_rest={P.ACTIVE} | PASSIVE,
     in_flight={},
 )
 # fmt: on

@@ -99,6 +99,7 @@ SNAPSHOT_INSTANCE = Machine(
         # The status of the share says what became of its data.
         ('restore_failed', {S.RESTORING},                 S.AVAILABLE),
         ('restore_lost',   {S.RESTORING},                 S.ERROR),
+        ('restore_again',  {S.ERROR},                     S.RESTORING),
 
         ('managed',        {S.MANAGE_STARTING},           S.AVAILABLE),
         ('manage_failed',  {S.MANAGE_STARTING},           S.MANAGE_ERROR),
@@ -110,6 +111,8 @@ SNAPSHOT_INSTANCE = Machine(
 
         ('delete',         DELETABLE,                     S.DELETING),
         ('force_delete',   ALL,                           S.DELETING),
+        # No process of its back end is up to create it.
+        ('delete_unserved', {S.CREATING},                 S.DELETING),
         ('delete_failed',  {S.DELETING},                  S.ERROR_DELETING),
         ('deleted',        {S.DELETING},                  GONE),
         # Its replica has been removed.

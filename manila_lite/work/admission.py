@@ -1,21 +1,35 @@
-"""Admission control: refuse new work while the queue is full."""
+"""Admission control: refuse new work for queues that are full."""
 
 from collections.abc import Callable
 import functools
-import time
 import typing
 
 from manila_lite import exception
+from manila_lite.db.queries.admin import queues
 from manila_lite.db.session import Database
-from manila_lite.work import table
+from manila_lite.host import Host
+
+COST_FACTOR = 20
+"""A check is repeated after this many times its own duration."""
+
+
+class _Answer(typing.NamedTuple):
+    """Whether a queue is full, and for how long this is believed."""
+
+    is_full: bool
+    read_at: float
+    valid_until: float
 
 
 class AdmissionControl:
-    """Checks the length of the queue, at most once per `interval` seconds.
+    """Checks whether a queue is full, at most once per `interval` seconds.
 
     The API accepts requests faster than workers finish them, and a 503
-    with Retry-After is better than an endless wait. A limit of 0 disables
-    the check.
+    with Retry-After is better than an endless wait. A full queue refuses
+    only the requests that would wait in it: those of one back end or, for
+    placements, those of the scheduler and of all back ends that could get
+    the share. Back ends without a living process do not count. A limit of
+    0 disables the check.
     """
 
     def __init__(
@@ -23,42 +37,88 @@ class AdmissionControl:
         db: Database,
         limit: int,
         *,
+        placement_queue: str,
+        down_time: float,
         interval: float = 1.0,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] | None = None,
     ):
         self._db = db
         self._limit = limit
+        self._placement_queue = placement_queue
+        self._down_time = down_time
         self._interval = interval
-        self._clock = clock
-        self._checked_at: float | None = None
-        self._full = False
+        self._clock = clock or db.clock
+        self._answers: dict[str, _Answer] = {}
 
-    def check(self) -> None:
-        """Raise ServiceUnavailable while the queue is full."""
+    def check_backend(self, host: str | None) -> None:
+        """Raise ServiceUnavailable while the queue of a host is full."""
+        if host is not None:
+            self._check(Host.parse(host).service_host, queues.is_backend_full)
+
+    def check_placement(self) -> None:
+        """Raise ServiceUnavailable while no queue can take a new share."""
+        self._check(self._placement_queue, queues.is_placement_closed)
+
+    def _check(self, queue: str, is_full: Callable[..., bool]) -> None:
         if not self._limit:
             return
         now = self._clock()
-        if (
-            self._checked_at is None
-            or now - self._checked_at >= self._interval
-        ):
-            self._checked_at = now
-            self._full = self._db.read(table.queue_length) >= self._limit
-        if self._full:
+        answer = self._answers.get(queue)
+        # The clock may have been set back.
+        if answer is None or not answer.read_at <= now < answer.valid_until:
+            answer = self._read(queue, is_full, now)
+        if answer.is_full:
             raise exception.ServiceUnavailable(
                 f'More than {self._limit} operations are queued; '
                 'try again later.'
             )
 
+    def _read(
+        self, queue: str, is_full: Callable[..., bool], now: float
+    ) -> _Answer:
+        if queue in self._answers:  # other threads use it during the read
+            self._answers[queue] = self._answers[queue]._replace(
+                read_at=now, valid_until=now + self._interval
+            )
+        found = self._db.read(is_full, queue, self._limit, self._down_time)
+        # Reading many full queues takes long, so it is done less often.
+        taken = max(0.0, self._clock() - now)
+        answer = self._answers[queue] = _Answer(
+            found, now, now + max(self._interval, COST_FACTOR * taken)
+        )
+        return answer
+
 
 def admission_controlled(method: Callable) -> Callable:
-    """Make a method of an object check its `admission` before it runs."""
+    """Check the queue of the host of the target before a method runs.
+
+    The method takes a context and its target, and its object has an
+    `admission`.
+    """
+
+    @functools.wraps(method)
+    def run(
+        self: typing.Any,
+        ctx: typing.Any,
+        target: typing.Any,
+        /,  # a method may have an argument of the same name
+        *args: typing.Any,
+        **kwargs: typing.Any,
+    ) -> typing.Any:
+        self.admission.check_backend(target.host)
+        return method(self, ctx, target, *args, **kwargs)
+
+    return run
+
+
+def placement_controlled(method: Callable) -> Callable:
+    """Check the queues that a new share may wait in before a method runs."""
 
     @functools.wraps(method)
     def run(
         self: typing.Any, *args: typing.Any, **kwargs: typing.Any
     ) -> typing.Any:
-        self.admission.check()
+        self.admission.check_placement()
         return method(self, *args, **kwargs)
 
     return run

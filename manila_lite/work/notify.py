@@ -17,6 +17,7 @@ def notify_user(
     action: messages.Action,
     detail: messages.Detail | None,
     ttl: int,
+    reason: str | None = None,
 ) -> None:
     """Write a user message about the resource of the claimed work.
 
@@ -47,6 +48,7 @@ def notify_user(
         detail=detail,
         **resource,
         ttl=ttl,
+        reason=reason,
     )
 
 
@@ -67,5 +69,5 @@ def displayed_resource(
 
 def detail_of(error: Exception, failure: typing.Any) -> messages.Detail:
     """Return the detail the error carries, else the declared one."""
-    own = getattr(error, 'params', {}).get('message_detail')
+    own = messages.detail_in(error)
     return own or failure.detail or messages.Detail.UNKNOWN_ERROR

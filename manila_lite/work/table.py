@@ -2,229 +2,63 @@
 
 A row is inserted in the transaction that changes the status and charges
 the quota, so a request is accepted together with its work or not at all.
-One guarded UPDATE claims the row and increments its fence; a worker with
-an older fence can no longer write. Design: engineering, section 1.
+One guarded UPDATE claims the row and raises its fence; a worker with an
+older fence can no longer write. The same UPDATE takes the running key of
+what the work must have to itself, which is unique, so that two workers
+never run work on one resource at once. Design: engineering, section 1.
 """
 
 from collections.abc import Collection, Mapping
 import dataclasses
-import datetime
 import typing
 
 import orjson
+from oslo_db import exception as db_exc
 import sqlalchemy as sa
-from sqlalchemy.dialects import mysql
-from sqlalchemy.dialects import postgresql
-from sqlalchemy.dialects import sqlite
 
 from manila_lite import exception
+from manila_lite import masking
+from manila_lite.context import RequestContext
 from manila_lite.db.clock import db_now
-from manila_lite.db.models import engine
 from manila_lite.db.session import Hint
 from manila_lite.db.session import Session
-from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
-from manila_lite.states.share_instance import SHARE_INSTANCE
-
-WORK = engine.Work.__table__
-
-QUEUED = 'queued'
-RUNNING = 'running'
-
-_INSERT = sa.insert(WORK).values(
-    state=QUEUED, attempt=0, fence=0, asked=1, next_try_at=db_now()
-)
+from manila_lite.work import operation_log
+from manila_lite.work import statements as sql
+from manila_lite.work.statements import QUEUED
+from manila_lite.work.statements import RUNNING
+from manila_lite.work.statements import WORK
 
 
-def _upsert(dialect: str) -> sa.Insert:
-    """Return an upsert: insert the row, or count one more request for it.
+class DurableMethod(typing.Protocol):
+    """What a contract declares about work; see `rpc.contract.Durable`."""
 
-    The statement returns id and state of the row.
-    """
-    first: dict[str, typing.Any] = {
-        'state': QUEUED,
-        'attempt': 0,
-        'fence': 0,
-        'asked': 1,
-        'next_try_at': db_now(),
-    }
-    again = {
-        'asked': WORK.c.asked + 1,
-        'args': sa.bindparam('new_args', type_=WORK.c.args.type),
-    }
-    if dialect == 'mysql':
-        return (
-            mysql.insert(WORK)
-            .values(first)
-            .on_duplicate_key_update(again)
-            .returning(WORK.c.id, WORK.c.state)
-        )
-    insert: typing.Any = {
-        'sqlite': sqlite.insert,
-        'postgresql': postgresql.insert,
-    }[dialect]
-    return (
-        insert(WORK)
-        .values(first)
-        .on_conflict_do_update(index_elements=['one_key'], set_=again)
-        .returning(WORK.c.id, WORK.c.state)
-    )
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def topic(self) -> str: ...
+
+    @property
+    def resource(self) -> str: ...
+
+    @property
+    def resource_name(self) -> str: ...
+
+    @property
+    def one_per(self) -> str | None: ...
+
+    @property
+    def exclusion(self) -> str | None: ...
+
+    def without_defaults(
+        self, values: Mapping[str, typing.Any]
+    ) -> dict[str, typing.Any]: ...
 
 
-_UPSERT = {
-    dialect: _upsert(dialect) for dialect in ('sqlite', 'mysql', 'postgresql')
-}
+class ResourceBusy(exception.ManilaLiteError):
+    """Other work on the same resource is running."""
 
-_HELD = (
-    WORK.c.id == sa.bindparam('work_id'),
-    WORK.c.state == RUNNING,
-    WORK.c.fence == sa.bindparam('held_fence'),
-)
-_DUE = sa.and_(WORK.c.state == QUEUED, WORK.c.next_try_at <= db_now())
-_OTHER = WORK.alias('other')
-# A back end treats a share instance and its access rules as one object.
-_IS_BUSY = sa.exists().where(
-    _OTHER.c.resource.in_(
-        (
-            WORK.c.resource,
-            SHARE_INSTANCE.resource,
-            SHARE_INSTANCE_ACCESS.resource,
-        )
-    ),
-    _OTHER.c.resource_id == WORK.c.resource_id,
-    _OTHER.c.state == RUNNING,
-    _OTHER.c.id != WORK.c.id,
-)
-_ABANDONED = sa.and_(WORK.c.state == RUNNING, WORK.c.lease_until < db_now())
-_IN_QUEUES = WORK.c.queue.in_(sa.bindparam('queues', expanding=True))
-
-_CLAIM = {
-    abandoned: sa.update(WORK)
-    .where(WORK.c.id == sa.bindparam('work_id'), _IN_QUEUES, condition)
-    .values(
-        state=RUNNING,
-        fence=WORK.c.fence + 1,
-        attempt=WORK.c.attempt + 1,
-        owner=sa.bindparam('new_owner'),
-        lease_until=db_now() + sa.bindparam('lease', type_=sa.Double()),
-    )
-    for abandoned, condition in ((False, _DUE), (True, _ABANDONED))
-}
-_HAS_OTHER_WORK = sa.select(
-    sa.exists().where(
-        WORK.c.resource == sa.bindparam('of_resource'),
-        WORK.c.resource_id == sa.bindparam('of_id'),
-        WORK.c.id != sa.bindparam('work_id'),
-    )
-)
-# Not part of the claim: MariaDB would lock the rows of the subquery.
-_READ = sa.select(WORK, _IS_BUSY.label('is_busy')).where(
-    WORK.c.id == sa.bindparam('work_id')
-)
-_UNCLAIM = (
-    sa.update(WORK)
-    .where(*_HELD)
-    .values(
-        state=QUEUED, owner=None, lease_until=None, attempt=WORK.c.attempt - 1
-    )
-)
-_RENEW = (
-    sa.update(WORK)
-    .where(*_HELD)
-    .values(lease_until=db_now() + sa.bindparam('lease', type_=sa.Double()))
-)
-_STEP = sa.update(WORK).where(*_HELD).values(step=sa.bindparam('new_step'))
-_REMOVE = sa.delete(WORK).where(
-    *_HELD, WORK.c.asked == sa.bindparam('seen_asked')
-)
-_REQUEUE = (
-    sa.update(WORK)
-    .where(*_HELD)
-    .values(
-        state=QUEUED,
-        owner=None,
-        lease_until=None,
-        step=None,
-        attempt=0,
-        next_try_at=db_now() + sa.bindparam('delay', type_=sa.Double()),
-    )
-)
-_RETRY = (
-    sa.update(WORK)
-    .where(*_HELD)
-    .values(
-        state=QUEUED,
-        owner=None,
-        lease_until=None,
-        error=sa.bindparam('new_error'),
-        next_try_at=db_now() + sa.bindparam('delay', type_=sa.Double()),
-    )
-)
-# Abandoned work stays abandoned: the next claim has to rescue it, too.
-_KEEP_ABANDONED = (
-    sa.update(WORK)
-    .where(*_HELD)
-    .values(
-        owner=None,
-        lease_until=db_now() + sa.bindparam('delay', type_=sa.Double()),
-    )
-)
-_RETRY_ABANDONED = _KEEP_ABANDONED.values(error=sa.bindparam('new_error'))
-_RELEASE_ABANDONED = _KEEP_ABANDONED.values(attempt=0)
-_CONTINUE = (
-    sa.update(WORK)
-    .where(*_HELD, WORK.c.asked == sa.bindparam('seen_asked'))
-    .values(
-        state=QUEUED,
-        owner=None,
-        lease_until=None,
-        step=None,
-        attempt=0,
-        error=None,
-        next_try_at=db_now(),
-        args=sa.bindparam('new_args'),
-    )
-)
-_HAND_OVER = (
-    sa.update(WORK)
-    .where(*_HELD)
-    .values(
-        state=QUEUED,
-        owner=None,
-        lease_until=None,
-        step=None,
-        attempt=0,
-        error=None,
-        next_try_at=db_now(),
-        kind=sa.bindparam('new_kind'),
-        topic=sa.bindparam('new_topic'),
-        queue=sa.bindparam('new_queue'),
-        args=sa.bindparam('new_args'),
-    )
-)
-_WITHDRAW = sa.delete(WORK).where(
-    WORK.c.resource == sa.bindparam('of_resource'),
-    WORK.c.resource_id == sa.bindparam('of_id'),
-    WORK.c.kind == sa.bindparam('of_kind'),
-    WORK.c.state == QUEUED,
-)
-_SWEEP = (
-    sa.select(WORK.c.id, WORK.c.state)
-    .where(
-        _IN_QUEUES,
-        WORK.c.kind.in_(sa.bindparam('kinds', expanding=True)),
-        sa.or_(sa.and_(_DUE, ~_IS_BUSY), _ABANDONED),
-    )
-    .order_by(WORK.c.created_at, WORK.c.id)
-    .limit(sa.bindparam('batch'))
-)
-_JOURNAL = engine.Transition.__table__
-_PRUNE = sa.delete(_JOURNAL).where(_JOURNAL.c.made_at < sa.bindparam('before'))
-_EXPIRE = (
-    sa.update(WORK)
-    .where(WORK.c.state == RUNNING, _IN_QUEUES)
-    .values(lease_until=0.0)
-)
-_EXPIRE_OWNER = _EXPIRE.where(WORK.c.owner == sa.bindparam('of_owner'))
+    message = 'Other work has the resource of work {id}.'
 
 
 @dataclasses.dataclass(slots=True)
@@ -233,7 +67,8 @@ class Claim:
 
     `abandoned` is true when another process claimed the work before and
     let its lease expire. `prepared` is the result of the handler's
-    `prepare`, read in the claiming transaction.
+    `prepare`, read in the claiming transaction. `share_id` is the share of
+    the instance or snapshot instance that it is about.
     """
 
     id: str
@@ -250,6 +85,8 @@ class Claim:
     asked: int
     abandoned: bool
     owner: str
+    exclusion_key: str
+    share_id: str | None = None
     prepared: typing.Any = None
 
     @property
@@ -268,6 +105,26 @@ class Claim:
     def user_id(self) -> str | None:
         return self.context.get('user_id')
 
+    def request_context(self) -> RequestContext:
+        """Return the context of the request that the work is done for."""
+        return RequestContext(
+            request_id=self.request_id,
+            user_id=self.user_id,
+            project_id=self.project_id,
+        )
+
+
+class Accepted(typing.NamedTuple):
+    """Work that a transaction has submitted, for the log."""
+
+    kind: str
+    resource: str
+    resource_id: str
+    share_id: str | None
+    request_id: str | None
+    project_id: str | None
+    user_id: str | None
+
 
 def submit(
     session: Session,
@@ -281,11 +138,14 @@ def submit(
     args: Mapping[str, typing.Any],
     charges: list[typing.Any] | None = None,
     one_key: str | None = None,
+    exclusion: str | None = None,
 ) -> str:
     """Add work in this transaction; its hint is sent after the commit.
 
     With `one_key`, unfinished work of the same key is requested once more
-    instead, with these arguments. Returns the id of the work.
+    instead, with these arguments. Work on one `resource_id` with the same
+    `exclusion`, by default the resource, never runs at the same time.
+    Returns the id of the work.
     """
     values = {
         'id': session.new_id(),
@@ -295,19 +155,32 @@ def submit(
         'resource': resource,
         'resource_id': resource_id,
         'one_key': one_key,
+        'exclusion_key': f'{exclusion or resource}:{resource_id}',
         'args': _dump(args),
         'context': _dump(context),
         'charges': _dump(charges) if charges else None,
         'request_id': context.get('request_id'),
         'created_at': session.now,
+        'of_resource': resource_id,
     }
     if one_key is None:
-        session.run(_INSERT, **values)
-        work_id, state = str(values['id']), QUEUED
+        work_id, state, share_id = session.rows(sql.INSERT, **values)[0]
     else:
-        work_id, state = session.rows(
-            _UPSERT[session.dialect], **values, new_args=values['args']
+        work_id, state, share_id = session.rows(
+            sql.UPSERT[session.dialect], **values, new_args=values['args']
         )[0]
+    session.after_commit(
+        operation_log.accepted,
+        Accepted(
+            kind,
+            resource,
+            resource_id,
+            share_id,
+            context.get('request_id'),
+            context.get('project_id'),
+            context.get('user_id'),
+        ),
+    )
     if state == QUEUED:
         session.hints.append(Hint(topic, queue, work_id))
     return work_id
@@ -316,16 +189,15 @@ def submit(
 def submit_durable(
     session: Session,
     ctx: typing.Any,
-    durable: typing.Any,
+    durable: DurableMethod,
     queue: str,
     args: dict[str, typing.Any],
 ) -> str:
-    """Submit work declared by a contract (`rpc.contract.Durable`).
+    """Submit work declared by a contract.
 
     The work takes over the quota reserved in this transaction.
     """
     charges, session.charges = session.charges, []
-    failure = durable.failure
     one_key = durable.one_per and f'{durable.kind}:{args[durable.one_per]}'
     return submit(
         session,
@@ -337,15 +209,12 @@ def submit_durable(
         kind=durable.kind,
         topic=durable.topic,
         queue=queue,
-        resource=(
-            failure.machine.resource
-            if failure
-            else durable.resource.removesuffix('_id')
-        ),
+        resource=durable.resource_name,
         resource_id=str(args[durable.resource]),
-        args=args,
+        args=durable.without_defaults(args),
         charges=charges,
         one_key=one_key,
+        exclusion=durable.exclusion,
     )
 
 
@@ -360,22 +229,24 @@ def claim(
 ) -> Claim | None:
     """Claim work that is due (or abandoned) in one of the queues.
 
-    Returns None when another worker was faster, when other work on the
-    same resource is running, or when the work is not in these queues.
+    Returns None when another worker was faster or the work is not in these
+    queues. Raises ResourceBusy while other work has the resource; a force
+    delete, for instance, must not overtake a create. The transaction is
+    then of no further use.
     """
-    if not session.run(
-        _CLAIM[abandoned],
-        work_id=work_id,
-        queues=list(queues),
-        new_owner=owner,
-        lease=lease,
-    ):
+    try:
+        claimed = session.run(
+            sql.CLAIM[abandoned],
+            work_id=work_id,
+            queues=list(queues),
+            new_owner=owner,
+            lease=lease,
+        )
+    except db_exc.DBDuplicateEntry as error:
+        raise ResourceBusy(id=work_id) from error
+    if not claimed:
         return None
-    row = session.one(_READ, work_id=work_id)
-    if row.is_busy and not abandoned:
-        # A force delete must not overtake a create that is still running.
-        session.run(_UNCLAIM, work_id=work_id, held_fence=row.fence)
-        return None
+    row = session.one(sql.READ, work_id=work_id)
     return Claim(
         id=row.id,
         kind=row.kind,
@@ -391,23 +262,31 @@ def claim(
         asked=row.asked,
         abandoned=abandoned,
         owner=owner,
+        exclusion_key=row.running_key,
+        share_id=row.share_id,
     )
 
 
-def renew(session: Session, claims: Collection[Claim], lease: float) -> None:
-    """Extend the leases of the claims that still hold their fence."""
-    session.run_many(
-        _RENEW,
-        [
-            {'work_id': claim.id, 'held_fence': claim.fence, 'lease': lease}
-            for claim in claims
-        ],
+def find_exclusion_key(session: Session, work_id: str) -> str | None:
+    """Return what the work has to itself while it runs."""
+    return session.value(sql.EXCLUSION_KEY_OF, work_id=work_id)
+
+
+def renew(session: Session, claim: Claim, lease: float) -> bool:
+    """Extend the lease; return False when the claim is lost."""
+    return session.run(sql.RENEW, **_fence(claim), lease=lease) == 1
+
+
+def raise_fence(session: Session, claim: Claim, fence: int) -> None:
+    """Give the claim a larger fence; raise ClaimLost when fenced off."""
+    _require_held(
+        session.run(sql.RAISE_FENCE, **_fence(claim), new_fence=fence), claim
     )
 
 
 def checkpoint(session: Session, claim: Claim, step: str) -> None:
     """Record the current step; raise ClaimLost when fenced off."""
-    _require_held(session.run(_STEP, **_fence(claim), new_step=step), claim)
+    _require_held(session.run(sql.STEP, **_fence(claim), new_step=step), claim)
 
 
 def finish(session: Session, claim: Claim, *, pause: float = 0.0) -> bool:
@@ -416,9 +295,11 @@ def finish(session: Session, claim: Claim, *, pause: float = 0.0) -> bool:
     Returns False when coalesced work was requested again meanwhile; it
     is queued again instead, due after `pause` seconds.
     """
-    if session.run(_REMOVE, **_fence(claim), seen_asked=claim.asked):
+    if session.run(sql.REMOVE, **_fence(claim), seen_asked=claim.asked):
         return True
-    _require_held(session.run(_REQUEUE, **_fence(claim), delay=pause), claim)
+    _require_held(
+        session.run(sql.REQUEUE, **_fence(claim), delay=pause), claim
+    )
     if not pause:
         session.hints.append(Hint(claim.topic, claim.queue, claim.id))
     return False
@@ -433,12 +314,14 @@ def continue_with(
     Raises ClaimLost when fenced off.
     """
     if not session.run(
-        _CONTINUE,
+        sql.CONTINUE,
         **_fence(claim),
         seen_asked=claim.asked,
         new_args=_dump(args),
     ):
-        _require_held(session.run(_REQUEUE, **_fence(claim), delay=0.0), claim)
+        _require_held(
+            session.run(sql.REQUEUE, **_fence(claim), delay=0.0), claim
+        )
     session.hints.append(Hint(claim.topic, claim.queue, claim.id))
 
 
@@ -449,7 +332,7 @@ def release(session: Session, claim: Claim, delay: float) -> None:
     """
     _require_held(
         session.run(
-            _RELEASE_ABANDONED if claim.abandoned else _REQUEUE,
+            sql.RELEASE_ABANDONED if claim.abandoned else sql.REQUEUE,
             **_fence(claim),
             delay=delay,
         ),
@@ -461,37 +344,53 @@ def retry(session: Session, claim: Claim, delay: float, error: str) -> None:
     """Record the error; the work is due again after `delay` seconds."""
     _require_held(
         session.run(
-            _RETRY_ABANDONED if claim.abandoned else _RETRY,
+            sql.RETRY_ABANDONED if claim.abandoned else sql.RETRY,
             **_fence(claim),
             delay=delay,
-            new_error=error[:1000],
+            new_error=masking.mask(error)[:1000],
         ),
         claim,
     )
+
+
+def abandon(session: Session, claim: Claim, delay: float, error: str) -> None:
+    """Give up the claim for a rescue, which is due after `delay` seconds."""
+    _require_held(
+        session.run(
+            sql.RETRY_ABANDONED,
+            **_fence(claim),
+            delay=delay,
+            new_error=masking.mask(error)[:1000],
+        ),
+        claim,
+    )
+
+
+def postpone(session: Session, work_id: str, delay: float) -> None:
+    """Leave queued or abandoned work to others for `delay` seconds."""
+    session.run(sql.POSTPONE, work_id=work_id, delay=delay)
 
 
 def hand_over(
     session: Session,
     claim: Claim,
-    *,
-    kind: str,
-    topic: str,
+    durable: DurableMethod,
     queue: str,
     args: Mapping[str, typing.Any],
 ) -> None:
-    """Move the work to another queue, as work of another kind."""
+    """Move the work to a queue as work declared by another method."""
     _require_held(
         session.run(
-            _HAND_OVER,
+            sql.HAND_OVER,
             **_fence(claim),
-            new_kind=kind,
-            new_topic=topic,
+            new_kind=durable.kind,
+            new_topic=durable.topic,
             new_queue=queue,
-            new_args=_dump(args),
+            new_args=_dump(durable.without_defaults(args)),
         ),
         claim,
     )
-    session.hints.append(Hint(topic, queue, claim.id))
+    session.hints.append(Hint(durable.topic, queue, claim.id))
 
 
 def withdraw(
@@ -502,7 +401,7 @@ def withdraw(
     Only for work without quota. Running work is left alone.
     """
     return session.run(
-        _WITHDRAW, of_resource=resource, of_id=resource_id, of_kind=kind
+        sql.WITHDRAW, of_resource=resource, of_id=resource_id, of_kind=kind
     )
 
 
@@ -517,7 +416,7 @@ def sweep(
     Oldest first. Work of other kinds is left alone.
     """
     rows = session.rows(
-        _SWEEP, queues=list(queues), kinds=list(kinds), batch=batch
+        sql.SWEEP, queues=list(queues), kinds=list(kinds), batch=batch
     )
     return [(row.id, row.state == RUNNING) for row in rows]
 
@@ -531,27 +430,15 @@ def expire_leases(
     owner is dead or, without `owner`, that no other process is alive.
     """
     if owner is None:
-        return session.run(_EXPIRE, queues=list(queues))
-    return session.run(_EXPIRE_OWNER, queues=list(queues), of_owner=owner)
-
-
-def prune_journal(session: Session, older_than: datetime.datetime) -> int:
-    """Delete journal entries made before a time; return the count."""
-    return session.run(_PRUNE, before=older_than)
-
-
-def queue_length(session: Session) -> int:
-    """Return the number of queued rows."""
-    return session.value(
-        sa.select(sa.func.count()).where(WORK.c.state == QUEUED)
-    )
+        return session.run(sql.EXPIRE, queues=list(queues))
+    return session.run(sql.EXPIRE_OWNER, queues=list(queues), of_owner=owner)
 
 
 def has_other_work(session: Session, claim: Claim) -> bool:
     """Whether there is other unfinished work on the resource."""
     return bool(
         session.value(
-            _HAS_OTHER_WORK,
+            sql.HAS_OTHER_WORK,
             of_resource=claim.resource,
             of_id=claim.resource_id,
             work_id=claim.id,
@@ -576,7 +463,11 @@ def _dump(value: typing.Any) -> str:
 
 
 def _fence(claim: Claim) -> dict[str, object]:
-    return {'work_id': claim.id, 'held_fence': claim.fence}
+    return {
+        'work_id': claim.id,
+        'held_fence': claim.fence,
+        'held_by': claim.owner,
+    }
 
 
 def _require_held(count: int, claim: Claim) -> None:

@@ -6,6 +6,8 @@ from tests.drivers import driver_harness
 from tests.drivers.replication_backends import BACKENDS
 from tests.drivers.replication_sites import Sites
 
+BTRFS = 'btrfs'
+
 
 def pytest_addoption(parser):
     group = parser.getgroup('share drivers')
@@ -48,7 +50,9 @@ def pytest_generate_tests(metafunc):
     if 'harness' in metafunc.fixturenames:
         named = metafunc.config.getoption('driver', default=None)
         metafunc.parametrize(
-            'harness', [named] if named else ['dummy', 'local'], indirect=True
+            'harness',
+            [named] if named else ['dummy', 'local', BTRFS],
+            indirect=True,
         )
     if 'sites' in metafunc.fixturenames:
         named = metafunc.config.getoption('driver', default=None)
@@ -66,13 +70,16 @@ def pytest_generate_tests(metafunc):
 @pytest.fixture
 def harness(request, tmp_path):
     """Start the driver under test; remove what a test created with it."""
+    options = own_options(tmp_path)
+    if request.param == BTRFS:
+        options |= request.getfixturevalue('btrfs_options')
     file = request.config.getoption('driver_config', default=None)
     section = request.config.getoption('driver_section', default='backend')
 
     def configure():
         if file:
             return Configuration(manila_lite.conf.new(files=[file]), section)
-        return Configuration.from_values(own_options(tmp_path))
+        return Configuration.from_values(options)
 
     harness = driver_harness.DriverHarness(request.param, configure)
     yield harness

@@ -28,6 +28,10 @@ STEPS = frozenset(
         'os.scandir',
         'fcntl.ioctl',
         'fcntl.flock',
+        'manila_lite.exchange',
+        'manila_lite.mount',
+        'manila_lite.unmount',
+        'manila_lite.nfs',
     }
 )
 

@@ -1,35 +1,49 @@
 """The driver under test, which a test can start repeatedly."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 import contextlib
 import dataclasses
+import functools
+import json
 import os
 import pathlib
 import re
+import tempfile
 import uuid
+import weakref
+
+import jeepney
+from jeepney.io.blocking import open_dbus_connection
 
 from manila_lite import context
 from manila_lite import exception
+from manila_lite.db.session import Database
 from manila_lite.share.drivers import registry
 from manila_lite.share.drivers.base import AccessRuleForDriver
 from manila_lite.share.drivers.base import NetworkInfo
+from manila_lite.share.drivers.base import PrivateStorage
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.drivers.base import ShareForDriver
 from manila_lite.share.drivers.base import ShareServerForDriver
 from manila_lite.share.drivers.base import SnapshotForDriver
 from manila_lite.share.drivers.base import SnapshotSupport
 from manila_lite.share.drivers.base import normalise_export_locations
+from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
 from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.local.driver import LocalDriver
+from manila_lite.share.manager.private_storage import DatabasePrivateStorage
+from tests.support import databases
 
 CTX = context.RequestContext(user_id='user', project_id='project')
 GIB = 1024**3
+
+_WRITE = 0x40  # the flag of NFS-Ganesha for a client that may write
 
 
 class DirectoryUsers:
     """Users of a share that is a directory of this machine."""
 
-    def __init__(self, path: str):
+    def __init__(self, path: str | pathlib.Path):
         self.path = pathlib.Path(path)
 
     def write(self, text: str) -> None:
@@ -62,6 +76,74 @@ class DummyUsers:
         self.driver.write(self.share_id, 'filling', used_gb=gib)
 
 
+def directory_at(driver: ShareDriver, location: str) -> pathlib.Path | None:
+    """Return the directory that users of a location see, if it is here."""
+    if isinstance(driver, BtrfsDriver):
+        _, _, path = location.partition(':/')
+        pools = driver.backend.pools.values()
+        return next(p.top / path for p in pools if (p.top / path).is_dir())
+    return pathlib.Path(location) if os.path.isdir(location) else None
+
+
+def names_on(driver: BtrfsDriver) -> set[str]:
+    """Return the names of volumes, records and exports of a back end."""
+    tops = (
+        driver.backend.root / 'exports',
+        *(pool.top for pool in driver.backend.pools.values()),
+    )
+    return {
+        name.removesuffix('.json').removesuffix('.conf').split('.')[-1]
+        for top in tops
+        for name in _names_below(top, 3)
+    }
+
+
+def _names_below(folder: pathlib.Path, levels: int) -> Iterator[str]:
+    """Yield the names; the supervisor may remove volumes meanwhile."""
+    for path, folders, files in os.walk(folder):
+        yield from folders
+        yield from files
+        if len(pathlib.Path(path).relative_to(folder).parts) + 1 == levels:
+            folders.clear()
+
+
+def nfs_clients(
+    driver: BtrfsDriver, item: ShareForDriver | SnapshotForDriver
+) -> set[tuple[str, str, str]]:
+    """Return the clients of a volume that the NFS server lets in.
+
+    Those that it will let in when it is restarted are added.
+    """
+    kind = 'snapshots' if isinstance(item, SnapshotForDriver) else 'shares'
+    folder = driver.backend.root / 'exports'
+    numbers = json.loads((folder / 'numbers.json').read_text())['numbers']
+    file = folder / f'{kind}.{item.name}.conf'
+    number = numbers.get(f'{kind}.{item.name}')
+    if number not in driver.backend.daemons.server.numbers():
+        assert not file.exists()
+        return set()
+    configured = re.findall(
+        r'Clients = (\S+); Access_Type = (\S+);', file.read_text()
+    )
+    return {
+        ('ip', network.removesuffix('/32'), 'rw' if flags & _WRITE else 'ro')
+        for network, *_, flags, _ in nfs_export(driver, number)[4]
+    } | {('ip', to, level.lower()) for to, level in configured}
+
+
+def nfs_export(driver: BtrfsDriver, number: int) -> tuple:
+    """Return what the NFS server itself says about an export."""
+    socket = driver.backend.root / 'nfs' / 'bus.sock'
+    manager = jeepney.DBusAddress(
+        '/org/ganesha/nfsd/ExportMgr',
+        bus_name='org.ganesha.nfsd',
+        interface='org.ganesha.nfsd.exportmgr',
+    )
+    call = jeepney.new_method_call(manager, 'DisplayExport', 'q', (number,))
+    with open_dbus_connection(f'unix:path={socket}') as connection:
+        return connection.send_and_get_reply(call, timeout=60).body
+
+
 def exported_clients(file: pathlib.Path) -> set[tuple[str, str, str]]:
     """Return the clients in an NFS export file; none if it is missing."""
     if not file.exists():
@@ -71,6 +153,17 @@ def exported_clients(file: pathlib.Path) -> set[tuple[str, str, str]]:
     _, *clients = line.split(' ')
     found = [re.fullmatch(r'(.+)\((rw|ro),.*\)', each) for each in clients]
     return {('ip', match[1], match[2]) for match in found}
+
+
+@functools.cache
+def private_storage() -> PrivateStorage:
+    """Return the storage of all drivers, which outlives their restarts."""
+    folder = tempfile.TemporaryDirectory()
+    url = f'sqlite:///{folder.name}/private'
+    databases.create_tables(url)
+    db = Database(url)
+    weakref.finalize(db, folder.cleanup)
+    return DatabasePrivateStorage(db)
 
 
 @dataclasses.dataclass
@@ -87,7 +180,7 @@ class DriverHarness:
     def start(self) -> ShareDriver:
         """Return the driver as a new process would start it."""
         driver = registry.load(self.driver)(
-            configuration=self.configure(), private_storage=None
+            configuration=self.configure(), private_storage=private_storage()
         )
         driver.do_setup(CTX)
         driver.check_for_setup_error()
@@ -255,6 +348,8 @@ class DriverHarness:
         if hasattr(driver, f'{prefix}access_inventory'):
             clients_by_id = getattr(driver, f'{prefix}access_inventory')()
             return clients_by_id.get(item.id, set())
+        if isinstance(driver, BtrfsDriver):
+            return nfs_clients(driver, item)
         if isinstance(driver, LocalDriver):
             return exported_clients(
                 pathlib.Path(
@@ -270,8 +365,9 @@ class DriverHarness:
         location = normalise_export_locations(driver.create_share(CTX, share))[
             0
         ]
-        if os.path.isdir(location['path']):
-            return DirectoryUsers(location['path'])
+        directory = directory_at(driver, location['path'])
+        if directory:
+            return DirectoryUsers(directory)
         if hasattr(driver, 'write') and hasattr(driver, 'read'):
             return DummyUsers(driver, share)
         return None

@@ -256,7 +256,7 @@ class Sites:
             self.update(site)
         raise AssertionError('it never is in sync')
 
-    def update(self, site=None):
+    def update(self, site=None, *, took_over=False):
         site = site or self.there
         reply = site.driver.update_replica_state(
             CTX,
@@ -268,7 +268,9 @@ class Sites:
         )
         passive = {'in_sync', 'out_of_sync', 'error', None}
         assert reply in (
-            passive if self.style != 'writable' else {*passive, 'active'}
+            {*passive, 'active'}
+            if took_over or self.style == 'writable'
+            else passive
         )
         site.state = reply or site.state
         return reply

@@ -1,22 +1,30 @@
 """Operations killed at any step can be repeated."""
 
 from collections.abc import Callable, Iterator
+import contextlib
 import dataclasses
+import json
 import os
 import pathlib
 import random
+import signal
+import threading
 
 import pytest
 
 from manila_lite import exception
 from manila_lite.share.drivers.base import normalise_export_locations
+from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
 from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers import content
+from tests.drivers.conftest import BTRFS
 from tests.drivers.conftest import own_options
 from tests.drivers.crashes import killed_at
 from tests.drivers.crashes import killed_at_steps
 from tests.drivers.driver_harness import CTX
 from tests.drivers.driver_harness import DriverHarness
+from tests.drivers.driver_harness import directory_at
+from tests.drivers.driver_harness import names_on
 from tests.support import sampling
 
 pytestmark = pytest.mark.usefixtures('no_power_failures')
@@ -25,9 +33,9 @@ pytestmark = pytest.mark.usefixtures('no_power_failures')
 class Scene:
     """A share with content, a snapshot of it, and later changes."""
 
-    def __init__(self, name: str, root: pathlib.Path):
+    def __init__(self, name: str, root: pathlib.Path, **options):
         self.root = root
-        configuration = Configuration.from_values(own_options(root))
+        configuration = Configuration.from_values(own_options(root) | options)
         self.harness = DriverHarness(name, lambda: configuration)
         self.driver = self.harness.start()
         self.share = self.harness.share(size=3)
@@ -70,7 +78,7 @@ class Scene:
         path = normalise_export_locations(
             self.driver.get_share_status(share)['export_locations']
         )[0]['path']
-        return pathlib.Path(path) if os.path.isdir(path) else None
+        return directory_at(self.driver, path)
 
     def content(self, share):
         directory = self.directory(share)
@@ -138,11 +146,20 @@ class Scene:
 
     def names(self) -> set[str]:
         """Return the names on the back end, whether reported or not."""
+        if isinstance(self.driver, BtrfsDriver):
+            return names_on(self.driver)
         return {
             path.name.removesuffix('.json')
             for path in self.root.glob('*/*/*')
             if path.name.partition('.')[2] in ('', 'json')
         }
+
+    def clean_up(self) -> None:
+        """Remove what is on a back end that other scenes use as well."""
+        if isinstance(self.driver, BtrfsDriver):
+            with contextlib.suppress(exception.ManageInvalidShare):
+                self.driver.manage_existing(self.unmanaged_share, {})
+            self.harness.clean_up()
 
 
 @dataclasses.dataclass
@@ -341,9 +358,61 @@ def test_operation_killed_at_every_step_can_be_repeated(
 def test_operation_killed_again_and_again_can_be_repeated(
     name, seed, tmp_path
 ):
-    rng = random.Random(seed)
-    scene = Scene(name, tmp_path)
+    _kill_again_and_again(Scene(name, tmp_path), random.Random(seed))
+
+
+def _kill_again_and_again(scene: Scene, rng: random.Random) -> None:
     operation = OPERATIONS[rng.choice(sorted(OPERATIONS))]
     for _ in range(rng.randint(2, 5)):
         killed_at(rng.randint(1, 80), lambda: operation.act(scene))
     _finish(scene, operation)
+
+
+@sampling.enumeration
+@pytest.mark.parametrize(
+    'operation, mode',
+    [*((name, 'swap') for name in OPERATIONS), ('revert', 'rewrite')],
+)
+def test_operation_on_btrfs_killed_at_every_step_can_be_repeated(
+    operation, mode, btrfs_options, tmp_path
+):
+    operation = OPERATIONS[operation]
+    options = btrfs_options | {'btrfs_revert_mode': mode}
+    for scene in killed_at_steps(
+        lambda folder: Scene(BTRFS, tmp_path / folder, **options),
+        operation.act,
+        most=2,
+        least=5,
+    ):
+        _finish(scene, operation)
+        scene.clean_up()
+
+
+@sampling.enumeration
+@pytest.mark.parametrize('seed', sampling.seeds(100, 5))
+def test_operation_on_btrfs_killed_again_and_again_can_be_repeated(
+    seed, btrfs_options, tmp_path
+):
+    scene = Scene(BTRFS, tmp_path, **btrfs_options)
+    _kill_again_and_again(scene, random.Random(seed))
+    scene.clean_up()
+
+
+@sampling.enumeration
+@pytest.mark.parametrize('daemon', ['server', 'bus'])
+@pytest.mark.parametrize('operation', sampling.sample(OPERATIONS, 2))
+def test_operation_on_btrfs_succeeds_while_a_daemon_is_killed(
+    operation, daemon, btrfs_options, tmp_path
+):
+    operation = OPERATIONS[operation]
+    scene = Scene(BTRFS, tmp_path, **btrfs_options)
+    root = pathlib.Path(btrfs_options['btrfs_root'])
+    pid = json.loads((root / 'nfs' / f'{daemon}.json').read_text())['pid']
+    killing = threading.Timer(
+        random.uniform(0, 0.02), os.kill, (pid, signal.SIGKILL)
+    )
+    killing.start()
+    operation.act(scene)
+    killing.join()
+    assert operation.ended(scene)
+    scene.clean_up()

@@ -45,8 +45,11 @@ def build_node(database_url, tmp_path):
 
 @pytest.fixture
 def node(build_node):
-    """A process with services that run in threads."""
-    return build_node().start()
+    """A process of one back end that the test steps itself."""
+    node = build_node(backends=['alpha'])
+    node.register()
+    node.run()
+    return node
 
 
 @pytest.fixture

@@ -91,7 +91,12 @@ def start_on(
     return cloud
 
 
-def restart_on(image: DiskImage, cloud: CrashableCloud, seed: int = 0) -> None:
+def restart_on(
+    image: DiskImage,
+    cloud: CrashableCloud,
+    seed: int = 0,
+    backend_conf: str = '',
+) -> None:
     """Start a new process of the same cloud on restored files."""
     cloud.db.dispose()
     shutil.rmtree(cloud.folder)
@@ -99,6 +104,8 @@ def restart_on(image: DiskImage, cloud: CrashableCloud, seed: int = 0) -> None:
     cloud.rng.seed(seed)
     cloud.clock.now = image.now
     cloud.loss_rate = cloud.duplicate_rate = 0.0
+    if backend_conf:
+        cloud.configure(backend_conf=backend_conf)
     cloud.restart()
 
 

@@ -8,6 +8,7 @@ import contextlib
 import pytest
 
 from tests.simulation import crash_images
+from tests.simulation import pausing
 from tests.simulation.crashing import crash_at_point
 from tests.simulation.crashing import recover_from_each
 from tests.support import sampling
@@ -92,8 +93,8 @@ def begin(tmp_path_factory):
         kind=crash_images.CrashableCloud,
     ) as begin:
 
-        def make(seed=0, image=None):
-            cloud, (share_id, ids) = begin(seed, image=image)
+        def make(seed=0, image=None, backend_conf=''):
+            cloud, (share_id, ids) = begin(seed, backend_conf, image=image)
             return cloud, ShareRules(cloud, share_id), ids
 
         yield make
@@ -143,3 +144,16 @@ def test_two_crashes_and_bad_messages_leave_only_permitted_access(begin, seed):
     cloud.restart()
     cloud.settle()
     cloud.check_invariants()
+
+
+@sampling.enumeration
+@pausing.FENCING
+@pytest.mark.parametrize('verb', MORE, ids=lambda verb: verb.__name__)
+def test_a_pause_in_any_driver_call_leaves_only_permitted_access(
+    begin, verb, fencing
+):
+    def start():
+        cloud, rules, ids = begin(backend_conf=fencing)
+        return cloud, lambda: verb(cloud, rules, ids), cloud.check_invariants
+
+    pausing.pause_everywhere(start, verb.__name__)

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from manila_lite.db.models import services
 from tests.simulation import crash_images
 from tests.simulation import crashing
+from tests.simulation import pausing
 from tests.support import sampling
 from tests.support.cloud import Crash
 from tests.support.rewind import rewindable
@@ -121,3 +122,10 @@ def test_two_crashes_and_bad_messages_break_no_invariant(begin, seed):
     cloud.settle()
     cloud.check_invariants()
     assert crashed or cloud.crash_points
+
+
+@sampling.enumeration
+@pausing.FENCING
+@pytest.mark.parametrize('verb', VERBS, ids=lambda verb: verb.__name__)
+def test_a_pause_in_any_driver_call_breaks_no_invariant(begin, verb, fencing):
+    pausing.pause_verb(begin, verb, verb.__name__, fencing)

@@ -9,6 +9,7 @@ import pytest
 
 from tests.simulation import crash_images
 from tests.simulation import crashing
+from tests.simulation import pausing
 from tests.support import cloud_snapshots
 from tests.support import sampling
 from tests.support.rewind import rewindable
@@ -150,3 +151,17 @@ def test_a_crash_anywhere_breaks_no_invariant(begin, name):
 @sampling.enumeration
 def test_two_crashes_and_bad_messages_break_no_invariant(begin):
     crashing.crash_twice(begin, SEEDS, VERBS)
+
+
+@sampling.enumeration
+@pausing.FENCING
+@pytest.mark.parametrize('name', CASES)
+def test_a_pause_in_any_driver_call_breaks_no_invariant(begin, name, fencing):
+    verb, kwargs = CASES[name]
+    conf = f'{kwargs.get("backend_conf", "")}\n{fencing}'
+
+    def start():
+        cloud, found = begin(**{**kwargs, 'backend_conf': conf})
+        return cloud, lambda: verb(cloud, found), cloud.check_invariants
+
+    pausing.pause_everywhere(start, name)

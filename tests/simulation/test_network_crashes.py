@@ -12,6 +12,7 @@ from manila_lite.db.models import networks
 from manila_lite.db.models import share_servers
 from tests.simulation import crash_images
 from tests.simulation import crashing
+from tests.simulation import pausing
 from tests.support import sampling
 
 NETWORK = networks.ShareNetwork.__table__
@@ -141,7 +142,7 @@ def prepared(tmp_path_factory):
     return cloud.folder, crash_images.capture(cloud), found
 
 
-def begin(prepared, seed, image=None):
+def begin(prepared, seed, image=None, backend_conf=''):
     folder, initial, _ = prepared
     return crash_images.start_on(
         image or initial,
@@ -149,6 +150,7 @@ def begin(prepared, seed, image=None):
         seed,
         crash_images.CrashableShareServersCloud,
         backends=['alpha'],
+        backend_conf=backend_conf,
     )
 
 
@@ -255,3 +257,20 @@ def test_concurrent_changes_are_done_in_some_order(prepared, seed):
     cloud.settle()
     check_all(cloud)
     cloud.db.dispose()
+
+
+@sampling.enumeration
+@pausing.FENCING
+@pytest.mark.parametrize('name', [name for name in VERBS if name != 'check'])
+def test_a_pause_in_any_driver_call_leaves_all_at_rest(
+    prepared, name, fencing
+):
+    def start():
+        cloud = begin(prepared, 1, backend_conf=fencing)
+        return (
+            cloud,
+            lambda: VERBS[name](cloud, prepared[2]),
+            lambda: check_all(cloud),
+        )
+
+    pausing.pause_everywhere(start, name)

@@ -12,6 +12,7 @@ import pytest
 
 from tests.simulation import crash_images
 from tests.simulation import crashing
+from tests.simulation import pausing
 from tests.support import sampling
 from tests.support.replicated import ReplicatedCloud
 
@@ -125,10 +126,15 @@ def prepare(tmp_path_factory):
     return begin
 
 
-def begin(prepared, style, seed, image=None):
+def begin(prepared, style, seed, image=None, **kwargs):
     folder, initial, _ = prepared
     return crash_images.start_on(
-        image or initial, folder, seed, CrashableReplicatedCloud, style=style
+        image or initial,
+        folder,
+        seed,
+        CrashableReplicatedCloud,
+        style=style,
+        **kwargs,
     )
 
 
@@ -196,3 +202,26 @@ def test_two_crashes_and_bad_messages_break_no_invariant(prepare, seed):
     }
     image = crashing.image_of_two_crashes(start, verbs, seed)
     check(start(2000 + seed, image))
+
+
+@sampling.enumeration
+@pausing.FENCING
+@pytest.mark.parametrize(
+    'style, verb',
+    [
+        (style, verb)
+        for style, verb in CASES
+        if verb is not fail_to_place  # calls no driver
+    ],
+    ids=lambda value: getattr(value, '__name__', value),
+)
+def test_a_pause_in_any_driver_call_breaks_no_invariant(
+    prepare, style, verb, fencing
+):
+    prepared = prepare(style)
+
+    def start():
+        cloud = begin(prepared, style, 1, backend_conf=fencing)
+        return (cloud, lambda: verb(cloud, prepared[2]), lambda: check(cloud))
+
+    pausing.pause_everywhere(start, f'{style} {verb.__name__}')

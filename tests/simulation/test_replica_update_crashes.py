@@ -15,6 +15,7 @@ from manila_lite.db.transitions import fire
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_replica import SHARE_REPLICA
 from tests.simulation import crash_images
+from tests.simulation import pausing
 from tests.simulation.crashing import crash_at_point
 from tests.simulation.crashing import recover_from_each
 from tests.support import cloud_snapshots
@@ -130,8 +131,8 @@ def begin(tmp_path_factory):
     cloud.db.dispose()
     initial = crash_images.capture(cloud)
 
-    def begin(image=initial, seed=0):
-        crash_images.restart_on(image, cloud, seed)
+    def begin(image=initial, seed=0, backend_conf=''):
+        crash_images.restart_on(image, cloud, seed, backend_conf)
         return cloud, found
 
     yield begin
@@ -172,3 +173,16 @@ def test_next_update_recovers_from_two_crashes_and_bad_messages(begin):
         except AssertionError as error:
             pytest.fail(f'{name}, seed {seed}: {error}')
     assert crashed >= len(SEEDS)
+
+
+@sampling.enumeration
+@pausing.FENCING
+@pytest.mark.parametrize('name', VERBS)
+def test_next_update_recovers_from_a_pause_in_any_driver_call(
+    begin, name, fencing
+):
+    def start():
+        cloud, found = begin(backend_conf=fencing)
+        return cloud, lambda: VERBS[name](cloud, found), cloud.check
+
+    pausing.pause_everywhere(start, name)

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from manila_lite.db.models import snapshots
 from tests.simulation import crash_images
 from tests.simulation import crashing
+from tests.simulation import pausing
 from tests.support import cloud_snapshots
 from tests.support import sampling
 from tests.support.replicated import ReplicatedCloud
@@ -140,10 +141,15 @@ def prepared(tmp_path_factory):
     return cloud.folder, crash_images.capture(cloud), found
 
 
-def begin(prepared, seed, image=None):
+def begin(prepared, seed, image=None, **kwargs):
     folder, initial, _ = prepared
     return crash_images.start_on(
-        image or initial, folder, seed, CrashableReplicatedCloud, **KWARGS
+        image or initial,
+        folder,
+        seed,
+        CrashableReplicatedCloud,
+        **KWARGS,
+        **kwargs,
     )
 
 
@@ -181,3 +187,20 @@ def test_two_crashes_and_bad_messages_break_no_invariant(prepared, seed):
     }
     image = crashing.image_of_two_crashes(start, verbs, seed)
     check(start(2000 + seed, image))
+
+
+@sampling.enumeration
+@pausing.FENCING
+@pytest.mark.parametrize('name', VERBS)
+def test_a_pause_in_any_driver_call_breaks_no_invariant(
+    prepared, name, fencing
+):
+    def start():
+        cloud = begin(prepared, 1, backend_conf=fencing)
+        return (
+            cloud,
+            lambda: VERBS[name](cloud, prepared[2]),
+            lambda: check(cloud),
+        )
+
+    pausing.pause_everywhere(start, name)

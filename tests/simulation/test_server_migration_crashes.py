@@ -11,6 +11,7 @@ from manila_lite.states.share_server import ServerStatus
 from manila_lite.states.share_server import TaskState
 from tests.simulation import crash_images
 from tests.simulation import crashing
+from tests.simulation import pausing
 from tests.support import sampling
 from tests.support.server_migrations import ServerMigrationCloud
 from tests.support.snapshot_access import enable_snapshot_mounts
@@ -149,3 +150,17 @@ def test_two_crashes_and_bad_messages_end_at_rest(clouds):
         except AssertionError as error:
             pytest.fail(f'{name}, seed {seed}: {error}')
     assert crashed > len(SEEDS)
+
+
+@sampling.enumeration
+@pausing.FENCING
+@pytest.mark.parametrize('name', VERBS)
+def test_a_pause_in_any_driver_call_ends_at_rest(clouds, name, fencing):
+    verb, options = VERBS[name]
+    cloud, server, initial = clouds[str(options)]
+
+    def start():
+        crash_images.restart_on(initial, cloud, backend_conf=fencing)
+        return cloud, lambda: verb(cloud, server), lambda: check(cloud)
+
+    pausing.pause_everywhere(start, name)

@@ -14,6 +14,7 @@ import pytest
 
 from tests.simulation import crash_images
 from tests.simulation import crashing
+from tests.simulation import pausing
 from tests.support import sampling
 from tests.support.dhss import ShareServersCloud
 
@@ -139,7 +140,7 @@ def prepared(tmp_path_factory):
     return cloud.folder, crash_images.capture(cloud), found
 
 
-def begin(prepared, seed, image=None, extra_conf=''):
+def begin(prepared, seed, image=None, extra_conf='', backend_conf=''):
     folder, initial, _ = prepared
     return crash_images.start_on(
         image or initial,
@@ -148,6 +149,7 @@ def begin(prepared, seed, image=None, extra_conf=''):
         crash_images.CrashableShareServersCloud,
         backends=['alpha'],
         extra_conf=extra_conf,
+        backend_conf=backend_conf,
     )
 
 
@@ -233,3 +235,20 @@ def test_concurrent_requests_break_no_invariant(prepared, seed):
             cloud.step()
     cloud.clear_pauses()
     check(cloud)
+
+
+@sampling.enumeration
+@pausing.FENCING
+@pytest.mark.parametrize(
+    'name', [name for name in CASES if name != 'fail_to_manage']
+)
+def test_a_pause_in_any_driver_call_breaks_no_invariant(
+    prepared, name, fencing
+):
+    verb, extra_conf = CASES[name]
+
+    def start():
+        cloud = begin(prepared, 1, None, extra_conf, fencing)
+        return cloud, lambda: verb(cloud, prepared[2]), cloud.check_invariants
+
+    pausing.pause_everywhere(start, name)

@@ -11,6 +11,7 @@ import pytest
 from manila_lite.messages import Action
 from tests.simulation import crash_images
 from tests.simulation import crashing
+from tests.simulation import pausing
 from tests.support import cloud_snapshots
 from tests.support import sampling
 from tests.support.cloud import Crash
@@ -137,3 +138,10 @@ def test_lost_revert_notifies_of_share_and_snapshot(begin):
 
 def crash():
     raise Crash
+
+
+@sampling.enumeration
+@pausing.FENCING
+@pytest.mark.parametrize('name', VERBS)
+def test_a_pause_in_any_driver_call_breaks_no_invariant(begin, name, fencing):
+    pausing.pause_verb(begin, VERBS[name], name, fencing)

@@ -20,7 +20,42 @@ RULE = access.AccessRule.__table__
 INSTANCE = shares.ShareInstance.__table__
 
 
-class ShareRules:
+class RulesOnBackend:
+    """What a dummy back end was asked about one instance of `process`.
+
+    A subclass has `host` and `instance_id`, of a share or a snapshot.
+    """
+
+    process: typing.Any
+    host: str
+    instance_id: str
+
+    @property
+    def backend(self) -> str:
+        """The name of the back end."""
+        return self.host.partition('@')[2].partition('#')[0]
+
+    @property
+    def driver(self) -> dummy.DummyDriver:
+        return self.process.driver(self.backend)
+
+    @property
+    def folder(self) -> pathlib.Path:
+        """The folder with the state of the back end."""
+        return pathlib.Path(self.process.folder) / 'dummy' / self.backend
+
+    @property
+    def calls(self) -> list[typing.Any]:
+        """The driver calls about the instance, oldest first."""
+        instance_id = self.instance_id
+        return [
+            call
+            for call in self.driver.access_calls
+            if call.subject_id == instance_id
+        ]
+
+
+class ShareRules(RulesOnBackend):
     """Access rules of a share of `process`.
 
     `process` has a db, the operations for access, and dummy back ends.
@@ -109,27 +144,13 @@ class ShareRules:
         )
 
     @property
-    def backend(self) -> str:
-        """The name of the back end."""
-        return self.target.host.partition('@')[2].partition('#')[0]
-
-    @property
-    def driver(self) -> dummy.DummyDriver:
-        return self.process.driver(self.backend)
-
-    @property
-    def calls(self) -> list[typing.Any]:
-        """The driver calls about this share, oldest first."""
-        instance_id = self.instance_id
-        return [
-            call
-            for call in self.driver.access_calls
-            if call.subject_id == instance_id
-        ]
+    def host(self) -> str:
+        return self.target.host
 
     @property
     def clients(self) -> dict[str, str]:
         """The levels of the clients that the back end allows, by client."""
-        folder = pathlib.Path(self.process.folder) / 'dummy' / self.backend
-        found = dummy.access_inventory(folder).get(self.instance_id, set())
+        found = dummy.access_inventory(self.folder).get(
+            self.instance_id, set()
+        )
         return {to: level for _, to, level in found}

@@ -206,3 +206,21 @@ def database_url(request, shared_database) -> str:
     url = shared_database(request.param)
     empty_tables(url)
     return url
+
+
+@pytest.fixture
+def new_database(database_url):
+    """`new_database(**options)`: another Database on the same database."""
+    with contextlib.ExitStack() as stack:
+
+        def create(**options):
+            db = share_statements(Database(database_url, **options))
+            stack.callback(db.dispose)
+            return db
+
+        yield create
+
+
+@pytest.fixture
+def db(new_database) -> Database:
+    return new_database()

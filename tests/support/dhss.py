@@ -35,10 +35,12 @@ _SPEC = types.ShareTypeExtraSpec.__table__
 class ShareServersCloud(Cloud):
     """A `Cloud` whose default share type uses share networks."""
 
-    def __init__(
-        self, *args: typing.Any, backend_conf: str = '', **kwargs: typing.Any
-    ):
-        super().__init__(*args, backend_conf=SECTION + backend_conf, **kwargs)
+    def configure(
+        self, *, backend_conf: str = '', extra_conf: str = ''
+    ) -> None:
+        super().configure(
+            backend_conf=SECTION + backend_conf, extra_conf=extra_conf
+        )
 
     def _fill(self, session: Session) -> None:
         super()._fill(session)

@@ -42,6 +42,7 @@ sweep_interval = 0.2
 workers_per_backend = 4
 {sections}
 """
+_NAMES = '(names)'
 _DUMMY = {
     'share_driver': 'dummy',
     'driver_handles_share_servers': 'false',
@@ -95,7 +96,7 @@ class Installation:
             folder=folder,
             auth=auth,
             port=self.port,
-            names=','.join(backends or ['dummy']),
+            names=_NAMES,
             options=options,
             database=self.database_url,
             sections=sections,
@@ -108,7 +109,7 @@ class Installation:
     def configure(self, backends: Mapping[str, Mapping[str, object]]) -> None:
         """Write the configuration file for processes started from now on."""
         self.backends = tuple(backends)
-        lines = [self._text]
+        lines = [self._text.replace(_NAMES, ','.join(backends))]
         for name, options in backends.items():
             lines.append(f'[{name}]')
             chosen = (

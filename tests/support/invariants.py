@@ -91,7 +91,7 @@ def problems(
         *usages_and_pools(session, rows),
         *back_ends(rows, inventories),
         *access_rules(session, clients),
-        *replica_invariants.problems(session),
+        *replica_invariants.problems(session, folders),
         *journal(session),
     ]
 

@@ -1,7 +1,8 @@
 """Invariants of the replicas of every share while no work is pending."""
 
 import collections
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+import pathlib
 
 import sqlalchemy as sa
 
@@ -9,6 +10,9 @@ from manila_lite.db.models import access
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.session import Session
+from manila_lite.share.drivers.dummy import driver as dummy
+from manila_lite.share.drivers.dummy import replication_domain
+from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_replica import PROMOTABLE
 from manila_lite.states.share_replica import READABLE
 from manila_lite.states.share_replica import UP_TO_DATE
@@ -21,8 +25,18 @@ MAPPING = access.InstanceAccessRule.__table__
 SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
 
 
-def problems(session: Session) -> Iterator[str]:
-    """Return a description of every violated invariant."""
+def problems(
+    session: Session, folders: Mapping[str, pathlib.Path]
+) -> Iterator[str]:
+    """Return a description of every violated invariant.
+
+    `folders` are those of the dummy back ends, by host.
+    """
+    on_backends = {
+        id: found
+        for folder in folders.values()
+        for id, found in dummy.replica_inventory(folder).items()
+    }
     rows = session.rows(
         sa.select(INSTANCE, SHARE.c.replication_type)
         .select_from(INSTANCE.join(SHARE))
@@ -48,6 +62,7 @@ def problems(session: Session) -> Iterator[str]:
             yield from _not_replicated(replicas)
             continue
         yield from active_replicas(share_id, replicas)
+        yield from roles(replicas, on_backends)
         yield from placement(share_id, replicas)
         yield from readonly_casts(replicas)
         # A replica that was never placed has no back end to keep rules on.
@@ -96,6 +111,31 @@ def active_replicas(
             yield (
                 f'{row.id} is {row.replica_state} and the sole active of '
                 f'{row.sole_active_of}'
+            )
+
+
+def roles(
+    replicas: Sequence[sa.Row],
+    on_backends: Mapping[str, replication_domain.DummyReplica],
+) -> Iterator[str]:
+    """The back ends have the roles of the rows, unless a row is in error.
+
+    Writable replicas are active on the back end from their creation on.
+    """
+    for row in replicas:
+        if (
+            row.id not in on_backends
+            or row.replication_type not in PROMOTABLE
+            or row.status != InstanceStatus.AVAILABLE
+            or row.replica_state == ReplicaState.ERROR
+        ):
+            continue
+        is_active = row.replica_state == ReplicaState.ACTIVE
+        role = on_backends[row.id].role
+        if is_active != (role == replication_domain.ACTIVE):
+            yield (
+                f'replica {row.id} is {row.replica_state} and {role} on the '
+                'back end'
             )
 
 

@@ -13,6 +13,8 @@ from manila_lite.db.models import types
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import shares as share_rows
 from manila_lite.db.session import Session
+from manila_lite.share.manager.driver_view import replica_view
+from manila_lite.share.manager.driver_view.share_view import NameTemplates
 from tests.support.cloud import TYPE_ID
 from tests.support.cloud import Cloud
 
@@ -186,6 +188,20 @@ class ReplicatedCloud(Cloud):
         return self.create_share(
             scheduler_hints={'only_host': f'node@{backend}#pool'}, **body
         )
+
+    def promote_on_backend(self, replica_id: str) -> None:
+        """Make a replica active on the back ends only."""
+        row = self.replica(replica_id)
+        share = self.db.read(replica_view.load_replicated_share, row.share_id)
+        replica_list = share.replicas_for_driver(
+            NameTemplates(
+                self.conf.share_name_template,
+                self.conf.share_snapshot_name_template,
+            )
+        )
+        (own,) = (one for one in replica_list if one['id'] == replica_id)
+        backend = backend_of(row) or ''
+        self.driver(backend).promote_replica(ADMIN, replica_list, own, [])
 
     def snapshot(self, share_id: str) -> str:
         """Create a snapshot of a share, run all work and return its id."""

@@ -16,6 +16,7 @@ from manila_lite.db.transitions import fire
 from manila_lite.states import share_network
 from manila_lite.states.machine import GONE
 from manila_lite.states.machine import Machine
+from manila_lite.states.share_instance import SHARE_INSTANCE
 
 EXPECTED_ENDS: dict[str, dict[str, str | None]] = {
     'share_instance': {
@@ -103,6 +104,23 @@ SERVER_CASES = [
     for resource, ends in EXPECTED_SERVER_ENDS.items()
     for status in ends
 ]
+
+
+def instance_of(cloud: typing.Any, share_id: str) -> str:
+    """Return the id of the only instance of a share."""
+    shown = cloud.api.get(f'/shares/{share_id}/instances')
+    (found,) = shown['share_instances']
+    return found['id']
+
+
+def strand(cloud: typing.Any, share_id: str, event: str) -> str:
+    """Put a share into flight without work, as only a bug would.
+
+    Returns the id of its instance.
+    """
+    id = instance_of(cloud, share_id)
+    cloud.db.write(fire, SHARE_INSTANCE, id, event)
+    return id
 
 
 def status_of(db: Database, resource: str, id: str) -> str | None:

@@ -85,6 +85,19 @@ class RestClient:
             'POST', f'/shares/{share_id}/action', {action: args}, expect
         )
 
+    def make_default_type(self) -> None:
+        """Create the share type `default`, without share servers."""
+        self.request(
+            'POST',
+            '/types',
+            {
+                'share_type': {
+                    'name': 'default',
+                    'extra_specs': {'driver_handles_share_servers': 'False'},
+                }
+            },
+        )
+
     def delete(self, share_id: str, expect: int = 202) -> typing.Any:
         return self.request('DELETE', f'/shares/{share_id}', expect=expect)
 

@@ -1,12 +1,65 @@
-"""What rows need that tests insert themselves."""
+"""Rows that tests insert themselves."""
 
 import sqlalchemy as sa
 
+from manila_lite.db.models import server_migrations
 from manila_lite.db.models import shares
+from manila_lite.db.session import Session
 
-SHARE_FLAGS = {
-    column.name: False
-    for column in shares.Share.__table__.c
-    if isinstance(column.type, sa.Boolean)
-}
+SHARE = shares.Share.__table__
+INSTANCE = shares.ShareInstance.__table__
+
+
+def _flags(table: sa.Table) -> dict[str, bool]:
+    return {
+        column.name: False
+        for column in table.c
+        if isinstance(column.type, sa.Boolean)
+    }
+
+
+SHARE_FLAGS = _flags(SHARE)
 """All flags of a share, which must have a value."""
+
+MIGRATION_FLAGS = _flags(server_migrations.ServerMigration.__table__)
+
+
+def insert_share(session: Session, **columns: object) -> str:
+    """Insert a share of 1 GiB without instances; return its id."""
+    id = session.new_id()
+    session.run(
+        sa.insert(SHARE),
+        **{
+            'id': id,
+            'project_id': 'p',
+            'size': 1,
+            'share_proto': 'NFS',
+            'created_at': session.now,
+            **SHARE_FLAGS,
+            **columns,
+        },
+    )
+    return str(columns.get('id', id))
+
+
+def insert_instance(session: Session, share_id: str, **columns: object) -> str:
+    """Insert an available instance of a share; return its id."""
+    id = session.new_id()
+    session.run(
+        sa.insert(INSTANCE),
+        **{
+            'id': id,
+            'share_id': share_id,
+            'status': 'available',
+            'cast_rules_to_readonly': False,
+            'created_at': session.now,
+            **columns,
+        },
+    )
+    return id
+
+
+def delete_share(session: Session, share_id: str) -> None:
+    """Delete a share with its instances."""
+    session.run(sa.delete(INSTANCE).where(INSTANCE.c.share_id == share_id))
+    session.run(sa.delete(SHARE).where(SHARE.c.id == share_id))

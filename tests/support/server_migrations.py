@@ -25,9 +25,10 @@ MIGRATION_OPTIONS = {
 class ServerMigrationCloud(ShareServersCloud):
     """Two back ends with share servers."""
 
-    def __init__(self, *args, extra_conf='', **kwargs):
-        super().__init__(
-            *args, extra_conf=SHORT_POLL_INTERVAL + extra_conf, **kwargs
+    def configure(self, *, backend_conf='', extra_conf=''):
+        super().configure(
+            backend_conf=backend_conf,
+            extra_conf=SHORT_POLL_INTERVAL + extra_conf,
         )
 
     def create_share_on_alpha(self, network_id, **body):

@@ -215,6 +215,17 @@ class ServiceProcess:
         """Wait until no work is pending."""
         self.until(lambda: not self.owed())
 
+    def settle(self) -> None:
+        """Rescue what is in flight without work, and wait for all work."""
+        self.quiet()
+        while sum(
+            backend.endpoints.reconciliation.run_pass()
+            for backend in self.share.backends
+        ):
+            self.quiet()
+        self.scheduler.orphan_sweep.run_pass()
+        self.quiet()
+
     def owed(self) -> list[tuple]:
         return self.db.read(
             lambda session: [
@@ -243,6 +254,11 @@ class ServiceProcess:
     def status(self, share_id: str) -> str:
         return self.target(share_id).status
 
+    def outcome(self, share_id: str) -> tuple[str, int]:
+        """Return the status and the size of a share."""
+        found = self.target(share_id)
+        return found.status, found.size
+
     def messages(self) -> list[tuple[str, str]]:
         """Return action and detail of every message, oldest first."""
         return [
@@ -262,16 +278,24 @@ class ServiceProcess:
         )
 
     def driver(self, name: str = 'alpha') -> dummy.DummyDriver:
-        return self.backend(name).driver
+        return self.backend(name).driver.driver
 
     def problems(self) -> list[str]:
-        return self.db.read(
-            invariants.problems,
-            {
-                f'node@{name}': self.folder / 'dummy' / name
+        """Return the broken invariants, and calls that overlapped."""
+        return [
+            *self.db.read(
+                invariants.problems,
+                {
+                    f'node@{name}': self.folder / 'dummy' / name
+                    for name in self.names
+                },
+            ),
+            *(
+                str(overlap)
                 for name in self.names
-            },
-        )
+                for overlap in self.driver(name).overlaps
+            ),
+        ]
 
     # Requests
 

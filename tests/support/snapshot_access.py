@@ -1,9 +1,9 @@
 """A mountable snapshot and its access rules: requests, and their state."""
 
-import pathlib
 import typing
 
 from manila_lite.share.drivers.dummy import driver as dummy
+from tests.support.access import RulesOnBackend
 from tests.support.api_client import ApiClient
 from tests.support.cloud import TYPE_ID
 from tests.support.cloud import Cloud
@@ -24,13 +24,13 @@ def enable_snapshot_mounts(cloud: Cloud) -> None:
     )
 
 
-class SnapshotRules:
+class SnapshotRules(RulesOnBackend):
     """The access rules of one snapshot, over the API as one user."""
 
     def __init__(
         self, cloud: Cloud, snapshot_id: str, api: ApiClient | None = None
     ):
-        self.cloud = cloud
+        self.cloud = self.process = cloud
         self.snapshot_id = snapshot_id
         self.path = f'/snapshots/{snapshot_id}'
         self.api = api or cloud.api
@@ -83,33 +83,16 @@ class SnapshotRules:
         )['snapshot_instances'][0]['id']
 
     @property
-    def backend(self) -> str:
-        """The name of the back end."""
+    def host(self) -> str:
         share_id = self.cloud.api.get(self.path)['snapshot']['share_id']
-        host = self.cloud.api.show(share_id)['host']
-        return host.partition('@')[2].partition('#')[0]
-
-    @property
-    def driver(self) -> dummy.DummyDriver:
-        return self.cloud.driver(self.backend)
-
-    @property
-    def calls(self) -> list[typing.Any]:
-        """The driver calls about this snapshot, oldest first."""
-        instance_id = self.instance_id
-        return [
-            call
-            for call in self.driver.access_calls
-            if call.subject_id == instance_id
-        ]
+        return self.cloud.api.show(share_id)['host']
 
     @property
     def clients(self) -> set[str]:
         """The clients that the back end allows to mount it."""
-        folder = pathlib.Path(self.cloud.folder) / 'dummy' / self.backend
         return {
             to
-            for _, to, _ in dummy.snapshot_access_inventory(folder).get(
+            for _, to, _ in dummy.snapshot_access_inventory(self.folder).get(
                 self.instance_id, ()
             )
         }

@@ -1,11 +1,16 @@
 """Locks exclude each other, and work continues without the lock service."""
 
+import contextlib
 import logging
 import os
 import pathlib
+import shutil
+import signal
+import socket
 import subprocess
 import sys
 import threading
+import time
 import uuid
 import warnings
 
@@ -14,18 +19,22 @@ import redis
 
 from manila_lite import conf as options
 from manila_lite import coordination
+from manila_lite import exception
+from tests.support.processes import free_port
 
 ROOT = pathlib.Path(__file__).parents[2]
 REDIS = 'redis://127.0.0.1:6379'
 
 
-def coordinator(url, **kwargs):
+def coordinator(url, lock_timeout=60.0, **kwargs):
     conf = options.new()
     conf.set_override('backend_url', url, 'coordination')
+    conf.set_override('lock_timeout', lock_timeout, 'coordination')
     try:
         return coordination.Coordinator(conf, uuid.uuid4().hex, **kwargs)
     finally:  # overrides in a group are shared by all configurations
         conf.clear_override('backend_url', 'coordination')
+        conf.clear_override('lock_timeout', 'coordination')
 
 
 def redis_answers():
@@ -190,6 +199,211 @@ def test_a_lock_excludes_other_processes_until_its_holder_dies(url, locks):
     if url.startswith('file'):  # in Redis the lease has to expire first
         with locks.lock('share-1'), locks.try_lock('share-1') as held:
             assert not held
+
+
+@contextlib.contextmanager
+def paused_holder(url):
+    """Another process holds the lock and does not run."""
+    holder = subprocess.Popen(
+        [sys.executable, '-W', 'ignore', '-c', HOLDER, url],
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=ROOT,
+    )
+    try:
+        assert holder.stdout.readline() == 'held\n'
+        holder.send_signal(signal.SIGSTOP)
+        yield
+    finally:
+        holder.kill()
+        holder.communicate()
+
+
+def time_of(block):
+    began = time.monotonic()
+    with block:
+        return time.monotonic() - began
+
+
+def test_lock_of_a_paused_process_is_not_awaited_for_ever(url, caplog):
+    locks = coordinator(url, lock_timeout=0.5)
+    with paused_holder(url):
+        assert 0.2 <= time_of(locks.lock('share-1')) < 5
+        assert 'without the lock share-1' in caplog.text
+        assert time_of(locks.lock('share-2')) < 0.5
+    locks.stop()
+
+
+def test_lock_of_another_thread_is_not_awaited_for_ever(url, caplog):
+    locks = coordinator(url, lock_timeout=0.2)
+    with locks.lock('share-1'):
+        assert 0.2 <= time_of(locks.lock('share-1')) < 5
+        assert 'without the lock share-1' in caplog.text
+    with locks.try_lock('share-1') as held:
+        assert held
+    assert not locks._queues._locks
+    locks.stop()
+
+
+def test_lock_that_was_not_released_is_not_awaited_again_at_once(url):
+    locks = coordinator(url, lock_timeout=2)
+    with paused_holder(url):
+        assert time_of(locks.lock('share-1')) >= 1.5
+        assert time_of(locks.lock('share-1')) < 1.5
+    locks.stop()
+
+
+def test_waiting_threads_are_limited(url):
+    locks = coordinator(url)
+    limit, entered = locks.MAX_WAITING, threading.Semaphore(0)
+
+    def work():
+        with locks.lock('share-1'):
+            entered.release()
+
+    threads = [threading.Thread(target=work) for _ in range(limit + 5)]
+    with locks.lock('share-1'):
+        for thread in threads:
+            thread.start()
+        for _ in range(5):
+            assert entered.acquire(timeout=30)
+        assert not entered.acquire(timeout=0.2)
+    for thread in threads:
+        thread.join(30)
+    locks.stop()
+
+
+def test_threads_without_a_lock_are_limited_for_those_that_can_refuse(
+    url, monkeypatch
+):
+    monkeypatch.setattr(coordination.Coordinator, 'MAX_WAITING', 0)
+    monkeypatch.setattr(coordination.Coordinator, 'MAX_OVERFLOW', 1)
+    monkeypatch.setattr(coordination.Coordinator, 'OVERFLOW_WAIT', 0.1)
+    locks = coordinator(url)
+    with locks.lock('share-1', can_refuse=True):
+        with (
+            pytest.raises(exception.ResourceBusy),
+            locks.lock('share-2', can_refuse=True),
+        ):
+            pass
+        with locks.lock('share-3'), locks.try_lock('share-3') as held:
+            assert not held
+    with locks.lock('share-2', can_refuse=True):
+        pass
+    locks.stop()
+
+
+ADDER = """
+import pathlib
+import sys
+from tests.unit.test_coordination import coordinator
+locks = coordinator(sys.argv[1])
+counter = pathlib.Path(sys.argv[2])
+for _ in range(60):
+    with locks.lock('share-1'):
+        value = int(counter.read_text())
+        counter.write_text(str(value + 1))
+"""
+
+
+def test_file_locks_exclude_processes_and_leave_no_files(tmp_path):
+    counter = tmp_path / 'counter'
+    counter.write_text('0')
+    folder = tmp_path / 'locks'
+    adders = [
+        subprocess.Popen(
+            [
+                sys.executable,
+                '-W',
+                'ignore',
+                '-c',
+                ADDER,
+                f'file://{folder}',
+                counter,
+            ],
+            cwd=ROOT,
+        )
+        for _ in range(3)
+    ]
+    assert [adder.wait(120) for adder in adders] == [0] * 3
+    assert counter.read_text() == '180'
+    assert list(folder.glob(f'{coordination.PREFIX}*')) == []
+
+
+def test_abandoned_lock_files_are_removed_at_the_first_lock(tmp_path):
+    url = f'file://{tmp_path}'
+    with paused_holder(url):
+        (held,) = tmp_path.glob(f'{coordination.PREFIX}*')
+        abandoned = tmp_path / coordination.lock_name('share-2')
+        abandoned.touch()
+        locks = coordinator(url)
+        with locks.lock('share-3'):
+            pass
+        assert held.exists()
+        assert not abandoned.exists()
+        with locks.try_lock('share-1') as is_held:
+            assert not is_held
+    locks.stop()
+
+
+@pytest.fixture
+def own_redis(tmp_path):
+    """A Redis server that a test may pause; yields its URL and process."""
+    if not shutil.which('redis-server'):
+        if os.environ.get('CI'):
+            pytest.fail('redis-server is not installed')
+        pytest.skip('redis-server is not installed')
+    port = free_port()
+    with subprocess.Popen(
+        ['redis-server', '--port', str(port), '--save', ''],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+    ) as server:
+        while True:
+            try:
+                socket.create_connection(('127.0.0.1', port)).close()
+                break
+            except ConnectionRefusedError:
+                time.sleep(0.01)
+        yield f'redis://127.0.0.1:{port}', server
+        server.kill()
+
+
+@pytest.mark.parametrize('is_connected', [False, True])
+def test_lock_service_that_does_not_answer_is_not_awaited_for_ever(
+    own_redis, is_connected, monkeypatch, caplog
+):
+    monkeypatch.setattr(coordination.Coordinator, 'ANSWER_TIMEOUT', 0.3)
+    url, server = own_redis
+    locks = coordinator(url, lock_timeout=0.2)
+    if is_connected:
+        with locks.lock('share-1'):
+            pass
+    server.send_signal(signal.SIGSTOP)
+    assert time_of(locks.lock('share-1')) < 5
+    assert 'without locks' in caplog.text
+    assert time_of(locks.lock('share-2')) < 0.2, 'it did not retry so soon'
+    began = time.monotonic()
+    locks.stop()
+    assert time.monotonic() - began < 5
+
+
+def test_lock_that_is_acquired_too_late_is_released(own_redis, monkeypatch):
+    monkeypatch.setattr(coordination.Coordinator, 'ANSWER_TIMEOUT', 0.3)
+    url, server = own_redis
+    locks, others = coordinator(url, lock_timeout=0.2), coordinator(url)
+    with locks.lock('share-1'), others.lock('share-2'):
+        pass
+    server.send_signal(signal.SIGSTOP)
+    with locks.lock('share-1'):
+        server.send_signal(signal.SIGCONT)
+        # It is acquired now, for the holder that went on without it.
+    began = time.monotonic()
+    with others.lock('share-1'):
+        assert time.monotonic() - began < 10, 'sooner than its lease expires'
+    locks.stop()
+    others.stop()
 
 
 @pytest.mark.parametrize(

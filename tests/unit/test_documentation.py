@@ -25,7 +25,10 @@ from manila_lite.states import machine
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOURCE = ROOT / 'doc/source'
-README = (ROOT / 'README.md').read_text()
+README, CONTRIBUTING, SECURITY = (
+    (ROOT / f'{name}.md').read_text()
+    for name in ('README', 'CONTRIBUTING', 'SECURITY')
+)
 PAGES = {path.name: path.read_text() for path in SOURCE.glob('*.rst')}
 UNITS = sorted((ROOT / 'etc/manila_lite/systemd').glob('*.service'))
 
@@ -159,7 +162,7 @@ def arguments_of(names):
     for line in shell_lines():
         # A word may contain the sign: host@backend#pool.
         words = shlex.split(re.sub(r'(^|\s)#.*', '', line))
-        for number, word in enumerate(words[:4]):
+        for number, word in enumerate(words[:5]):
             if word.rpartition('/')[2] in names and 'systemctl' not in words:
                 found.add((word.rpartition('/')[2], *words[number + 1 :]))
                 break
@@ -210,11 +213,16 @@ def test_shown_make_target_exists(command):
 @pytest.mark.parametrize(
     'path',
     sorted(
-        set(re.findall(r'`([\w.]+/[\w./-]+|[A-Z]{3,}|doc|tests)`', README))
+        set(
+            re.findall(
+                r'`([\w.]+/[\w./-]+|[A-Z]{3,}(?:\.md)?|doc|tests)`',
+                README + CONTRIBUTING + SECURITY,
+            )
+        )
         - {'./state', 'build/html', 'CI'}
     ),
 )
-def test_path_in_the_readme_exists(path):
+def test_path_in_a_document_of_the_repository_exists(path):
     assert (ROOT / path).exists()
 
 
@@ -236,7 +244,7 @@ def ini_files():
             yield pytest.param(block, id=f'{name} {number}')
     for path in (
         SOURCE / 'examples/folders.conf',
-        ROOT / 'etc/manila_lite/manila_lite.conf.example',
+        *(ROOT / 'etc/manila_lite').glob('*.conf.example'),
     ):
         yield pytest.param(path.read_text(), id=path.name)
 

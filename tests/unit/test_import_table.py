@@ -9,7 +9,15 @@ import manila_lite
 
 ROOT = pathlib.Path(manila_lite.__file__).parent
 
-FIRST = ('states', 'exception', 'context', 'conf', 'host')
+FIRST = (
+    'states',
+    'exception',
+    'context',
+    'conf',
+    'host',
+    'masking',
+    'plugins',
+)
 SECOND = ('db',)
 THIRD = (
     'work.table',
@@ -19,7 +27,23 @@ THIRD = (
     'coordination',
     'network',
 )
-FOURTH = ('work.notify', 'work.admission', 'rpc', 'work.runner')
+FOURTH = (
+    'work.notify',
+    'work.waiting',
+    'work.admission',
+    'rpc',
+    'work.job',
+    'work.runner',
+)
+# A runner runs the handlers of contracts.
+RUNS = (
+    'work.notify',
+    'work.operation_log',
+    'work.lease',
+    'work.blocked',
+    'work.job',
+    'rpc.contract',
+)
 FIRST_FOUR = FIRST + SECOND + THIRD + FOURTH
 
 # A part may import itself and the parts listed here for it. A module that
@@ -31,10 +55,36 @@ TABLE = {
     **dict.fromkeys(SECOND, FIRST),
     **dict.fromkeys(THIRD, FIRST + SECOND),
     **dict.fromkeys(FOURTH, FIRST + SECOND + THIRD),
-    # A runner runs the handlers of contracts.
-    'work.runner': (*FIRST, *SECOND, *THIRD, 'work.notify', 'rpc.contract'),
+    'work.lease': (),
+    'work.blocked': (),
+    'work.statements': SECOND,
+    'work.operation_log': ('exception',),
+    'work.table': (*FIRST, *SECOND, 'work.operation_log', 'work.statements'),
+    'work.job': (
+        *FIRST,
+        *SECOND,
+        'work.operation_log',
+        'work.table',
+        'work.lease',
+    ),
+    'work.execution': (*FIRST, *SECOND, *THIRD, *RUNS),
+    'work.runner': (*FIRST, *SECOND, *THIRD, *RUNS, 'work.execution'),
+    'work.cancel': (*FIRST, *SECOND, 'work.table', 'work.execution'),
     # Drivers are given options and a request context.
-    'share.drivers': ('exception', 'conf', 'context', 'host'),
+    'share.drivers': (
+        'exception',
+        'conf',
+        'context',
+        'host',
+        'masking',
+        'plugins',
+    ),
+    'scheduler.unserved_work': (
+        *FIRST_FOUR,
+        'scheduler',
+        'work.cancel',
+        'work.execution',
+    ),
     'scheduler': FIRST_FOUR,
     'share.operations': FIRST_FOUR,
     'share.manager': (*FIRST_FOUR, 'share.drivers.base'),
@@ -50,6 +100,7 @@ TABLE = {
         'exception',
         'context',
         'host',
+        'masking',
         'quota',
         'messages',
     ),

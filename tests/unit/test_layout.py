@@ -53,6 +53,10 @@ PLACES = {
     'share/manager': 'functional/share',
     'share/operations': 'functional/share',
     'states': 'unit/states',
+    'work/cancel': 'functional/cmd/test_gone_backends.py',
+    'work/execution': 'unit/work/runner',
+    'work/job': 'unit/work/runner',
+    'work/statements': 'unit/work/test_table.py',
     **{
         f'{part}/{noun}': f'functional/api/{noun}'
         for part in ('api/v2', 'db/queries')
@@ -135,6 +139,7 @@ def test_folders_of_functional_tests_mirror_a_package_or_are_in_the_table():
         folder
         for folder in folders
         if not (ROOT / folder).is_dir()
+        and not (ROOT.parent / folder).is_dir()
         and not any(
             f'functional/{folder}/'.startswith(f'{known}/')
             for known in PLACES.values()

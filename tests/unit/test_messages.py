@@ -6,7 +6,9 @@ import pytest
 
 from manila_lite import exception
 from manila_lite import messages
+from manila_lite.api import paging
 from manila_lite.db.queries.admin import messages as records
+from manila_lite.db.queries.admin import retention
 from manila_lite.db.session import Database
 from manila_lite.messages import Action
 from manila_lite.messages import Detail
@@ -42,6 +44,30 @@ def test_a_message_is_action_and_detail():
     assert messages.user_message('008', '015') == (
         f'{Action.EXTEND.words}: {Detail.DRIVER_FAILED_EXTEND.words}'
     )
+
+
+def test_the_published_text_begins_the_message_about_no_valid_host():
+    published = 'No storage could be allocated for this share request'
+    assert messages.user_message('001', '002').startswith(
+        f'{Action.ALLOCATE_HOST.words}: {published}'
+    )
+
+
+def test_a_reason_follows_the_published_words():
+    words = messages.user_message('010', '020')
+    assert messages.user_message('010', '020', 'ip 10.0.0.1') == (
+        f'{words} (ip 10.0.0.1)'
+    )
+
+
+def test_only_reasons_about_what_the_user_gave_are_shown():
+    path = exception.ManageInvalidShare(reason='/etc: not below /srv')
+    assert '/etc: not below /srv' in messages.reason_in(path)
+    for error in (
+        exception.ShareBackendException(msg='password=secret'),
+        RuntimeError('10.0.0.1 refused'),
+    ):
+        assert messages.reason_in(error) is None
 
 
 def test_unknown_codes_read_as_unknown():
@@ -94,8 +120,11 @@ def record(db, **values):
     )
 
 
-def ids(db, **query):
-    return [row.id for row in db.read(records.list_messages, **query)]
+def ids(
+    db, limit=None, offset=0, sort_key='created_at', sort_dir='desc', **query
+):
+    page = paging.Page(limit, offset, sort_key, sort_dir)
+    return [row.id for row in db.read(records.list_messages, page, **query)]
 
 
 @pytest.fixture
@@ -118,7 +147,7 @@ def week(db, clock):
 
 
 def test_a_record_stores_codes_resource_and_times(db):
-    row = db.read(records.get_message, record(db))
+    row = db.read(records.get_message, record(db, reason='too large'))
     assert row._asdict() == {
         'id': row.id,
         'project_id': 'blue',
@@ -130,6 +159,7 @@ def test_a_record_stores_codes_resource_and_times(db):
         'detail_id': '002',
         'created_at': MONDAY,
         'expires_at': MONDAY + datetime.timedelta(days=3),
+        'reason': 'too large',
     }
 
 
@@ -186,10 +216,13 @@ def test_a_deleted_message_is_gone(db, week):
 
 
 def test_expired_messages_are_purged(db, week, clock):
-    assert db.write(records.purge_expired) == 0
+    def purge(batch=9):
+        return db.write(
+            retention.delete_until, retention.MESSAGES, db.utcnow(), batch
+        )
+
+    assert purge() == 0
     clock.day = 4
     assert ids(db) == [week[2]]
-    assert db.write(records.purge_expired, 1) == 1
-    assert db.write(records.purge_expired) == 1
-    assert db.write(records.purge_expired) == 0
+    assert [purge(1), purge(), purge()] == [1, 1, 0]
     assert ids(db) == [week[2]]

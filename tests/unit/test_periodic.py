@@ -91,9 +91,20 @@ def test_the_first_runs_are_spread(start):
             return NEVER
 
     task = Counter()
-    periodic = start(Task('late', 0.1, task), jitter=60.0, rng=Late())
+    periodic = start(Task('late', 61.0, task), jitter=60.0, rng=Late())
     periodic.stop(PATIENCE)
     assert task.count == 0
+
+
+def test_the_first_run_is_delayed_by_an_interval_at_most(start):
+    class Late(random.Random):
+        def uniform(self, low, high):
+            assert (low, high) == (0, 0.1)
+            return high
+
+    task = Counter()
+    start(Task('often', 0.1, task), jitter=60.0, rng=Late())
+    task.wait_for(1)
 
 
 def test_stopping_waits_for_a_running_task(start):

@@ -32,6 +32,9 @@ from manila_lite import states
 from manila_lite.api import versions
 from manila_lite.conf import backend
 from manila_lite.policies import base as personas
+from manila_lite.rpc import share as share_contracts
+from manila_lite.rpc.contract import Contract
+from manila_lite.rpc.contract import Durable
 from manila_lite.states import machine as machines
 
 LOG = logging.getLogger(__name__)
@@ -49,6 +52,15 @@ def modules(package: ModuleType) -> Iterator[ModuleType]:
     """Yield the modules of a package, sorted by name."""
     for found in pkgutil.iter_modules(package.__path__):
         yield importlib.import_module(f'{package.__name__}.{found.name}')
+
+
+def contracts() -> list[type[Contract]]:
+    """Return all RPC contracts of the share service."""
+    return [
+        value
+        for value in vars(share_contracts).values()
+        if isinstance(value, type) and issubclass(value, Contract)
+    ]
 
 
 def state_tables() -> list[machines.Machine]:
@@ -279,7 +291,7 @@ def recovery() -> Lines:
             (
                 machine.resource.replace('_', ' '),
                 code(status),
-                _rescue_description(rescue),
+                _rescue_description(rescue) + _repeated(machine, status),
                 _ends(machine, status),
             )
             for machine in state_tables()
@@ -293,6 +305,33 @@ def _rescue_description(rescue: machines.Rescue) -> str:
     """Return the description of a rescue, with the name at its end as code."""
     words, _, name = rescue.description.rpartition(' ')
     return f'{words} {code(name)}'
+
+
+def _repeated(machine: machines.Machine, status: str) -> str:
+    """Return what is done about work of this status that was abandoned.
+
+    Nothing is said if the rescue runs the same work, or other work, too.
+    """
+    if isinstance(
+        machine.in_flight[status], (machines.Repeat, machines.Resume)
+    ):
+        return ''
+    kinds = [code(kind) for kind in repeatable_work(machine, status)]
+    return f'; abandoned work is run again: {", ".join(kinds)}' * bool(kinds)
+
+
+def repeatable_work(machine: machines.Machine, status: str) -> list[str]:
+    """Return the kinds of work that may simply run again in this status."""
+    return [
+        work.kind
+        for contract in contracts()
+        for work in contract.methods.values()
+        if isinstance(work, Durable)
+        and work.repeatable
+        and work.failure
+        and work.failure.machine is machine
+        and machine[work.failure.event].can_leave(status)
+    ]
 
 
 def _ends(machine: machines.Machine, status: str) -> str:

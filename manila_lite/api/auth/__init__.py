@@ -1,10 +1,14 @@
 """Authentication: sets the request context before the API runs."""
 
 import importlib
+import typing
 
 from oslo_config import cfg
 
 from manila_lite.api.auth.caller import App
+from manila_lite.api.auth.caller import Authenticated
+from manila_lite.api.auth.caller import Run
+from manila_lite.api.auth.caller import run_here
 from manila_lite.policies.enforcer import Enforcer
 
 # By value of auth_strategy. Only the chosen module is imported: Keystone's
@@ -17,12 +21,18 @@ _STRATEGIES = {
 }
 
 
-def pipeline(conf: cfg.ConfigOpts, app: App, enforcer: Enforcer) -> App:
+def pipeline(
+    conf: cfg.ConfigOpts, app: App, enforcer: Enforcer, run: Run = run_here
+) -> Authenticated:
     """Wrap the WSGI app in the authentication chosen by auth_strategy.
 
     The app finds the caller in `environ['manila_lite.context']`. Refusals are
     raised, for the fault middleware around the pipeline. `/` and
-    `/healthcheck`, which need no authentication, belong outside it.
+    `/healthcheck`, which need no authentication, belong outside it. `run`
+    calls functions that take long.
     """
     module = importlib.import_module(_STRATEGIES[conf.auth_strategy])
-    return module.make_middleware(conf, app, enforcer)
+    options: dict[str, typing.Any] = {}
+    if conf.auth_strategy == 'http_basic':
+        options['run'] = run
+    return module.authenticate(conf, app, enforcer, **options)

@@ -9,6 +9,22 @@ from manila_lite.context import RequestContext
 from manila_lite.policies.enforcer import Enforcer
 
 App = Callable[..., Iterable[bytes]]
+Run = Callable[..., typing.Any]
+"""Calls a function with arguments, maybe in another thread."""
+
+
+class Authenticated(typing.NamedTuple):
+    """An app behind authentication, and the identity API if there is one."""
+
+    app: App
+    identity_api: App | None = None
+
+
+def run_here(
+    function: Callable[..., typing.Any], *args: typing.Any
+) -> typing.Any:
+    """Call the function in this thread."""
+    return function(*args)
 
 
 def build_context(
@@ -27,6 +43,11 @@ def call_as(
     ctx: RequestContext, app: App, environ: dict, start_response: Callable
 ) -> Iterable[bytes]:
     """Call the app with the context, which also goes into its log lines."""
+    set_caller(ctx, environ)
+    return app(environ, start_response)
+
+
+def set_caller(ctx: RequestContext, environ: dict) -> None:
+    """Make this the caller of the request, and of the log lines from now."""
     environ[wsgi.CONTEXT] = ctx
     ctx.update_store()
-    return app(environ, start_response)

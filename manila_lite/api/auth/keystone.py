@@ -5,6 +5,7 @@ describes the caller in headers that clients cannot set.
 """
 
 from collections.abc import Callable, Iterable
+import importlib.util
 
 from keystonemiddleware import auth_token
 from oslo_config import cfg
@@ -12,12 +13,15 @@ from oslo_config import cfg
 from manila_lite import context
 from manila_lite.api.auth import caller
 from manila_lite.api.auth.caller import App
+from manila_lite.api.auth.caller import Authenticated
 from manila_lite.policies.enforcer import Enforcer
 
 
-def make_middleware(conf: cfg.ConfigOpts, app: App, enforcer: Enforcer) -> App:
+def authenticate(
+    conf: cfg.ConfigOpts, app: App, enforcer: Enforcer
+) -> Authenticated:
     """Wrap the app in token authentication."""
-    return auth_token.AuthProtocol(
+    validating = auth_token.AuthProtocol(
         KeystoneContextMiddleware(app, enforcer),
         {
             'oslo_config_config': conf,
@@ -25,6 +29,29 @@ def make_middleware(conf: cfg.ConfigOpts, app: App, enforcer: Enforcer) -> App:
             'delay_auth_decision': False,
         },
     )
+    require_cache_library(conf)
+    return Authenticated(validating)
+
+
+def require_cache_library(conf: cfg.ConfigOpts) -> None:
+    """Raise cfg.Error without the library of the cache of tokens.
+
+    keystonemiddleware imports it with the first request, which would fail
+    as would all others.
+    """
+    section = conf.keystone_authtoken
+    if not section.memcached_servers:
+        return
+    if section.memcache_sasl_enabled or section.memcache_tls_enabled:
+        module, package = 'bmemcached', 'python-binary-memcached'
+    else:
+        module, package = 'memcache', 'manila_lite[memcached]'
+    if importlib.util.find_spec(module) is None:
+        raise cfg.Error(
+            'memcached_servers in section [keystone_authtoken] needs the '
+            f'Python module {module}, which is not installed: '
+            f"pip install '{package}'"
+        )
 
 
 class KeystoneContextMiddleware:

@@ -24,6 +24,7 @@ import webob
 
 from manila_lite.api.auth import caller
 from manila_lite.api.auth.caller import App
+from manila_lite.api.auth.caller import Authenticated
 from manila_lite.policies.enforcer import Enforcer
 
 ROLES = ['admin', 'member', 'reader']
@@ -37,10 +38,14 @@ _TOKEN_REQUEST_HEADERS = (
 _PROJECT = re.compile(r'/v2/([0-9a-f-]+)(?:/|$)')
 
 
-def make_middleware(conf: cfg.ConfigOpts, app: App, enforcer: Enforcer) -> App:
+def authenticate(
+    conf: cfg.ConfigOpts, app: App, enforcer: Enforcer
+) -> Authenticated:
     """Wrap the app in a middleware that trusts the request."""
-    return NoAuthMiddleware(
-        app, enforcer, project_in_url=conf.auth_strategy == 'noauth'
+    return Authenticated(
+        NoAuthMiddleware(
+            app, enforcer, project_in_url=conf.auth_strategy == 'noauth'
+        )
     )
 
 

@@ -27,9 +27,10 @@ _HASH = re.compile(
     r'[./A-Za-z0-9]{21}[.Oeu][./A-Za-z0-9]{31}'
 )
 _IMPLIED = {'admin': ('member', 'reader'), 'member': ('reader',)}
-# The hash of a random password. An unknown name is checked against it, so
-# that the response time does not reveal which names exist.
-_DUMMY_HASH = '$2b$12$K8uADi8UoJV3rC.lvXUpQuaB3DVvEGrQuIMW7qh9sErEbVdDzECaa'
+# The hash of a random password after its cost. It is verified where no hash
+# of a user is.
+_DUMMY_HASH = 'K8uADi8UoJV3rC.lvXUpQuaB3DVvEGrQuIMW7qh9sErEbVdDzECaa'
+_DEFAULT_COST = 12
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,6 +64,11 @@ class User:
             )
 
     @property
+    def cost(self) -> int:
+        """The binary logarithm of the number of rounds of the hash."""
+        return int(self.hash[4:6])
+
+    @property
     def all_roles(self) -> list[str]:
         """The roles and those they imply, as Keystone would list them."""
         return sorted(
@@ -77,12 +83,35 @@ class User:
         )
 
 
-def verify_password(user: User | None, password: bytes) -> bool:
-    """Return whether the password is right; None takes as long as a user."""
+def verify_password(
+    user: User | None, password: bytes, highest_cost: int = _DEFAULT_COST
+) -> bool:
+    """Return whether the password is right.
+
+    A refusal costs as much as one hash of the highest cost in the file,
+    whatever the user's own is and if there is none, so the response time does
+    not reveal which names exist.
+    """
     if len(password) > MAX_PASSWORD_BYTES:
         return False
-    hashed = user.hash if user else _DUMMY_HASH
-    return bcrypt.checkpw(password, hashed.encode()) and user is not None
+    if user is None:
+        bcrypt.checkpw(password, _dummy_hash(highest_cost))
+        return False
+    if bcrypt.checkpw(password, user.hash.encode()):
+        return True
+    # Each step doubles the sum so far.
+    for cost in range(user.cost, highest_cost):
+        bcrypt.checkpw(password, _dummy_hash(cost))
+    return False
+
+
+def highest_cost(users: Iterable[User]) -> int:
+    """Return the highest cost of the users' hashes."""
+    return max((user.cost for user in users), default=_DEFAULT_COST)
+
+
+def _dummy_hash(cost: int) -> bytes:
+    return f'$2b${cost:02}${_DUMMY_HASH}'.encode()
 
 
 def read(path: str) -> dict[str, User]:
@@ -124,12 +153,7 @@ def add(
 
     Raises InvalidInput if a value is malformed or the name exists.
     """
-    secret = password.encode()
-    if not 0 < len(secret) <= MAX_PASSWORD_BYTES:
-        raise exception.InvalidInput(
-            reason=f'a password must have 1 to {MAX_PASSWORD_BYTES} bytes'
-        )
-    hashed = bcrypt.hashpw(secret, bcrypt.gensalt(cost)).decode()
+    hashed = _hash(password, cost)
     user = User(
         name,
         hashed,
@@ -144,6 +168,30 @@ def add(
             ':'.join((name, hashed, user_id, project_id, ','.join(user.roles)))
         )
     return user
+
+
+def set_password(
+    path: str, name: str, password: str, *, cost: int = 12
+) -> None:
+    """Replace the password of a user; raises NotFound for unknown names."""
+    hashed = _hash(password, cost)
+    with _edited(path) as lines:
+        for number, line in enumerate(lines):
+            if _is_line_of(line, name):
+                parts = line.split(':')
+                parts[1] = hashed
+                lines[number] = ':'.join(parts)
+                return
+        raise exception.ResourceNotFound(resource='User', id=name)
+
+
+def _hash(password: str, cost: int) -> str:
+    secret = password.encode()
+    if not 0 < len(secret) <= MAX_PASSWORD_BYTES:
+        raise exception.InvalidInput(
+            reason=f'a password must have 1 to {MAX_PASSWORD_BYTES} bytes'
+        )
+    return bcrypt.hashpw(secret, bcrypt.gensalt(cost)).decode()
 
 
 def remove(path: str, name: str) -> None:

@@ -9,10 +9,15 @@ from collections.abc import Mapping
 from manila_lite import exception
 
 _LARGEST = 4096  # characters; well below what could exhaust the parser
+MAX_KEYS = 20
+"""Maximum number of keys; the cost of a filter grows with it."""
 
 
 def parse(query: Mapping[str, str], name: str) -> dict[str, str]:
-    """Return the object in this key with text values; empty if missing."""
+    """Return the object in this key with text values; empty if missing.
+
+    Raises InvalidInput if it is malformed or has too many keys.
+    """
     text = query.get(name)
     if not text:
         return {}
@@ -22,9 +27,14 @@ def parse(query: Mapping[str, str], name: str) -> dict[str, str]:
         found = ast.literal_eval(text)
         if type(found) is not dict:
             raise ValueError
-        return {str(key): str(value) for key, value in found.items()}
+        pairs = {str(key): str(value) for key, value in found.items()}
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         raise exception.InvalidInput(
             reason=f"{name} must be an object such as {{'key': 'value'}} "
             f'of at most {_LARGEST} characters'
         ) from None
+    if len(pairs) > MAX_KEYS:
+        raise exception.InvalidInput(
+            reason=f'{name} must have at most {MAX_KEYS} keys'
+        )
+    return pairs

@@ -145,12 +145,21 @@ class MetadataController(wsgi.Controller):
         values: dict[str, str],
     ) -> dict[str, str]:
         """Set these keys and remove others; return all metadata."""
+        return self.services.db.write(
+            self.table.replace,
+            parent.id,
+            values,
+            self.protected_keys(req, target),
+        )
+
+    def protected_keys(
+        self, req: wsgi.Request, target: IdentifiedRow
+    ) -> frozenset[str]:
+        """Return the keys that the caller may not remove."""
         keep = self.admin_only
         if keep and req.ctx.can(self.policies['update_admin_only'], target):
-            keep = frozenset()
-        return self.services.db.write(
-            self.table.replace, parent.id, values, keep
-        )
+            return frozenset()
+        return keep
 
 
 def _response(found: dict[str, str]) -> dict:

@@ -33,7 +33,7 @@ def document(public_url: str) -> dict:
 
 
 class VersionsController(wsgi.Controller):
-    @wsgi.method()
+    @wsgi.method(wsgi.OPEN)
     def index(self, req: wsgi.Request) -> dict:
         """List the versions; there is only /v2."""
         return document(req.public_url)

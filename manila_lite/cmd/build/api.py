@@ -1,18 +1,17 @@
 """Build the API: operations, controllers and the WSGI application."""
 
-from collections.abc import Callable, Mapping
-import logging
+from collections.abc import Callable, Iterable, Mapping
 import typing
-
-from oslo_db import exception as db_exc
 
 from manila_lite.api.app import App
 from manila_lite.api.app import build_app
 from manila_lite.api.health import Check
 from manila_lite.api.services import ApiServices
+from manila_lite.cmd.build.health import DatabaseCheck
+from manila_lite.cmd.build.health import checks_of_others
 from manila_lite.cmd.build.process import Process
-from manila_lite.db.queries.admin import services
-from manila_lite.db.session import Database
+from manila_lite.cmd.native_thread import run_in_native_thread
+from manila_lite.db import read_limit
 from manila_lite.policies.enforcer import Enforcer
 from manila_lite.rpc.scheduler import PlacementRpc
 from manila_lite.rpc.share import AccessRpc
@@ -25,11 +24,13 @@ from manila_lite.rpc.share import ReplicatedSnapshotsRpc
 from manila_lite.rpc.share import ReplicationRpc
 from manila_lite.rpc.share import ReplicaUpdatesRpc
 from manila_lite.rpc.share import ServerMigrationRpc
+from manila_lite.rpc.share import ShareMetadataRpc
 from manila_lite.rpc.share import ShareServersRpc
 from manila_lite.rpc.share import SnapshotAccessRpc
 from manila_lite.rpc.share import SnapshotsRpc
-from manila_lite.scheduler import choose
 from manila_lite.scheduler.filters.extra_specs import mismatch_reason
+from manila_lite.scheduler.pools import Capabilities
+from manila_lite.scheduler.pools import Pool
 from manila_lite.share.operations.access.locks import Locks
 from manila_lite.share.operations.access.share_rules import Access
 from manila_lite.share.operations.access.snapshot_rules import SnapshotAccess
@@ -41,11 +42,9 @@ from manila_lite.share.operations.replication.replicas import Replicas
 from manila_lite.share.operations.servers.migrations import ServerMigrations
 from manila_lite.share.operations.servers.share_servers import ShareServers
 from manila_lite.share.operations.services import Services
+from manila_lite.share.operations.shares.metadata import ShareMetadata
 from manila_lite.share.operations.shares.shares import Shares
 from manila_lite.share.operations.snapshots import Snapshots
-from manila_lite.work.admission import AdmissionControl
-
-LOG = logging.getLogger(__name__)
 
 
 def build_api(
@@ -55,7 +54,10 @@ def build_api(
     checks: Mapping[str, Check] | None = None,
     enforcer: Enforcer | None = None,
 ) -> tuple[App, ApiServices]:
-    """Build the WSGI application and the services behind it."""
+    """Build the WSGI application and the services behind it.
+
+    `checks` are those of other services in this process.
+    """
     conf = process.conf
     enforcer = enforcer or Enforcer(conf)
     found = ApiServices(
@@ -63,12 +65,16 @@ def build_api(
         db=process.db,
         enforcer=enforcer,
         shares=share_operations(process),
+        share_metadata=ShareMetadata(
+            process.db,
+            process.client(ShareMetadataRpc),
+            process.admission,
+            conf.driver_updatable_metadata,
+        ),
         access=access_operations(process),
         snapshots=snapshot_operations(process),
         snapshot_access=SnapshotAccess(
-            process.db,
-            process.client(SnapshotAccessRpc),
-            AdmissionControl(process.db, conf.work.max_queue),
+            process.db, process.client(SnapshotAccessRpc), process.admission
         ),
         locks=Locks(process.db),
         managing=Managing(
@@ -82,7 +88,10 @@ def build_api(
         ),
         recovery=Recovery(process.db, process.client(ReconciliationRpc)),
         share_servers=ShareServers(
-            process.db, process.client(ShareServersRpc), conf.service_down_time
+            process.db,
+            process.client(ShareServersRpc),
+            process.client(ServerMigrationRpc),
+            conf.service_down_time,
         ),
         share_networks=ShareNetworks(
             process.db, process.limits(), process.client(ShareServersRpc)
@@ -105,17 +114,37 @@ def build_api(
         admin_only_export_metadata=frozenset(conf.admin_only_el_metadata),
         pool_matches=pool_matches,
     )
-    everything = {'database': database_check(process.db), **(checks or {})}
-    app = build_app(conf, found, enforcer, auth, checks=everything)
-    return app, found
+    required: dict[str, Check] = {
+        'database': DatabaseCheck(process.db),
+        **(checks or {}),
+    }
+    # An API without them still accepts requests, and answers reads.
+    others = {} if checks else checks_of_others(process)
+    app = build_app(
+        conf,
+        found,
+        enforcer,
+        auth,
+        run=run_in_native_thread,
+        checks=required | others,
+        required=[*required, *conf.healthcheck_required],
+    )
+    return limit_reads(app, conf.read_time_limit), found
+
+
+def limit_reads(app: App, seconds: float) -> App:
+    """Limit the time that the reads of each request may take."""
+
+    def limited(environ: dict, start_response: Callable) -> Iterable[bytes]:
+        with read_limit.limit_reads(seconds):
+            return app(environ, start_response)
+
+    return limited
 
 
 def access_operations(process: Process) -> Access:
     return Access(
-        process.db,
-        process.client(AccessRpc),
-        AdmissionControl(process.db, process.conf.work.max_queue),
-        process.locks,
+        process.db, process.client(AccessRpc), process.admission, process.locks
     )
 
 
@@ -127,7 +156,7 @@ def share_operations(process: Process) -> Shares:
         process.client(PlacementRpc),
         process.client(ProvisioningRpc),
         process.client(ReplicationRpc),
-        AdmissionControl(process.db, process.conf.work.max_queue),
+        process.admission,
     )
 
 
@@ -139,7 +168,7 @@ def replica_operations(process: Process) -> Replicas:
         process.client(ReplicationRpc),
         process.client(ReplicaUpdatesRpc),
         process.client(AccessRpc),
-        AdmissionControl(process.db, process.conf.work.max_queue),
+        process.admission,
     )
 
 
@@ -149,7 +178,8 @@ def snapshot_operations(process: Process) -> Snapshots:
         process.limits(),
         process.client(SnapshotsRpc),
         process.client(ReplicatedSnapshotsRpc),
-        AdmissionControl(process.db, process.conf.work.max_queue),
+        process.admission,
+        process.conf.service_down_time,
     )
 
 
@@ -158,9 +188,9 @@ def pool_matches(
     extra_specs: typing.Mapping[str, str],
 ) -> bool:
     """Whether a pool offers everything that extra specs demand."""
-    pool = choose.Pool(
+    pool = Pool(
         host='',
-        capabilities=capabilities,
+        capabilities=Capabilities(capabilities),
         zone=None,
         service_up=True,
         service_enabled=True,
@@ -173,17 +203,3 @@ def pool_matches(
         mismatch_reason(pool, key, wanted)
         for key, wanted in extra_specs.items()
     )
-
-
-def database_check(db: Database) -> Check:
-    """Return a check of the database for /healthcheck."""
-
-    def check() -> str | None:
-        try:
-            db.read(services.list_zones)
-        except db_exc.DBError:
-            LOG.warning('The database does not answer', exc_info=True)
-            return 'does not answer'
-        return None
-
-    return check

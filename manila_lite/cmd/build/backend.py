@@ -7,20 +7,25 @@ import typing
 from manila_lite import exception
 from manila_lite.cmd.build.api import share_operations
 from manila_lite.cmd.build.process import Process
+from manila_lite.cmd.driver_thread import in_driver_thread
+from manila_lite.cmd.driver_thread import in_main_thread
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.servers.share_servers import ServerLimits
 from manila_lite.db.queries.shares import shares
 from manila_lite.network.base import ADMIN
 from manila_lite.network.base import USER
 from manila_lite.network.registry import load as load_network
+from manila_lite.rpc.contract import work_kinds
 from manila_lite.rpc.share import AccessRpc
 from manila_lite.rpc.share import EnsuringRpc
 from manila_lite.rpc.share import ProvisioningRpc
 from manila_lite.rpc.share import ReconciliationRpc
+from manila_lite.rpc.share import ReplicaRolesRpc
 from manila_lite.rpc.share import ReplicatedSnapshotsRpc
 from manila_lite.rpc.share import ReplicationRpc
 from manila_lite.rpc.share import ReplicaUpdatesRpc
 from manila_lite.rpc.share import ServerMigrationRpc
+from manila_lite.rpc.share import ShareMetadataRpc
 from manila_lite.rpc.share import ShareServersRpc
 from manila_lite.rpc.share import SnapshotAccessRpc
 from manila_lite.rpc.share import SnapshotsRpc
@@ -37,7 +42,9 @@ from manila_lite.share.manager.driver_probe import DriverProbe
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
 from manila_lite.share.manager.endpoints import BackendEndpoints
 from manila_lite.share.manager.ensuring import EnsuringEndpoint
+from manila_lite.share.manager.guarded_driver import GuardedDriver
 from manila_lite.share.manager.managing import ManagingEndpoint
+from manila_lite.share.manager.private_storage import DatabasePrivateStorage
 from manila_lite.share.manager.provisioning import ProvisioningEndpoint
 from manila_lite.share.manager.recovery.base import ResourceRecovery
 from manila_lite.share.manager.recovery.reconciliation import (
@@ -61,6 +68,8 @@ from manila_lite.share.manager.replication.outcome_writer import OutcomeWriter
 from manila_lite.share.manager.replication.probe import ReplicaProbe
 from manila_lite.share.manager.replication.promotion import PromotionWriter
 from manila_lite.share.manager.replication.replicas import ReplicasEndpoint
+from manila_lite.share.manager.replication.roles import ReplicaRolesEndpoint
+from manila_lite.share.manager.replication.roles import RoleWriter
 from manila_lite.share.manager.replication.rule_resync import RuleResync
 from manila_lite.share.manager.replication.snapshots import (
     ReplicatedSnapshotsEndpoint,
@@ -78,8 +87,9 @@ from manila_lite.share.manager.servers.migrations import (
 from manila_lite.share.manager.servers.network_updates import (
     NetworkUpdatesEndpoint,
 )
-from manila_lite.share.manager.servers.setup import ServerNetworks
+from manila_lite.share.manager.servers.networks import ServerNetworks
 from manila_lite.share.manager.servers.setup import ServerSetup
+from manila_lite.share.manager.share_metadata import ShareMetadataEndpoint
 from manila_lite.share.manager.snapshots import SnapshotsEndpoint
 from manila_lite.work.runner import Runner
 
@@ -94,7 +104,17 @@ def build_backend(process: Process, name: str) -> Backend:
     driver_class: Callable[..., ShareDriver] = registry.load(
         configuration.share_driver
     )
-    driver = driver_class(configuration=configuration, private_storage=None)
+    driver = typing.cast(
+        ShareDriver,
+        GuardedDriver(
+            in_driver_thread(
+                driver_class(
+                    configuration=configuration,
+                    private_storage=in_main_thread(DatabasePrivateStorage(db)),
+                )
+            )
+        ),
+    )
     names = NameTemplates(
         conf.share_name_template, conf.share_snapshot_name_template
     )
@@ -108,8 +128,11 @@ def build_backend(process: Process, name: str) -> Backend:
         owner=f'manila-share@{host}:{process.id}',
         rescue=reconciliation.rescue,
         recheck=reconciliation.recheck,
+        record=reconciliation.record_exhausted,
         settings=process.settings(conf.work.workers_per_backend),
         rng=process.rng,
+        # A client that is denied must not wait for slow creations.
+        urgent=[*work_kinds(AccessRpc), *work_kinds(SnapshotAccessRpc)],
     )
     backend = Backend(
         db,
@@ -124,6 +147,8 @@ def build_backend(process: Process, name: str) -> Backend:
         ),
         incarnation=process.id,
         enabled=conf.enable_new_services,
+        down_time=conf.service_down_time,
+        hang_time=conf.work.driver_hang_time,
         expire=_expirer(process),
         servers=setup,
     )
@@ -165,15 +190,13 @@ def build_endpoints(
         message_ttl=conf.message_ttl,
         locks=process.locks,
     )
-    rules = RuleResync(client(AccessRpc))
+    rules = RuleResync(client(AccessRpc), client(SnapshotAccessRpc))
+    promotion = PromotionWriter(rules, conf.message_ttl)
+    roles = RoleWriter(
+        db, client(ReplicaRolesRpc), promotion, conf.message_ttl
+    )
     replication = ReplicasEndpoint(
-        driver,
-        names,
-        setup,
-        servers,
-        rules,
-        PromotionWriter(rules, conf.message_ttl),
-        process.locks,
+        driver, names, setup, servers, rules, promotion, process.locks
     )
     return BackendEndpoints(
         provisioning=provisioning,
@@ -191,8 +214,19 @@ def build_endpoints(
             message_ttl=conf.message_ttl,
         ),
         replication=replication,
-        replica_updates=replica_updates(process, driver, host, names, access),
-        managing=ManagingEndpoint(driver, names, process.limits(), servers),
+        replica_updates=replica_updates(
+            process, driver, host, names, access, roles
+        ),
+        replica_roles=ReplicaRolesEndpoint(
+            driver, names, roles, process.locks
+        ),
+        managing=ManagingEndpoint(
+            driver,
+            names,
+            process.limits(),
+            servers,
+            conf.enabled_share_protocols,
+        ),
         ensuring=EnsuringEndpoint(
             db,
             driver,
@@ -202,6 +236,13 @@ def build_endpoints(
             update_status=conf.update_shares_status_on_ensure,
             message_ttl=conf.message_ttl,
             access=access,
+        ),
+        share_metadata=ShareMetadataEndpoint(
+            db,
+            driver,
+            client(ShareMetadataRpc),
+            name_template=conf.share_name_template,
+            message_ttl=conf.message_ttl,
         ),
         share_servers=servers,
         network_updates=NetworkUpdatesEndpoint(setup, conf.message_ttl),
@@ -227,6 +268,7 @@ def server_migrations(
             process.client(AccessRpc),
             process.client(SnapshotAccessRpc),
             process.client(ShareServersRpc),
+            conf.message_ttl,
         ),
         setup,
         setup.service_host,
@@ -244,6 +286,7 @@ def replica_updates(
     host: str,
     names: NameTemplates,
     access: AccessEndpoint,
+    roles: RoleWriter,
 ) -> ReplicaUpdatesEndpoint:
     """Build what polls the replicas on a back end."""
     conf = process.conf
@@ -253,6 +296,7 @@ def replica_updates(
         process.client(ReplicaUpdatesRpc),
         host,
         OutcomeWriter(process.db, access, conf.message_ttl),
+        roles,
         names=names,
         locks=process.locks,
         probe=ReplicaProbe(
@@ -322,6 +366,7 @@ def _reconciliation(
             ShareServersRpc,
             ServerMigrationRpc,
             ReplicationRpc,
+            ReplicaUpdatesRpc,
             ReplicatedSnapshotsRpc,
         )
     }
@@ -361,7 +406,10 @@ def _expirer(process: Process) -> Callable[[Backend, str], None]:
                 ),
                 share,
             )
-        except (exception.NotFound, exception.InvalidStatus) as error:
+        except exception.ServiceUnavailable:
+            raise  # it says nothing about the share
+        except exception.ManilaLiteError as error:
+            # It may have snapshots, for example; others are deleted.
             LOG.info('Share %s in the recycle bin: %s', share_id, error)
 
     return expire

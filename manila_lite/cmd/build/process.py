@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from concurrent import futures
 import dataclasses
+import functools
 import random
 import threading
 import time
@@ -15,10 +16,12 @@ from manila_lite.periodic import Periodic
 from manila_lite.periodic import Task
 from manila_lite.quota import limits as quota_limits
 from manila_lite.rpc.contract import Client
+from manila_lite.rpc.scheduler import TOPIC as SCHEDULER_TOPIC
 from manila_lite.rpc.transport import HintListener
 from manila_lite.work import table
+from manila_lite.work.admission import AdmissionControl
+from manila_lite.work.job import Settings
 from manila_lite.work.runner import Runner
-from manila_lite.work.runner import Settings
 
 LISTENER_START_TIMEOUT = 0.5
 LISTENER_STOP_TIMEOUT = 0.3
@@ -39,6 +42,15 @@ class Process:
     rng: random.Random = dataclasses.field(default_factory=random.Random)
     id: str = dataclasses.field(default_factory=lambda: str(uuid.uuid4()))
 
+    @functools.cached_property
+    def admission(self) -> AdmissionControl:
+        return AdmissionControl(
+            self.db,
+            self.conf.work.max_queue,
+            placement_queue=SCHEDULER_TOPIC,
+            down_time=self.conf.service_down_time,
+        )
+
     def client(self, contract: type) -> Client:
         return Client(contract, table.submit_durable, self.transport)
 
@@ -55,6 +67,16 @@ class Process:
         )
 
     def limits(self) -> dict[str, int]:
+        """Return the default quotas; `reload_limits` changes the result."""
+        return self._limits
+
+    def reload_limits(self) -> dict[str, int]:
+        """Read the options again, for all that have the limits."""
+        self._limits.update(quota_limits.from_options(self.conf.quota))
+        return self._limits
+
+    @functools.cached_property
+    def _limits(self) -> dict[str, int]:
         return quota_limits.from_options(self.conf.quota)
 
 
@@ -67,11 +89,12 @@ class Service:
         tasks: list[Task],
         *,
         listeners: Sequence[typing.Any],
+        fuzzy_delay: float = 0.0,
     ):
         self.runners = runners
         self.listeners = listeners
         self.tasks = tasks
-        self.periodic = Periodic(tasks)
+        self.periodic = Periodic(tasks, jitter=fuzzy_delay)
 
     def start(self) -> None:
         with futures.ThreadPoolExecutor(len(self.listeners) or 1) as pool:

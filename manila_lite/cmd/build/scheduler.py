@@ -1,16 +1,18 @@
 """Build the scheduler service."""
 
 from collections.abc import Callable, Sequence
-import datetime
+import contextlib
+import functools
 import typing
 
+from manila_lite.cmd.build.gone_backend import build_canceller
 from manila_lite.cmd.build.process import Process
 from manila_lite.cmd.build.process import Service
 from manila_lite.cmd.build.process import listen
-from manila_lite.db.queries.admin import messages as message_rows
-from manila_lite.db.queries.admin import recovery as recovery_rows
-from manila_lite.db.queries.admin import services
-from manila_lite.db.queries.servers import migrations as server_migration_rows
+from manila_lite.cmd.build.purges import build_purges
+from manila_lite.cmd.build.purges import purge_tasks
+from manila_lite.db import errors
+from manila_lite.db.queries.admin import incarnations
 from manila_lite.periodic import Task
 from manila_lite.rpc.contract import endpoint_handlers
 from manila_lite.rpc.scheduler import TOPIC as SCHEDULER_TOPIC
@@ -18,7 +20,8 @@ from manila_lite.scheduler import choose
 from manila_lite.scheduler.manager import FiltersAndWeighers
 from manila_lite.scheduler.manager import PlacementEndpoint
 from manila_lite.scheduler.orphan_sweep import OrphanSweep
-from manila_lite.work import table
+from manila_lite.scheduler.purge import Purge
+from manila_lite.scheduler.unserved_work import UnservedWork
 from manila_lite.work.runner import Runner
 
 SCHEDULER_BINARY = 'manila-scheduler'
@@ -34,13 +37,31 @@ class SchedulerService(Service):
         *,
         listeners: Sequence[typing.Any],
         register: Callable[[], None],
+        deregister: Callable[[], None],
         placement: PlacementEndpoint,
         orphan_sweep: OrphanSweep,
+        unserved_work: UnservedWork,
+        purges: list[Purge],
+        fuzzy_delay: float,
     ):
-        super().__init__([runner], tasks, listeners=listeners)
+        super().__init__(
+            [runner], tasks, listeners=listeners, fuzzy_delay=fuzzy_delay
+        )
         self.register = register
+        self.deregister = deregister
         self.orphan_sweep = orphan_sweep
+        self.unserved_work = unserved_work
+        self.purges = purges
         self.call_endpoints = [placement]
+
+    def stop(self, timeout: float = 60.0) -> bool:
+        """Stop; return True when all running work has ended."""
+        if not super().stop(timeout):
+            return False
+        # If the database is down, the row is found to be dead later.
+        with contextlib.suppress(*errors.UNAVAILABLE):
+            self.deregister()
+        return True
 
 
 def build_scheduler(process: Process) -> SchedulerService:
@@ -56,7 +77,12 @@ def build_scheduler(process: Process) -> SchedulerService:
         choose.load(conf.scheduler_default_extend_filters, 'filters'),
     )
     placement = PlacementEndpoint(
-        db, rules, down_time=conf.service_down_time, rng=process.rng
+        db,
+        rules,
+        down_time=conf.service_down_time,
+        wait_for_backends=conf.scheduler_wait_for_backends,
+        max_attempts=conf.scheduler_max_attempts,
+        rng=process.rng,
     )
     owner = f'{SCHEDULER_BINARY}@{conf.host}:{process.id}'
     orphan_sweep = OrphanSweep(db, owner, conf.message_ttl)
@@ -72,53 +98,48 @@ def build_scheduler(process: Process) -> SchedulerService:
 
     def beat() -> None:
         if not db.write(
-            services.heartbeat,
+            incarnations.heartbeat,
             host=conf.host,
             binary=SCHEDULER_BINARY,
             incarnation=process.id,
             health=None,
+            down_time=conf.service_down_time,
         ):
             register()
 
     def register() -> None:
         db.write(
-            services.register,
+            incarnations.register,
             host=conf.host,
             binary=SCHEDULER_BINARY,
             topic=SCHEDULER_TOPIC,
             zone=conf.storage_availability_zone,
             incarnation=process.id,
             enabled=conf.enable_new_services,
+            down_time=conf.service_down_time,
         )
 
-    keep = datetime.timedelta(seconds=conf.work.journal_retention)
+    def deregister() -> None:
+        db.write(
+            incarnations.deregister,
+            host=conf.host,
+            binary=SCHEDULER_BINARY,
+            incarnation=process.id,
+            down_time=conf.service_down_time,
+        )
+
+    purges = build_purges(process, owner)
+    unserved_work = UnservedWork(
+        db,
+        owner,
+        conf.work.unserved_timeout,
+        functools.partial(build_canceller, process),
+    )
     tasks = [
         Task('heartbeat', conf.report_interval, beat),
         Task('rescue', conf.periodic_interval, orphan_sweep.run_pass),
-        Task(
-            'expired messages',
-            conf.message_reap_interval,
-            lambda: db.write(message_rows.purge_expired),
-        ),
-        Task(
-            'old journal',
-            conf.message_reap_interval,
-            lambda: db.write(table.prune_journal, db.utcnow() - keep),
-        ),
-        Task(
-            'old server migrations',
-            conf.message_reap_interval,
-            lambda: db.write(server_migration_rows.prune, db.utcnow() - keep),
-        ),
-        Task(
-            'old decisions',
-            conf.message_reap_interval,
-            lambda: db.write(
-                recovery_rows.prune_log,
-                db.utcnow()
-                - datetime.timedelta(seconds=conf.recovery.log_retention),
-            ),
-        ),
+        *unserved_tasks(conf, unserved_work),
+        *purge_tasks(purges),
     ]
     return SchedulerService(
         runner,
@@ -126,7 +147,18 @@ def build_scheduler(process: Process) -> SchedulerService:
         listeners=listen(
             process, [(SCHEDULER_TOPIC, conf.host, runner, [placement])]
         ),
+        fuzzy_delay=conf.periodic_fuzzy_delay,
         register=register,
+        deregister=deregister,
         placement=placement,
         orphan_sweep=orphan_sweep,
+        unserved_work=unserved_work,
+        purges=purges,
     )
+
+
+def unserved_tasks(conf: typing.Any, unserved: UnservedWork) -> list[Task]:
+    """Return the task that ends the work of back ends that are gone."""
+    if not conf.work.unserved_timeout:
+        return []
+    return [Task('unserved work', conf.periodic_interval, unserved.run_pass)]

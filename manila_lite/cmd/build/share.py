@@ -2,17 +2,24 @@
 
 from collections.abc import Sequence
 import datetime
+import logging
 import typing
 
 from manila_lite import conf as options
+from manila_lite import exception
 from manila_lite.cmd.build.backend import build_backend
 from manila_lite.cmd.build.process import Process
 from manila_lite.cmd.build.process import Service
 from manila_lite.cmd.build.process import listen
+from manila_lite.db.queries.admin import incarnations
 from manila_lite.periodic import Task
+from manila_lite.rpc.share import BINARY
 from manila_lite.rpc.share import TOPIC as SHARE_TOPIC
 from manila_lite.share.manager.backend import Backend
 from manila_lite.share.manager.servers.lifecycle import ShareServersEndpoint
+from manila_lite.work import table
+
+LOG = logging.getLogger(__name__)
 
 
 class ShareService(Service):
@@ -24,17 +31,50 @@ class ShareService(Service):
         tasks: list[Task],
         *,
         listeners: Sequence[typing.Any],
+        fuzzy_delay: float,
     ):
-        super().__init__(backends, tasks, listeners=listeners)
+        super().__init__(
+            backends, tasks, listeners=listeners, fuzzy_delay=fuzzy_delay
+        )
         self.backends = backends
+
+    def take_over_from_dead(self, process: Process, id: str) -> None:
+        """Expire the leases of a dead incarnation, which serves nothing."""
+        for backend in self.backends:
+            runner = backend.runner
+            process.db.write(
+                table.expire_leases,
+                runner.queues,
+                runner.owner.replace(process.id, id),
+            )
+            backend.deregister(id)
+        process.db.write(incarnations.forget, id)
+
+    def retire_others(self, process: Process) -> None:
+        """Show back ends as down that are not in the configuration."""
+        conf = process.conf
+        for host in process.db.write(
+            incarnations.retire,
+            node=conf.host,
+            binary=BINARY,
+            served={backend.host for backend in self.backends},
+            down_time=conf.service_down_time,
+        ):
+            LOG.warning(
+                'Back end %s is not in the configuration of this node; it '
+                'gets no new shares',
+                host,
+            )
 
 
 def build_share_service(process: Process) -> ShareService:
     """Build the share service with all configured back ends."""
     conf = process.conf
-    backends = [
-        build_backend(process, name) for name in options.backends(conf)
-    ]
+    backends = []
+    with options.all_errors(exception.ManilaLiteError) as collect:
+        for name in options.backends(conf):
+            with collect(name):
+                backends.append(build_backend(process, name))
     tasks = [task for one in backends for task in _tasks(process, one)]
     return ShareService(
         backends,
@@ -46,28 +86,25 @@ def build_share_service(process: Process) -> ShareService:
                 for one in backends
             ],
         ),
+        fuzzy_delay=conf.periodic_fuzzy_delay,
     )
 
 
 def _tasks(process: Process, backend: Backend) -> list[Task]:
     conf, endpoints = process.conf, backend.endpoints
 
-    def when_up(run: typing.Callable) -> typing.Callable:
-        # Until the back end is up it reports its health itself; a task that
-        # read the health a moment ago would overwrite that.
-        return lambda: backend.is_up and run()
+    def when_started(run: typing.Callable) -> typing.Callable:
+        return lambda: backend.is_started and run()
 
     return [
-        Task('heartbeat', conf.report_interval, when_up(backend.beat)),
-        Task('report', conf.periodic_interval, when_up(backend.report)),
-        *_recoveries(conf, when_up(endpoints.reconciliation.request_pass)),
+        Task('heartbeat', conf.report_interval, backend.beat),
         Task(
-            'access rules', conf.periodic_interval, endpoints.access.run_pass
-        ),
-        Task(
-            'access rules of snapshots',
+            'report',
             conf.periodic_interval,
-            endpoints.snapshot_access.run_pass,
+            when_started(backend.report_or_be_down),
+        ),
+        *_recoveries(
+            conf, when_started(endpoints.reconciliation.request_pass)
         ),
         Task(
             'recycle bin',
@@ -77,7 +114,7 @@ def _tasks(process: Process, backend: Backend) -> list[Task]:
         Task(
             'replicas',
             conf.replica_state_update_interval,
-            when_up(endpoints.replica_updates.request_pass),
+            when_started(endpoints.replica_updates.request_pass),
         ),
         *_clean_ups(conf, endpoints.share_servers),
         Task(

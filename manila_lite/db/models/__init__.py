@@ -1,7 +1,10 @@
 """The schema. `metadata` contains every table."""
 
 from manila_lite.db.models import access
+from manila_lite.db.models import cluster_tasks
+from manila_lite.db.models import driver_data
 from manila_lite.db.models import engine
+from manila_lite.db.models import group_types
 from manila_lite.db.models import locks
 from manila_lite.db.models import networks
 from manila_lite.db.models import quotas
@@ -19,7 +22,10 @@ metadata = Base.metadata
 __all__ = [
     'Base',
     'access',
+    'cluster_tasks',
+    'driver_data',
     'engine',
+    'group_types',
     'locks',
     'metadata',
     'networks',

@@ -5,6 +5,10 @@ import typing
 import sqlalchemy as sa
 from sqlalchemy import orm
 from sqlalchemy.dialects import mysql
+from sqlalchemy.ext import compiler
+from sqlalchemy.sql import expression
+
+from manila_lite import masking
 
 NAMING = {
     'ix': 'ix_%(table_name)s_%(column_0_N_name)s',
@@ -31,9 +35,82 @@ EpochSeconds: sa.Double[float] = sa.Double()
 Document = sa.Text().with_variant(mysql.MEDIUMTEXT(), 'mysql', 'mariadb')
 """JSON, as text."""
 
+
+class _MaskedText(sa.types.TypeDecorator):
+    """Text that is masked when it is written."""
+
+    impl = sa.Text
+    cache_ok = True
+
+    @property
+    def python_type(self) -> type[str]:
+        return str
+
+    def process_bind_param(
+        self, value: str | None, dialect: sa.Dialect
+    ) -> str | None:
+        return value if value is None else masking.mask(value)
+
+
+MaskedText = _MaskedText()
+"""What drivers and libraries say, without the secrets in it."""
+
 Id = sa.String(36)
 Name = sa.String(255)
-AutoIncrement = sa.BigInteger().with_variant(sa.Integer(), 'sqlite')
+BigInteger = sa.BigInteger().with_variant(sa.Integer(), 'sqlite')
+AutoIncrement = BigInteger
+
+
+class _ServiceHost(expression.FunctionElement):
+    """The part of a host before its pool: host@backend."""
+
+    type = Name
+    inherit_cache = True
+    name = 'service_host'
+
+
+@compiler.compiles(_ServiceHost, 'postgresql')
+def _split(element: _ServiceHost, compiler: sa.Compiled, **kw: object) -> str:
+    return f"split_part({compiler.process(element.clauses, **kw)}, '#', 1)"
+
+
+@compiler.compiles(_ServiceHost, 'mysql')
+@compiler.compiles(_ServiceHost, 'mariadb')
+def _index(element: _ServiceHost, compiler: sa.Compiled, **kw: object) -> str:
+    host = compiler.process(element.clauses, **kw)
+    return f"substring_index({host}, '#', 1)"
+
+
+@compiler.compiles(_ServiceHost, 'sqlite')
+def _substr(element: _ServiceHost, compiler: sa.Compiled, **kw: object) -> str:
+    host = compiler.process(element.clauses, **kw)
+    return f"substr({host}, 1, instr({host} || '#', '#') - 1)"
+
+
+class _Stored(sa.Computed):
+    """A generated column that is stored; virtual on SQLite.
+
+    SQLite can add only virtual ones to a table, and indexes them as well.
+    """
+
+    def __init__(self, sqltext: sa.ColumnElement[str]):
+        super().__init__(sqltext, persisted=True)
+
+
+@compiler.compiles(_Stored, 'sqlite')
+def _virtual(element: _Stored, compiler: typing.Any, **kw: object) -> str:
+    return compiler.visit_computed_column(
+        sa.Computed(element.sqltext, persisted=False)
+    )
+
+
+def service_host_column() -> orm.MappedColumn[str]:
+    """Return a column that the database computes from the column `host`.
+
+    It follows every change of the host, also by a process of an earlier
+    release.
+    """
+    return orm.mapped_column(Name, _Stored(_ServiceHost(sa.column('host'))))
 
 
 class Base(orm.DeclarativeBase):

@@ -9,10 +9,11 @@ from manila_lite.db.models import base
 class Work(base.Base):
     """An accepted request that is still owed.
 
-    `fence` is incremented by every claim; the holder of an older one may
-    not write. `asked` is incremented when a request is coalesced into this
-    row. `charges` are the quota reservations that this work will commit
-    or release.
+    `fence` is raised by every claim; the holder of an older one may not
+    write. While the work runs, `running_key` is its `exclusion_key`, so
+    that no other work with this key can run. `asked` is incremented when a
+    request is coalesced into this row. `charges` are the quota reservations
+    that this work will commit or release.
     """
 
     __tablename__ = 'work'
@@ -21,6 +22,7 @@ class Work(base.Base):
         sa.Index(None, 'state', 'lease_until'),
         sa.Index(None, 'resource', 'resource_id'),
         sa.UniqueConstraint('one_key'),
+        sa.Index(None, 'running_key', unique=True),
     )
 
     id = mapped_column(base.Id, primary_key=True)
@@ -35,15 +37,17 @@ class Work(base.Base):
     charges = mapped_column(base.Document)
     state = mapped_column(sa.String(16), nullable=False)
     attempt = mapped_column(sa.Integer, nullable=False)
-    fence = mapped_column(sa.Integer, nullable=False)
+    fence = mapped_column(base.BigInteger, nullable=False)
     asked = mapped_column(sa.Integer, nullable=False)
     owner = mapped_column(base.Name)
     lease_until = mapped_column(base.EpochSeconds)
     next_try_at = mapped_column(base.EpochSeconds, nullable=False)
     step = mapped_column(base.Name)
-    error = mapped_column(sa.Text)
+    error = mapped_column(base.MaskedText)
     request_id = mapped_column(base.Name)
     created_at = mapped_column(base.Timestamp, nullable=False)
+    exclusion_key = mapped_column(base.Name)
+    running_key = mapped_column(base.Name)
 
 
 class Transition(base.Base):

@@ -17,7 +17,9 @@ class RecoveryLogEntry(base.Base):
 
     __tablename__ = 'recovery_log'
     __table_args__ = base.table_args(
-        sa.Index(None, 'resource_id', 'id'), sa.Index(None, 'made_at')
+        sa.Index(None, 'resource_id', 'id'),
+        sa.Index(None, 'service_host', 'id'),
+        sa.Index(None, 'made_at'),
     )
 
     id = mapped_column(
@@ -27,12 +29,13 @@ class RecoveryLogEntry(base.Base):
     resource_id = mapped_column(base.Id, nullable=False)
     host = mapped_column(base.Name)
     status_before = mapped_column(base.Name)
-    evidence = mapped_column(sa.Text)
+    evidence = mapped_column(base.MaskedText)
     action = mapped_column(sa.String(32), nullable=False)
     status_after = mapped_column(base.Name)
-    reason = mapped_column(sa.Text)
+    reason = mapped_column(base.MaskedText)
     duration = mapped_column(sa.Double, nullable=False)
     made_by = mapped_column(base.Name)
     asked_by = mapped_column(base.Name)
     request_id = mapped_column(base.Name)
     made_at = mapped_column(base.Timestamp, nullable=False)
+    service_host = base.service_host_column()

@@ -13,10 +13,11 @@ class ServerMigration(base.Base):
     the source server while the migration is running and null afterwards;
     its unique key allows one migration per server at a time. `phase` is 1
     until the second phase begins. `progress` is a percentage, null when
-    unknown; `heard_at` is the time of the driver's last reply. Two flags
-    say what has to be undone at the end: `casts_rules` that the rules of
-    the shares were cast to read-only, `made_destination` that the
-    destination server was created for the migration.
+    unknown; `heard_at` is the time of the driver's last reply and
+    `progress_details` what else it reported, as JSON. Two flags say what
+    has to be undone at the end: `casts_rules` that the rules of the shares
+    were cast to read-only, `made_destination` that the destination server
+    was created for the migration.
     """
 
     __tablename__ = 'share_server_migrations'
@@ -54,3 +55,4 @@ class ServerMigration(base.Base):
     created_at = mapped_column(base.Timestamp, nullable=False)
     updated_at = mapped_column(base.Timestamp)
     ended_at = mapped_column(base.Timestamp)
+    progress_details = mapped_column(base.Document)

@@ -19,9 +19,8 @@ class AvailabilityZone(base.Base):
 class Service(base.Base):
     """One row per binary and host; a share back end is a host.
 
-    `incarnation` identifies the process start that wrote the last
-    heartbeat; `health` describes what is wrong with the driver, or is
-    null. `ensuring` is true while work is owed that ensures the shares
+    `incarnation`, `heartbeat_at` and `health` are those of the best of its
+    processes. `ensuring` is true while work is owed that ensures the shares
     here; `backend_info` is a digest of what their exports last depended
     on.
     """
@@ -40,13 +39,33 @@ class Service(base.Base):
     )
     incarnation = mapped_column(base.Id, nullable=False)
     heartbeat_at = mapped_column(base.EpochSeconds, nullable=False)
-    health = mapped_column(sa.Text)
+    health = mapped_column(base.MaskedText)
     disabled = mapped_column(sa.Boolean, nullable=False, default=False)
     disabled_reason = mapped_column(base.Name)
     ensuring = mapped_column(sa.Boolean, nullable=False, default=False)
     backend_info = mapped_column(sa.String(64))
     created_at = mapped_column(base.Timestamp, nullable=False)
     updated_at = mapped_column(base.Timestamp)
+
+
+class ServiceIncarnation(base.Base):
+    """One row per process that serves a host.
+
+    `health` describes what is wrong with its driver, or is null. `ready_at`
+    is when its driver was up for the first time, null before.
+    """
+
+    __tablename__ = 'service_incarnations'
+    __table_args__ = base.table_args(sa.Index(None, 'heartbeat_at'))
+
+    service_id = mapped_column(
+        sa.ForeignKey('services.id', ondelete='CASCADE'), primary_key=True
+    )
+    incarnation = mapped_column(base.Id, primary_key=True)
+    started_at = mapped_column(base.EpochSeconds, nullable=False)
+    heartbeat_at = mapped_column(base.EpochSeconds, nullable=False)
+    ready_at = mapped_column(base.EpochSeconds)
+    health = mapped_column(base.MaskedText)
 
 
 class Pool(base.Base):
@@ -88,3 +107,4 @@ class Message(base.Base):
     detail_id = mapped_column(sa.String(10))
     created_at = mapped_column(base.Timestamp, nullable=False)
     expires_at = mapped_column(base.Timestamp, nullable=False)
+    reason = mapped_column(base.MaskedText)

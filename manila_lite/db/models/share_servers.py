@@ -84,6 +84,17 @@ class NetworkSegment(base.Base):
     segment = mapped_column(sa.String(128), primary_key=True)
 
 
+class FreedAddress(base.Base):
+    """An address that is free again; the one freed first is used first."""
+
+    __tablename__ = 'freed_addresses'
+    __table_args__ = base.table_args()
+
+    segment = mapped_column(sa.String(128), primary_key=True)
+    ip_address = mapped_column(sa.String(64), primary_key=True)
+    freed_at = mapped_column(base.Timestamp, nullable=False)
+
+
 class NetworkAllocation(base.Base):
     """An address of a share server.
 

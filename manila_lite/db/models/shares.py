@@ -66,6 +66,8 @@ class ShareInstance(base.Base):
     __table_args__ = base.table_args(
         sa.Index(None, 'share_id'),
         sa.Index(None, 'host', 'status'),
+        sa.Index(None, 'service_host', 'status', 'id'),
+        sa.Index(None, 'service_host', 'replica_state', 'id'),
         sa.Index(None, 'status'),
         sa.Index(None, 'access_rules_status'),
         sa.Index(None, 'access_stale'),
@@ -117,6 +119,10 @@ class ShareInstance(base.Base):
         nullable=False,
         server_default='0',
     )
+    service_host = base.service_host_column()
+    # When a host was chosen, and when the instance was first available.
+    scheduled_at = mapped_column(base.Timestamp)
+    launched_at = mapped_column(base.Timestamp)
 
 
 class ShareInstanceMetadata(base.Base):

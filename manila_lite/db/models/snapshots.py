@@ -53,6 +53,7 @@ class SnapshotInstance(base.Base):
         sa.Index(None, 'snapshot_id'),
         sa.Index(None, 'share_instance_id', 'status'),
         sa.Index(None, 'status'),
+        sa.Index(None, 'access_stale'),
         sa.Index(None, 'created_at', 'id'),
     )
 

@@ -5,7 +5,69 @@ from collections.abc import Collection
 from manila_lite.db.queries.access import share_rules
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire_matching
+from manila_lite.states.access_rule import ACCESS_RULE
 from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
+from manila_lite.states.access_rule import SNAPSHOT_ACCESS_RULE
+from manila_lite.states.access_rule import RuleState
+
+
+def begin_share_rules(session: Session, instance_id: str) -> None:
+    """Begin whatever waits to be done about the rules of an instance.
+
+    What fails next then fails for all of them.
+    """
+    for event in ('apply', 'update', 'withdraw'):
+        fire_matching(
+            session,
+            ACCESS_RULE,
+            event,
+            {'share_instance_id': instance_id},
+            updated_at=session.now,
+        )
+
+
+def begin_snapshot_rules(session: Session, snapshot_instance_id: str) -> None:
+    """Do the same for the rules of a snapshot instance."""
+    for event in ('apply', 'withdraw'):
+        fire_matching(
+            session,
+            SNAPSHOT_ACCESS_RULE,
+            event,
+            {'share_snapshot_instance_id': snapshot_instance_id},
+            updated_at=session.now,
+        )
+
+
+def retry_failed_rules(
+    session: Session, instance_id: str, active_id: str
+) -> None:
+    """Queue the failed rules of a replica, to be as on the active one.
+
+    What has failed there, too, is left in error. The work that syncs is
+    submitted before, in the same transaction.
+    """
+    wanted = {
+        row.id: row.state
+        for row in share_rules.list_for_instance(session, active_id)
+    }
+    events: dict[str, list[str]] = {'reapply': [], 'deny': []}
+    for row in share_rules.list_for_instance(session, instance_id):
+        if row.state == RuleState.ERROR:
+            state = wanted.get(row.id)
+            if state in (None, RuleState.QUEUED_TO_DENY, RuleState.DENYING):
+                events['deny'].append(row.mapping_id)
+            elif state != RuleState.ERROR:
+                events['reapply'].append(row.mapping_id)
+    for event, ids in events.items():
+        if ids:
+            fire_matching(
+                session,
+                ACCESS_RULE,
+                event,
+                {'id': ids},
+                updated_at=session.now,
+            )
+    share_rules.mark_stale(session, instance_id)
 
 
 def mark_for_resync(session: Session, instance_ids: Collection[str]) -> None:

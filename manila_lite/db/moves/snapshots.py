@@ -1,5 +1,6 @@
-"""Moves of snapshot instances."""
+"""Moves of snapshot instances, and of their shares with them."""
 
+from manila_lite.db.queries import private_data
 from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.rows import SnapshotInstanceRow
@@ -7,6 +8,8 @@ from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import fire_matching
 from manila_lite.states.access_rule import SNAPSHOT_ACCESS_RULE
+from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 
 
@@ -15,7 +18,8 @@ def remove_instance(
 ) -> bool:
     """Remove an instance by its last move; True if the snapshot went too.
 
-    `instance` is a row of `find`. Dependent rows are deleted too.
+    `instance` is a row of `find`. Dependent rows are deleted too, and what
+    drivers have stored about the instance and the snapshot.
     Instances on replicas may be removed by several back ends at the same
     time; the lock makes sure that one of them is the last.
     """
@@ -29,7 +33,9 @@ def remove_instance(
     fire(session, SNAPSHOT_INSTANCE, instance.id, event)
     if snapshots.has_instances(session, instance.snapshot_id):
         snapshot_rules.remove_unmapped(session, rules)
+        private_data.delete_all(session, [instance.id])
         return False
+    private_data.delete_all(session, [instance.id, instance.snapshot_id])
     return snapshots.remove(session, instance.snapshot_id)
 
 
@@ -54,3 +60,21 @@ def _remove_rules(session: Session, snapshot_instance_id: str) -> list[str]:
             {'share_snapshot_instance_id': snapshot_instance_id},
         )
     return ids
+
+
+def release_share(
+    session: Session, share_instance_id: str, *, excluding: str = ''
+) -> None:
+    """Make a snapshotting share instance available again.
+
+    It stays snapshotting while a snapshot other than `excluding` is
+    creating. A share in any other status is left unchanged.
+    """
+    status = snapshots.lock_share_instance(session, share_instance_id)
+    if (
+        status == InstanceStatus.SNAPSHOTTING
+        and not snapshots.is_snapshot_in_progress(
+            session, share_instance_id, excluding
+        )
+    ):
+        fire(session, SHARE_INSTANCE, share_instance_id, 'snapshotted')

@@ -20,6 +20,10 @@ class Filter(abc.ABC):
     def __init_subclass__(cls) -> None:
         cls.name = cls.__name__
 
+    def applies(self, request: PlacementRequest) -> bool:
+        """Whether the filter can reject any pool for this request."""
+        return True
+
     @abc.abstractmethod
     def rejection_reason(
         self, pool: Pool, request: PlacementRequest

@@ -8,6 +8,9 @@ from manila_lite.scheduler.request import PlacementRequest
 class AffinityFilter(Filter):
     """Require a pool with one of the shares in the hint `same_host`."""
 
+    def applies(self, request: PlacementRequest) -> bool:
+        return bool(request.same_host)
+
     def rejection_reason(
         self, pool: Pool, request: PlacementRequest
     ) -> str | None:
@@ -18,6 +21,9 @@ class AffinityFilter(Filter):
 
 class AntiAffinityFilter(Filter):
     """Require a pool without the shares in the hint `different_host`."""
+
+    def applies(self, request: PlacementRequest) -> bool:
+        return bool(request.different_host)
 
     def rejection_reason(
         self, pool: Pool, request: PlacementRequest

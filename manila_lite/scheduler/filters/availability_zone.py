@@ -19,6 +19,9 @@ class AvailabilityZoneFilter(Filter):
 
     detail = '007'
 
+    def applies(self, request: PlacementRequest) -> bool:
+        return bool(request.availability_zones) or request.subnets is not None
+
     def rejection_reason(
         self, pool: Pool, request: PlacementRequest
     ) -> str | None:

@@ -11,6 +11,9 @@ class ShareBackendNameFilter(Filter):
 
     detail = '008'
 
+    def applies(self, request: PlacementRequest) -> bool:
+        return request.spec('share_backend_name') is not None
+
     def rejection_reason(
         self, pool: Pool, request: PlacementRequest
     ) -> str | None:

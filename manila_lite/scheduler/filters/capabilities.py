@@ -19,13 +19,20 @@ class CapabilitiesFilter(Filter):
     def rejection_reason(
         self, pool: Pool, request: PlacementRequest
     ) -> str | None:
-        if request.spec('storage_protocol') is None:
-            wanted = f'<in> {request.share_proto}'
-            reason = mismatch_reason(pool, 'storage_protocol', wanted)
-            if reason is not None:
-                return reason
-        for key, wanted in request.extra_specs.items():
-            reason = mismatch_reason(pool, key, wanted)
-            if reason is not None:
-                return reason
-        return None
+        return pool.capabilities.conclude(
+            (CapabilitiesFilter, request.demand), _mismatch, pool, request
+        )
+
+
+def _mismatch(pool: Pool, request: PlacementRequest) -> str | None:
+    """Return the first extra spec that the pool does not match."""
+    if request.spec('storage_protocol') is None:
+        wanted = f'<in> {request.share_proto}'
+        reason = mismatch_reason(pool, 'storage_protocol', wanted)
+        if reason is not None:
+            return reason
+    for key, wanted in request.extra_specs.items():
+        reason = mismatch_reason(pool, key, wanted)
+        if reason is not None:
+            return reason
+    return None

@@ -1,5 +1,7 @@
 """Place shares by capacity, with over-subscription and reserve."""
 
+from typing import NamedTuple
+
 from manila_lite.scheduler.expressions import to_number
 from manila_lite.scheduler.filters import Filter
 from manila_lite.scheduler.filters.extra_specs import matches
@@ -11,6 +13,9 @@ class CapacityFilter(Filter):
     """Require enough capacity for the requested size."""
 
     detail = '009'
+
+    def applies(self, request: PlacementRequest) -> bool:
+        return request.size != 0
 
     def rejection_reason(
         self, pool: Pool, request: PlacementRequest
@@ -26,36 +31,67 @@ class CapacityFilter(Filter):
         )
 
 
-def allocation_limit(pool: Pool, request: PlacementRequest) -> float | None:
-    """Return the upper bound of `allocated_gb` for this request.
+class Limits(NamedTuple):
+    """Upper bounds of what we allocate on a pool; None is no limit.
 
-    None means no limit. A share fits if and only if `allocated_gb + size`
-    is within the limit. Placing a share increments `allocated_gb` and
-    `pending_gb` alike and does not change the limit, so it can guard an
-    UPDATE between two reports.
+    `allocated` bounds all that we allocate, `pending` what we have added
+    since the report. Both depend on the report and the request only, so
+    they can guard an UPDATE until the next report.
+    """
+
+    allocated: float | None
+    pending: float | None
+
+
+def allocation_limits(pool: Pool, request: PlacementRequest) -> Limits:
+    """Return the limits of a pool for this request.
 
     The total less the reserve, times the over-subscription ratio of thin
     shares, bounds all that we allocate. Others may use the pool as well,
     so the reported free (and, of thin pools, provisioned) capacity bounds
     what we have added since the report.
     """
+    question = (
+        Limits,
+        pool.total_gb,
+        pool.free_gb,
+        request.is_extend,
+        request.from_snapshot,
+        request.demand,
+    )
+    return pool.capabilities.conclude(question, _limits, pool, request)
+
+
+def _limits(pool: Pool, request: PlacementRequest) -> Limits:
     total, free = pool.total_gb, pool.free_gb
     percent = _reserved_percentage(pool, request)
     reserve = 0.0 if total is None else total * percent / 100
     ratio = _over_subscription(pool, request)
-    reported = pool.allocated_gb - pool.pending_gb
-    limits = []
+    allocated = None
+    pending = []
     if total is not None:
-        allocatable = (total - reserve) * ratio
-        limits.append(allocatable)
+        allocated = (total - reserve) * ratio
         provisioned = to_number(
             pool.capabilities.get('provisioned_capacity_gb')
         )
         if ratio > 1 and provisioned is not None:
-            limits.append(reported + allocatable - provisioned)
+            pending.append(allocated - provisioned)
     if free is not None:
-        limits.append(reported + (free - reserve) * ratio)
-    return min(limits, default=None)
+        pending.append((free - reserve) * ratio)
+    return Limits(allocated, min(pending, default=None))
+
+
+def allocation_limit(pool: Pool, request: PlacementRequest) -> float | None:
+    """Return the upper bound of `allocated_gb` for this request.
+
+    None means no limit. A share fits if and only if `allocated_gb + size`
+    is within the limit.
+    """
+    limit, pending = allocation_limits(pool, request)
+    if pending is None:
+        return limit
+    by_pending = pool.allocated_gb - pool.pending_gb + pending
+    return by_pending if limit is None else min(limit, by_pending)
 
 
 def _reserved_percentage(pool: Pool, request: PlacementRequest) -> float:

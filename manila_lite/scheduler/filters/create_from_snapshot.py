@@ -15,6 +15,9 @@ class CreateFromSnapshotFilter(Filter):
 
     detail = '016'
 
+    def applies(self, request: PlacementRequest) -> bool:
+        return request.from_snapshot
+
     def rejection_reason(
         self, pool: Pool, request: PlacementRequest
     ) -> str | None:

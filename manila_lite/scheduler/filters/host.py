@@ -8,6 +8,9 @@ from manila_lite.scheduler.request import PlacementRequest
 class OnlyHostFilter(Filter):
     """Require the pool or the back end in the hint `only_host`."""
 
+    def applies(self, request: PlacementRequest) -> bool:
+        return request.only_host is not None
+
     def rejection_reason(
         self, pool: Pool, request: PlacementRequest
     ) -> str | None:

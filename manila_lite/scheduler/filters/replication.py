@@ -15,6 +15,9 @@ class ShareReplicationFilter(Filter):
 
     detail = '014'
 
+    def applies(self, request: PlacementRequest) -> bool:
+        return request.spec('replication_type') is not None
+
     def rejection_reason(
         self, pool: Pool, request: PlacementRequest
     ) -> str | None:

@@ -10,6 +10,9 @@ class RetryFilter(Filter):
 
     detail = '013'
 
+    def applies(self, request: PlacementRequest) -> bool:
+        return bool(request.attempted)
+
     def rejection_reason(
         self, pool: Pool, request: PlacementRequest
     ) -> str | None:

@@ -22,6 +22,10 @@ class Weigher(abc.ABC):
     def __init__(self, multiplier: float = 1.0):
         self.multiplier = multiplier
 
+    def applies(self, request: PlacementRequest) -> bool:
+        """Whether pools can differ in their score for this request."""
+        return True
+
     @abc.abstractmethod
     def weigh(self, pool: Pool, request: PlacementRequest) -> float:
         """Return the score of the pool, on any scale."""

@@ -9,6 +9,9 @@ from manila_lite.scheduler.weighers import Weigher
 class HostAffinityWeigher(Weigher):
     """Prefer the pool, the back end or the machine of the snapshot."""
 
+    def applies(self, request: PlacementRequest) -> bool:
+        return request.from_snapshot and request.host is not None
+
     def weigh(self, pool: Pool, request: PlacementRequest) -> float:
         if not request.from_snapshot or request.host is None:
             return 0.0

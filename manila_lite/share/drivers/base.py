@@ -30,6 +30,7 @@ from manila_lite.share.drivers.contract.interfaces import SnapshotSupport
 from manila_lite.share.drivers.contract.managing import ManageDefaults
 from manila_lite.share.drivers.contract.managing import ManageSupport
 from manila_lite.share.drivers.contract.managing import ManageWithServerSupport
+from manila_lite.share.drivers.contract.private_storage import PrivateStorage
 from manila_lite.share.drivers.contract.replication import ReplicationDefaults
 from manila_lite.share.drivers.contract.replication import ReplicationSupport
 from manila_lite.share.drivers.contract.server_migrations import MigratedShare
@@ -55,6 +56,8 @@ from manila_lite.share.drivers.contract.share_servers import (
     ShareServerDefaults,
 )
 from manila_lite.share.drivers.contract.share_servers import ShareServerSupport
+from manila_lite.share.drivers.contract.statistics import ShareStatistics
+from manila_lite.share.drivers.contract.statistics import Stats
 from manila_lite.share.drivers.contract.values import AccessReplies
 from manila_lite.share.drivers.contract.values import AccessReply
 from manila_lite.share.drivers.contract.values import AccessRuleForDriver
@@ -99,6 +102,7 @@ __all__ = [
     'NetworkAllocation',
     'NetworkInfo',
     'NewShareReply',
+    'PrivateStorage',
     'ReplicaReply',
     'ReplicaSnapshot',
     'ReplicatedSnapshotReply',
@@ -126,7 +130,6 @@ __all__ = [
 ]
 
 AccessRules = list[AccessRuleForDriver]
-Stats = dict[str, Any]
 
 
 class ShareDriver(
@@ -134,35 +137,32 @@ class ShareDriver(
     ShareServerDefaults,
     ServerMigrationDefaults,
     ReplicationDefaults,
+    ShareStatistics,
     abc.ABC,
 ):
     """The base class of every driver; one instance serves one back end.
 
     The first argument names the share server modes the driver supports: one
     bool, or several. `configuration` holds the options of the back end's
-    section, `private_storage` is per-share storage for the driver's own
-    data, and `config_opts` lists additional options of the driver.
+    section, `private_storage` is where the driver stores data of its own,
+    and `config_opts` lists additional options of the driver. `has_shares`,
+    set before `check_for_setup_error`, is whether the service knows shares
+    with data on the back end.
     """
-
-    ipv6_implemented = False
-    security_service_update_support = False
-    network_allocation_update_support = False
-    share_replicas_migration_support = False
-    qos_type_support = False
-    encryption_support: list[str] | None = None
 
     def __init__(
         self,
         driver_handles_share_servers: bool | Collection[bool],
         *args: Any,
         configuration: Configuration,
-        private_storage: Any = None,
+        private_storage: PrivateStorage | None = None,
         config_opts: Iterable[Iterable[cfg.Opt]] = (),
         **kwargs: Any,
     ):
         self.configuration = configuration
         self.private_storage = private_storage
         self.initialized = False
+        self.has_shares = False
         self._stats: Stats = {}
         for opts in config_opts:
             configuration.append_config_values(opts)
@@ -196,19 +196,6 @@ class ShareDriver(
                 'methods of ShareServerSupport'
             )
 
-    @property
-    def driver_handles_share_servers(self) -> bool:
-        """Return the configured share server mode (DHSS)."""
-        return self.configuration.driver_handles_share_servers
-
-    @property
-    def backend_name(self) -> str:
-        """The back end name that share types refer to."""
-        return (
-            self.configuration.safe_get('share_backend_name')
-            or self.configuration.config_group
-        )
-
     # Start: many drivers have nothing to do here, so neither is abstract
 
     def do_setup(self, context: RequestContext) -> None:  # noqa: B027
@@ -216,6 +203,13 @@ class ShareDriver(
 
     def check_for_setup_error(self) -> None:  # noqa: B027
         """Raise an error if the back end is not ready for use."""
+
+    def check_health(self) -> None:  # noqa: B027
+        """Raise an error if the back end cannot be used at present.
+
+        Called before every report. Until it succeeds again, the back end is
+        down and gets no new shares.
+        """
 
     def get_backend_info(self, context: RequestContext) -> dict[str, str]:
         """Return the settings that exports depend on.
@@ -292,6 +286,21 @@ class ShareDriver(
 
         Raises ShareShrinkingPossibleDataLoss without changing anything if
         the content would not fit.
+        """
+        raise NotImplementedError
+
+    def update_share_from_metadata(
+        self,
+        context: RequestContext,
+        share: ShareForDriver,
+        metadata: Mapping[str, str],
+        share_server: ShareServerMapping | None = None,
+    ) -> None:
+        """Apply metadata of a share.
+
+        `metadata` are the current values of all keys that operators have
+        listed in `driver_updatable_metadata`. It is called after any of them
+        was set. A share is created with `share['metadata']`.
         """
         raise NotImplementedError
 
@@ -417,142 +426,3 @@ class ShareDriver(
     ) -> StatusReply:
         """Return the actual state of a share group snapshot."""
         raise NotImplementedError
-
-    # Statistics
-
-    @property
-    def snapshots_are_supported(self) -> bool:
-        return isinstance(self, SnapshotSupport)
-
-    @property
-    def creating_shares_from_snapshots_is_supported(self) -> bool:
-        return isinstance(self, CreateFromSnapshotSupport)
-
-    @property
-    def replication_domain(self) -> str | None:
-        return self.configuration.safe_get('replication_domain')
-
-    @property
-    def max_shares_per_share_server(self) -> int:
-        return self.configuration.safe_get('max_shares_per_share_server')
-
-    @property
-    def max_share_server_size(self) -> int:
-        return self.configuration.safe_get('max_share_server_size')
-
-    def get_share_stats(self, refresh: bool = False) -> Stats:
-        """Return capabilities and capacity for the scheduler."""
-        if refresh or not self._stats:
-            self._update_share_stats()
-        return self._stats
-
-    def _update_share_stats(self, data: Stats | None = None) -> None:
-        """Collect fresh statistics; drivers pass their own as `data`."""
-        stats = self._common_stats() | (data or {})
-        stats['pools'] = stats['pools'] and [
-            pool | self._narrowed(pool, CAPABILITIES.keys() & pool.keys())
-            for pool in stats['pools']
-        ]
-        stats |= self._narrowed(stats, CAPABILITIES)
-        self._stats = self.add_ip_version_capability(stats)
-
-    def _narrowed(self, stats: Stats, names: Iterable[str]) -> Stats:
-        """Return the named capabilities, limited to what is implemented."""
-        return {
-            name: isinstance(self, CAPABILITIES[name])
-            and bool(stats.get(name, True))
-            for name in names
-        }
-
-    def _common_stats(self) -> Stats:
-        stats = self.capacity_options() | {
-            'share_backend_name': self.backend_name,
-            'driver_handles_share_servers': self.driver_handles_share_servers,
-            'vendor_name': 'Open Source',
-            'driver_version': '1.0',
-            'storage_protocol': None,
-            'total_capacity_gb': 'unknown',
-            'free_capacity_gb': 'unknown',
-            'pools': None,
-            'qos': False,
-            'qos_type_support': self.qos_type_support,
-            'mount_point_name_support': False,
-            'snapshot_inherit_share_access_support': False,
-            'share_server_multiple_subnet_support': False,
-            'security_service_update_support': (
-                self.security_service_update_support
-            ),
-            'network_allocation_update_support': (
-                self.network_allocation_update_support
-            ),
-            'share_replicas_migration_support': (
-                self.share_replicas_migration_support
-            ),
-            'encryption_support': self.encryption_support,
-            'replication_domain': self.replication_domain,
-            'filter_function': self.get_filter_function(),
-            'goodness_function': self.get_goodness_function(),
-            'share_group_stats': {'consistent_snapshot_support': None},
-        }
-        if self.driver_handles_share_servers:
-            stats |= {
-                'max_shares_per_share_server': (
-                    self.max_shares_per_share_server
-                ),
-                'max_share_server_size': self.max_share_server_size,
-            }
-        return stats
-
-    def capacity_options(self) -> Stats:
-        """Return the configured capacity settings, which hold for any pool."""
-        get = self.configuration.safe_get
-        reserved = get('reserved_share_percentage')
-        return {
-            'reserved_percentage': reserved,
-            'reserved_snapshot_percentage': get(
-                'reserved_share_from_snapshot_percentage'
-            )
-            or reserved,
-            'reserved_share_extend_percentage': get(
-                'reserved_share_extend_percentage'
-            )
-            or reserved,
-            'max_over_subscription_ratio': get('max_over_subscription_ratio'),
-        }
-
-    def get_filter_function(self, pool: str | None = None) -> str | None:
-        """Return the expression that selects shares for the back end."""
-        return self.configuration.safe_get(
-            'filter_function'
-        ) or self.get_default_filter_function(pool=pool)
-
-    def get_goodness_function(self) -> str | None:
-        """Return the expression that rates how well a share fits."""
-        return (
-            self.configuration.safe_get('goodness_function')
-            or self.get_default_goodness_function()
-        )
-
-    def get_default_filter_function(
-        self, pool: str | None = None
-    ) -> str | None:
-        """Return the driver's own expression, used if none is configured."""
-        return None
-
-    def get_default_goodness_function(self) -> str | None:
-        """Return the driver's own expression, used if none is configured."""
-        return None
-
-    def get_configured_ip_versions(self) -> list[int]:
-        """Return the IP versions of exports: 4, 6 or both."""
-        if self.ipv6_implemented:
-            raise NotImplementedError
-        return [4]
-
-    def add_ip_version_capability(self, data: Stats) -> Stats:
-        """Return the statistics with the supported IP versions added."""
-        versions = set(self.get_configured_ip_versions())
-        return data | {
-            'ipv4_support': 4 in versions,
-            'ipv6_support': 6 in versions,
-        }

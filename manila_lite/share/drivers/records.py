@@ -67,14 +67,18 @@ def find(path: pathlib.Path) -> Record | None:
 
 
 class RecordFolder:
-    """Records by name in one directory, which is created on demand."""
+    """Records by name in one directory, which is created on demand.
 
-    def __init__(self, path: pathlib.Path):
+    Durable ones survive a power failure.
+    """
+
+    def __init__(self, path: pathlib.Path, durable: bool = False):
         self._path = path
+        self._durable = durable
 
     def put(self, name: str, record: Record) -> None:
         self._path.mkdir(parents=True, exist_ok=True)
-        write(self._file(name), record)
+        write(self._file(name), record, durable=self._durable)
 
     def find(self, name: str) -> Record | None:
         return find(self._file(name))

@@ -1,13 +1,12 @@
 """Drivers, found by entry point name or by dotted path."""
 
-import functools
-import importlib
-from importlib import metadata
 import inspect
 
 from oslo_log import log
+from oslo_utils import importutils
 
 from manila_lite import exception
+from manila_lite import plugins
 from manila_lite.share.drivers.base import ShareDriver
 
 LOG = log.getLogger(__name__)
@@ -26,43 +25,28 @@ def load(name: str) -> type[ShareDriver]:
             {'old': name, 'new': _REPLACEMENTS[name]},
         )
         name = _REPLACEMENTS[name]
-    path = driver_paths().get(name, name)
-    driver_class = _import(name, path)
+    driver_class = _find(name)
     if not (
         inspect.isclass(driver_class) and issubclass(driver_class, ShareDriver)
     ):
-        raise _unusable(name, f'{path} is not a ShareDriver')
+        raise _unusable(name, 'it is not a ShareDriver')
     if inspect.isabstract(driver_class):
         missing = ', '.join(sorted(driver_class.__abstractmethods__))
-        raise _unusable(name, f'{path} lacks {missing}')
+        raise _unusable(name, f'it lacks {missing}')
     return driver_class
 
 
-@functools.cache
-def driver_paths() -> dict[str, str]:
-    """Return the dotted paths of the installed drivers, by name.
-
-    Cached: installed packages do not change while the process runs.
-    """
-    return {
-        point.name: point.value.replace(':', '.')
-        for point in metadata.entry_points(group=ENTRY_POINTS)
-    }
-
-
-def _import(name: str, path: str) -> object:
-    module, _, attribute = path.rpartition('.')
-    if not module:
-        raise _unusable(
-            name,
-            'known drivers are '
-            f'{", ".join(sorted(driver_paths()))}; specify any other as '
-            'package.module.Class',
-        )
+def _find(name: str) -> object:
     try:
-        return getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
+        if '.' in name:
+            return importutils.import_class(name)
+        return plugins.load(ENTRY_POINTS, name)
+    except ImportError as error:
         raise _unusable(name, str(error)) from error
+    except plugins.UnusablePlugin as error:
+        raise _unusable(
+            name, f'{error}; specify any other as package.module.Class'
+        ) from error
 
 
 def _unusable(name: str, reason: str) -> exception.BadConfiguration:

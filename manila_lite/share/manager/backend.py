@@ -7,11 +7,12 @@ import logging
 import threading
 import time
 
-from oslo_db import exception as db_exc
-
+from manila_lite import exception
 from manila_lite.context import RequestContext
+from manila_lite.db import errors
+from manila_lite.db.queries.admin import incarnations
 from manila_lite.db.queries.admin import pools
-from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.shares import instances
 from manila_lite.db.queries.shares import shares
 from manila_lite.db.session import Database
 from manila_lite.rpc.share import BINARY
@@ -36,7 +37,10 @@ class Backend:
     """Starts a driver, keeps its service row current, and runs its work.
 
     A driver that fails to start is retried with growing pauses. Until it
-    is up, the service row reports it as down and no work is claimed.
+    is up, the service row reports it as down and no work is claimed. It
+    also reports it as down while the driver finds its storage unusable or
+    cannot report, and while it has occupied all workers, or the report, for
+    `hang_time` seconds; with 0 it does not wait for that.
     """
 
     def __init__(
@@ -51,6 +55,8 @@ class Backend:
         zone: str,
         incarnation: str,
         enabled: bool,
+        down_time: float,
+        hang_time: float,
         expire: Callable[['Backend', str], None],
         servers: ServerSetup | None = None,
         pause: Callable[[float], bool] | None = None,
@@ -64,11 +70,17 @@ class Backend:
         self.zone = zone
         self.incarnation = incarnation
         self.enabled = enabled
+        self.down_time = down_time
+        self.hang_time = hang_time
         self.servers = servers
         self.health: str | None = STARTING
+        self._failed_report: str | None = None
+        self._reporting_since: float | None = None
+        self._reported_at: datetime.datetime | None = None
         self._expire = expire
         self._recover: Callable[[], object] | None = None
         self._stop = threading.Event()
+        self._beating = threading.Lock()
         self._pause = pause or self._stop.wait
         self._thread = threading.Thread(
             target=self._bring_up, name=f'{host}-start', daemon=True
@@ -93,13 +105,20 @@ class Backend:
         self._recover = recover
 
     def start(self) -> None:
-        """Register the service and start the driver in the background."""
-        self.register()
+        """Register the service and start the driver in the background.
+
+        Another process may be frozen while it has the row. A heartbeat
+        registers the service later.
+        """
+        try:
+            self.register()
+        except errors.UNAVAILABLE as error:
+            LOG.warning('%s is not registered yet: %s', self.host, error)
         self._thread.start()
 
     def register(self) -> None:
         self.db.write(
-            services.register,
+            incarnations.register,
             host=self.host,
             binary=BINARY,
             topic=TOPIC,
@@ -107,12 +126,28 @@ class Backend:
             incarnation=self.incarnation,
             enabled=self.enabled,
             health=self.health,
+            down_time=self.down_time,
         )
 
     def stop(self, timeout: float) -> bool:
         """Stop claiming work; return True when running work has ended."""
         self._stop.set()
-        return self.runner.stop(timeout)
+        if not self.runner.stop(timeout):
+            return False
+        # If the database is down, the row is found to be dead later.
+        with contextlib.suppress(*errors.UNAVAILABLE):
+            self.deregister(self.incarnation)
+        return True
+
+    def deregister(self, incarnation: str) -> None:
+        """Record that this or another process of the back end has ended."""
+        self.db.write(
+            incarnations.deregister,
+            host=self.host,
+            binary=BINARY,
+            incarnation=incarnation,
+            down_time=self.down_time,
+        )
 
     def _bring_up(self) -> None:
         retry = FIRST_RETRY
@@ -120,10 +155,15 @@ class Backend:
             try:
                 self.set_up()
             except Exception as error:
-                LOG.exception('The driver of %s failed to start', self.host)
+                LOG.error(
+                    'The driver of %s failed to start: %s',
+                    self.host,
+                    error,
+                    exc_info=not isinstance(error, exception.DriverError),
+                )
                 self.health = f'The driver failed to start: {error}'
                 # If the database is down, a later heartbeat reports it.
-                with contextlib.suppress(db_exc.DBError):
+                with contextlib.suppress(*errors.UNAVAILABLE):
                     self.beat()
                 if self._pause(retry):
                     return
@@ -142,51 +182,116 @@ class Backend:
     def set_up(self) -> None:
         """Start the driver, report its pools, and mark the service up."""
         self.driver.do_setup(RequestContext())
+        self.driver.has_shares = self.db.read(
+            instances.has_data_on_service, self.host
+        )
         self.driver.check_for_setup_error()
         self.endpoints.ensuring.start()
         self.driver.initialized = True
         self.report()
-        self.health = None
+        self.health = self._failed_report = None
         self.beat()
 
     def beat(self) -> None:
-        """Write the heartbeat, with the reason if the driver is down."""
-        if not self.db.write(
-            services.heartbeat,
-            host=self.host,
-            binary=BINARY,
-            incarnation=self.incarnation,
-            health=self.health,
-        ):
+        """Write the heartbeat, with the reason if the driver is down.
+
+        The driver may come up meanwhile; what was known before that must
+        not be written after it.
+        """
+        with self._beating:
+            registered = self.db.write(
+                incarnations.heartbeat,
+                host=self.host,
+                binary=BINARY,
+                incarnation=self.incarnation,
+                health=self.problem(),
+                down_time=self.down_time,
+            )
+        if not registered and not self._stop.is_set():
             self.register()
 
+    def problem(self) -> str | None:
+        """Return what is wrong with the back end; None if it is up."""
+        if self.health is not None:
+            return self.health
+        reason = self._failed_report
+        if reason is None and self._hangs_since(self._reporting_since):
+            reason = (
+                'The driver does not answer: it has not reported for more '
+                f'than {self.hang_time:g} s.'
+            )
+        if reason is not None:
+            return (
+                f'{reason} The figures are stale since '
+                f'{self._reported_at:%Y-%m-%dT%H:%M:%SZ}.'
+            )
+        if self._hangs_since(self.runner.busy_since()):
+            return (
+                'The driver does not answer: it has occupied all workers '
+                f'for more than {self.hang_time:g} s.'
+            )
+        return None
+
+    def _hangs_since(self, moment: float | None) -> bool:
+        return (
+            bool(self.hang_time)
+            and moment is not None
+            and time.monotonic() - moment >= self.hang_time
+        )
+
     def report(self) -> None:
-        """Get the pools from the driver and store them."""
+        """Check the storage, get the pools from the driver, store them."""
         known = self.db.read(pools.get_known_allocations, self.host)
-        stats = self.driver.get_share_stats(refresh=True)
+        self._reporting_since = time.monotonic()
+        try:
+            self.driver.check_health()
+            stats = self.driver.get_share_stats(refresh=True)
+        finally:
+            self._reporting_since = None
+        now = self.db.utcnow()
         if self.servers is not None:
             stats = self.servers.complete_stats(stats)
         self.db.write(
             pools.save_report,
             self.host,
-            pool_reports.pool_reports(stats, self.host, self.db.utcnow()),
+            pool_reports.pool_reports(stats, self.host, now),
             known,
         )
+        self._reported_at = now
+
+    def report_or_be_down(self) -> None:
+        """Report; the back end is down until the driver can do so again."""
+        before = self._failed_report
+        try:
+            self.report()
+            self._failed_report = None
+        except errors.UNAVAILABLE:
+            raise  # it says nothing about the back end
+        except Exception as error:
+            self._failed_report = f'The driver cannot report: {error}'
+            if before != self._failed_report:
+                LOG.warning(
+                    'Back end %s is down: %s',
+                    self.host,
+                    error,
+                    exc_info=not isinstance(error, exception.DriverError),
+                )
+        if self._failed_report is None and before is not None:
+            LOG.info('Back end %s is up again', self.host)
+        if self._failed_report != before:
+            self.beat()
 
     def expire(self) -> None:
         """Delete the shares whose time in the recycle bin has expired."""
-        tried: set[str] = set()
+        after = shares.BEGINNING
         while self.driver.initialized:
-            expired = [
-                share_id
-                for share_id in self.db.read(shares.list_expired, self.host)
-                if share_id not in tried
-            ]
+            expired = self.db.read(shares.list_expired, self.host, after)
             if not expired:
                 return
-            for share_id in expired:
-                self._expire(self, share_id)
-            tried.update(expired)
+            for row in expired:
+                self._expire(self, row.id)
+            last = expired[-1]
+            after = (last.scheduled_to_be_deleted_at, last.id)
 
     @property
     def call_endpoints(self) -> list[ServerMigrationsEndpoint]:
@@ -194,8 +299,13 @@ class Backend:
         return [self.endpoints.server_migrations]
 
     @property
-    def is_up(self) -> bool:
+    def is_started(self) -> bool:
+        """Whether the driver has started; it may hang since."""
         return self.health is None
+
+    @property
+    def is_up(self) -> bool:
+        return self.problem() is None
 
 
 def wait_until_up(backends: list[Backend], timeout: float) -> bool:
@@ -203,4 +313,4 @@ def wait_until_up(backends: list[Backend], timeout: float) -> bool:
     deadline = time.monotonic() + timeout
     for backend in backends:
         backend._thread.join(max(0.0, deadline - time.monotonic()))
-    return all(backend.is_up for backend in backends)
+    return all(backend.is_started for backend in backends)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from concurrent import futures
+import contextvars
 import logging
 import threading
 import time
@@ -13,8 +14,12 @@ from manila_lite import exception
 
 LOG = logging.getLogger(__name__)
 
-# Errors that may soon be over: the runner retries the work.
-_TRANSIENT = (exception.ServiceUnavailable, db_exc.DBError)
+# Errors that say nothing about the back end: the runner handles them.
+_UNRELATED = (
+    exception.ClaimLost,
+    exception.ServiceUnavailable,
+    db_exc.DBError,
+)
 
 
 SLOW_AFTER = 1.0
@@ -23,11 +28,19 @@ SLOW_AFTER = 1.0
 FORGET_AFTER = 600.0
 """Seconds after its timeout until an uncollected reply is discarded."""
 
+RETRY_PAUSE, RETRIES_PER_SECOND = 10.0, 10
+"""How often callers that wait for a free thread should look again."""
+
 
 class BackendUnresponsive(exception.ManilaLiteError):
     """Too many calls are pending; no more are made."""
 
     message = 'The back end has not replied to {count} pending calls.'
+
+    @property
+    def retry_after(self) -> float:
+        """Seconds until a caller that polls should look again."""
+        return float(typing.cast(float, self.params['retry_after']))
 
 
 class ProbeResult(typing.NamedTuple):
@@ -60,6 +73,7 @@ class DriverProbe:
         self.limit = limit
         self._free = threading.BoundedSemaphore(limit)
         self._calls: dict[str, _Call] = {}
+        self._waiting: dict[str, float] = {}
         self._lock = threading.Lock()
 
     def ask(
@@ -74,7 +88,7 @@ class DriverProbe:
         too many calls are pending. `on_slow` is called when there is no
         reply within `SLOW_AFTER` seconds; the wait then goes on.
         """
-        call = self._begin(method, args)
+        call = self._begin(method, args, self.timeout)
         patience = min(SLOW_AFTER, self.timeout)
         if on_slow and not futures.wait([call.future], patience).done:
             on_slow()
@@ -87,12 +101,29 @@ class DriverProbe:
         """Return the reply, without blocking the worker until it comes.
 
         Raises AnswerPending when there is none within `SLOW_AFTER`
-        seconds; a later call with the same key collects it.
+        seconds; a later call with the same key collects it. Raises
+        BackendUnresponsive while too many calls are pending, but not for
+        longer than one may take: then there is no reply.
         """
         with self._lock:
             call = self._calls.get(key)
         if call is None:
-            call = self._begin(method, args)
+            waited = self._seconds_waited(key)
+            try:
+                # Together with the wait it takes at most half as long again.
+                call = self._begin(
+                    method, args, max(self.timeout - waited, self.timeout / 2)
+                )
+            except BackendUnresponsive:
+                if waited < self.timeout:
+                    raise
+                self._end_wait(key)
+                return ProbeResult(
+                    None,
+                    f'the back end did not reply to {self.limit} other calls '
+                    f'for {self.timeout:g} s',
+                )
+            self._end_wait(key)
             futures.wait([call.future], min(SLOW_AFTER, self.timeout))
         is_pending = not (
             call.future.done() or time.monotonic() >= call.deadline
@@ -104,10 +135,34 @@ class DriverProbe:
                 raise AnswerPending
         return self._result(call, method)
 
-    def _begin(self, method: Callable[..., typing.Any], args: tuple) -> _Call:
+    def _seconds_waited(self, key: str) -> float:
+        """Return for how long there has been no thread for this call."""
+        now = time.monotonic()
+        with self._lock:
+            oldest = now - self.timeout - FORGET_AFTER
+            self._waiting = {
+                key: since
+                for key, since in self._waiting.items()
+                if since > oldest
+            }
+            return now - self._waiting.setdefault(key, now)
+
+    def _end_wait(self, key: str) -> None:
+        with self._lock:
+            self._waiting.pop(key, None)
+
+    def _begin(
+        self, method: Callable[..., typing.Any], args: tuple, timeout: float
+    ) -> _Call:
         if not self._free.acquire(blocking=False):
-            raise BackendUnresponsive(count=self.limit)
-        call = _Call(futures.Future(), time.monotonic() + self.timeout)
+            raise BackendUnresponsive(
+                count=self.limit,
+                retry_after=max(
+                    min(RETRY_PAUSE, self.timeout / 2),
+                    len(self._waiting) / RETRIES_PER_SECOND,
+                ),
+            )
+        call = _Call(futures.Future(), time.monotonic() + timeout)
         with self._lock:
             # Uncollected replies: another process has done the rescue.
             self._calls = {
@@ -116,8 +171,9 @@ class DriverProbe:
                 if time.monotonic() < one.deadline + FORGET_AFTER
             }
         threading.Thread(
-            target=self._run,
-            args=(call.future, method, args),
+            # With the job of this thread, whose claim the call needs.
+            target=contextvars.copy_context().run,
+            args=(self._run, call.future, method, args),
             name='driver-probe',
             daemon=True,
         ).start()
@@ -164,7 +220,7 @@ def _result(future: futures.Future) -> ProbeResult:
         (exception.ShareResourceNotFound, exception.SnapshotResourceNotFound),
     ):
         return ProbeResult(None, 'the back end does not have it')
-    if isinstance(error, _TRANSIENT) or not isinstance(error, Exception):
+    if isinstance(error, _UNRELATED) or not isinstance(error, Exception):
         raise error
     LOG.warning('A probe of the driver failed', exc_info=error)
     return ProbeResult(None, f'the query of the back end failed: {error}')

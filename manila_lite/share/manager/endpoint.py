@@ -1,14 +1,16 @@
 """What the endpoints of a share manager have in common."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 import contextlib
 import typing
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db.session import Session
+from manila_lite.host import Host
 from manila_lite.states.machine import Machine
-from manila_lite.work.runner import JobContext
+from manila_lite.work.job import JobContext
+from manila_lite.work.job import outside_of_jobs
 from manila_lite.work.table import Claim
 
 
@@ -60,21 +62,45 @@ def outdated(
     )
 
 
+class Placed(typing.Protocol):
+    """A row of something on a back end."""
+
+    @property
+    def host(self) -> str | None: ...
+
+    @property
+    def status(self) -> str | None: ...
+
+
+def is_on(row: Placed, service_host: str) -> bool:
+    """Whether something is on this back end."""
+    return Host.parse(row.host or '').service_host == service_host
+
+
 @contextlib.contextmanager
 def undo_if_gone(
     job: JobContext,
-    find: Callable[[Session, str], object],
+    find: Callable[[Session, str], Placed | None],
     id: str,
     undo: Callable[[], object],
+    given_up: Collection[str] = (),
 ) -> Iterator[None]:
-    """Undo a driver call when the rows were removed while it ran.
+    """Undo a driver call when it has become useless while it ran.
 
-    Around the end of the work. The resource was given up and its rows
-    removed, so nothing else will ever remove what the driver has made.
+    Around the end of the work. The rows were removed, placed on another
+    back end or, with a status in `given_up`, will never be used, so nothing
+    else will ever remove what the driver has made. The claim is lost as
+    well, so the call is not made for the job.
     """
     try:
         yield
     except (exception.ClaimLost, exception.ResourceNotFound):
-        if job.read(find, id) is None:
-            undo()
+        row = job.read(find, id)
+        if (
+            row is None
+            or not is_on(row, job.claim.queue)
+            or row.status in given_up
+        ):
+            with outside_of_jobs():
+                undo()
         raise

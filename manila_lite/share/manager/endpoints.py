@@ -15,6 +15,7 @@ from manila_lite.share.manager.recovery.reconciliation import (
     ReconciliationEndpoint,
 )
 from manila_lite.share.manager.replication.replicas import ReplicasEndpoint
+from manila_lite.share.manager.replication.roles import ReplicaRolesEndpoint
 from manila_lite.share.manager.replication.snapshots import (
     ReplicatedSnapshotsEndpoint,
 )
@@ -28,6 +29,7 @@ from manila_lite.share.manager.servers.migrations import (
 from manila_lite.share.manager.servers.network_updates import (
     NetworkUpdatesEndpoint,
 )
+from manila_lite.share.manager.share_metadata import ShareMetadataEndpoint
 from manila_lite.share.manager.snapshots import SnapshotsEndpoint
 
 
@@ -42,8 +44,10 @@ class BackendEndpoints:
     snapshot_access: SnapshotAccessEndpoint
     replication: ReplicasEndpoint
     replica_updates: ReplicaUpdatesEndpoint
+    replica_roles: ReplicaRolesEndpoint
     managing: ManagingEndpoint
     ensuring: EnsuringEndpoint
+    share_metadata: ShareMetadataEndpoint
     share_servers: ShareServersEndpoint
     network_updates: NetworkUpdatesEndpoint
     server_migrations: ServerMigrationsEndpoint

@@ -34,9 +34,11 @@ from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.manager.access.share_rules import AccessEndpoint
 from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
+from manila_lite.share.manager.endpoint import owner_context
+from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_instance import InstanceStatus
-from manila_lite.work.runner import JobContext
+from manila_lite.work.job import JobContext
 from manila_lite.work.table import Claim
 
 LOG = logging.getLogger(__name__)
@@ -97,7 +99,7 @@ class EnsuringEndpoint:
         other error prevents its start, as published.
         """
         try:
-            info = _digest(self.driver.get_backend_info(RequestContext()))
+            info = _digest(self.driver.get_backend_info(driver_context()))
         except NotImplementedError:
             info = None
         self.db.write(self._start, info)
@@ -172,7 +174,7 @@ class EnsuringEndpoint:
         if not shares:
             return {}
         try:
-            return self.driver.ensure_shares(RequestContext(), shares) or {}
+            return self.driver.ensure_shares(driver_context(), shares) or {}
         except NotImplementedError:
             return {share.id: self._ensure_share(share) for share in shares}
         except Exception:
@@ -186,7 +188,7 @@ class EnsuringEndpoint:
     def _ensure_share(self, share: ShareForDriver) -> EnsureReply:
         try:
             exports = self.driver.ensure_share(
-                RequestContext(), share, share_server=share.share_server
+                driver_context(), share, share_server=share.share_server
             )
         except Exception:
             LOG.exception(
@@ -240,11 +242,7 @@ class EnsuringEndpoint:
             session, rows
         ):
             row = rows[instance_id]
-            self.access.resync(
-                session,
-                RequestContext(project_id=row.project_id, user_id=row.user_id),
-                row.id,
-            )
+            self.access.resync(session, owner_context(row), row.id)
 
     def _record_one(
         self, session: Session, instance: LoadedInstance, reply: EnsureReply

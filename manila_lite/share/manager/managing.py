@@ -5,7 +5,7 @@ driver has managed before its work was given up stays managed until it is
 unmanaged.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 import datetime
 import functools
 import typing
@@ -49,7 +49,7 @@ from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.states.snapshot_instance import SnapshotStatus
-from manila_lite.work.runner import JobContext
+from manila_lite.work.job import JobContext
 from manila_lite.work.table import Claim
 
 MANAGED_AT = '__managed_at'
@@ -73,7 +73,8 @@ class ManagingEndpoint:
     """Manages and unmanages the shares and snapshots of one back end.
 
     `limits` are the configured quotas, for projects without usage so far.
-    Managed resources are charged even beyond the limits.
+    Managed resources are charged even beyond the limits. Only shares of these
+    `protocols` can be managed.
     """
 
     def __init__(
@@ -82,8 +83,10 @@ class ManagingEndpoint:
         names: NameTemplates,
         limits: Mapping[str, int],
         servers: ShareServersEndpoint,
+        protocols: Collection[str],
     ):
         self.driver = driver
+        self.protocols = frozenset(name.upper() for name in protocols)
         self.names = names
         self.limits = limits
         self.servers = servers
@@ -115,6 +118,10 @@ class ManagingEndpoint:
         self, job: JobContext, instance_id: str, driver_options: dict[str, str]
     ) -> None:
         instance: LoadedInstance = job.prepared
+        if instance.row.share_proto not in self.protocols:
+            raise exception.ManageInvalidShare(
+                reason=f'protocol {instance.row.share_proto} is not enabled'
+            )
         share = self._view(instance)
         managed = _parse_reply(
             self._call(
@@ -310,9 +317,6 @@ class ManagingEndpoint:
         self, session: Session, snapshot: LoadedSnapshot
     ) -> None:
         snapshot_quota.remove_and_credit(session, snapshot.row, 'unmanaged')
-        self.servers.disable_auto_delete(
-            session, snapshot.share.row.share_server_id
-        )
 
     def failed_unmanage_snapshot_instance(
         self, session: Session, job: Claim, error: Exception

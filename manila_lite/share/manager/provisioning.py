@@ -5,13 +5,12 @@ work and handles errors of the driver. `prepare_` methods read inside the
 claiming transaction and raise when the work is stale.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 import contextlib
 import functools
 import typing
 
 from manila_lite import exception
-from manila_lite.context import RequestContext
 from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.shares import clone_sources
 from manila_lite.db.queries.shares import instances as share_instances
@@ -34,38 +33,27 @@ from manila_lite.share.drivers.base import ShareServerForDriver
 from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.manager.access import teardown
 from manila_lite.share.manager.access.teardown import Teardown
+from manila_lite.share.manager.clones import Clone
+from manila_lite.share.manager.clones import ReportedClone
+from manila_lite.share.manager.clones import parse_reply
 from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
-from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
 from manila_lite.share.manager.endpoint import require_status
 from manila_lite.share.manager.endpoint import undo_if_gone
+from manila_lite.share.manager.guarded_driver import driver_context
+from manila_lite.share.manager.rescheduling import Rescheduling
 from manila_lite.share.manager.servers.lifecycle import ShareServersEndpoint
 from manila_lite.share.manager.servers.setup import ServerSetup
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.work import table
-from manila_lite.work.runner import JobContext
+from manila_lite.work.job import JobContext
 from manila_lite.work.table import Claim
 
 PROGRESS_DONE = '100%'
 
 _AWAIT = work_kinds(ProvisioningRpc)['provisioning.await_share_from_snapshot']
-
-
-class Clone(typing.NamedTuple):
-    """A share to be created, and the snapshot it is created from."""
-
-    share: LoadedInstance
-    snapshot: LoadedSnapshot
-
-
-class ReportedClone(typing.NamedTuple):
-    """What a driver reports about a share created from a snapshot."""
-
-    status: str
-    exports: list[ExportLocation]
-    progress: str | None = None
 
 
 @implements(ProvisioningRpc)
@@ -89,6 +77,7 @@ class ProvisioningEndpoint:
         self.copy_interval = copy_interval
         self.setup = setup
         self.servers = servers
+        self.rescheduling = Rescheduling(setup, servers)
 
     @property
     def name_template(self) -> str:
@@ -103,15 +92,24 @@ class ProvisioningEndpoint:
             session, job, InstanceStatus.CREATING, share_view.load_new_instance
         )
 
-    def create_share_instance(self, job: JobContext, instance_id: str) -> None:
+    def create_share_instance(
+        self,
+        job: JobContext,
+        instance_id: str,
+        placement: dict[str, typing.Any] | None = None,
+    ) -> None:
         prepared: LoadedInstance = job.prepared
-        instance = self.setup.provide_server(job, prepared)
+        instance = self.rescheduling.provide_server(job, prepared)
         if instance is None:
             return
         share, server = self._view(instance), instance.share_server
-        locations = self.driver.create_share(
-            RequestContext(), share, share_server=server
-        )
+        try:
+            locations = self.driver.create_share(
+                driver_context(), share, share_server=server
+            )
+        except exception.ShareRefused as error:
+            self.rescheduling.hand_back(job, instance, error)
+            return
         self._finish_or_undo(
             job,
             share,
@@ -133,7 +131,7 @@ class ProvisioningEndpoint:
         """Finish the work; delete the share if its rows are gone."""
         undo = functools.partial(
             self.driver.delete_share,
-            RequestContext(),
+            driver_context(),
             share,
             share_server=server,
         )
@@ -190,25 +188,34 @@ class ProvisioningEndpoint:
         )
 
     def create_share_from_snapshot(
-        self, job: JobContext, instance_id: str, snapshot_id: str
+        self,
+        job: JobContext,
+        instance_id: str,
+        snapshot_id: str,
+        placement: dict[str, typing.Any] | None = None,
     ) -> None:
         clone: Clone = job.prepared
-        instance = self.setup.provide_server(job, clone.share, clone.snapshot)
+        instance = self.rescheduling.provide_server(
+            job, clone.share, clone.snapshot
+        )
         if instance is None:
             return
         share, server = self._view(instance), instance.share_server
         snapshot = share_view.snapshot_for_driver(clone.snapshot, self.names)
         # Only drivers with this interface are given such work.
         driver = typing.cast(CreateFromSnapshotSupport, self.driver)
-        reported = _parse_reply(
-            driver.create_share_from_snapshot(
-                RequestContext(),
+        try:
+            reply = driver.create_share_from_snapshot(
+                driver_context(),
                 share,
                 snapshot,
                 share_server=server,
                 parent_share=snapshot.share,
             )
-        )
+        except exception.ShareRefused as error:
+            self.rescheduling.hand_back(job, instance, error)
+            return
+        reported = parse_reply(reply)
         if reported.status == InstanceStatus.AVAILABLE:
             self._finish_or_undo(
                 job,
@@ -245,12 +252,7 @@ class ProvisioningEndpoint:
     ) -> None:
         """Hand over to the work that polls the driver for progress."""
         table.hand_over(
-            session,
-            job,
-            kind=_AWAIT.kind,
-            topic=_AWAIT.topic,
-            queue=job.queue,
-            args={'instance_id': instance_id},
+            session, job, _AWAIT, job.queue, {'instance_id': instance_id}
         )
         fire(
             session,
@@ -275,7 +277,7 @@ class ProvisioningEndpoint:
         self, job: JobContext, instance_id: str
     ) -> None:
         instance: LoadedInstance = job.prepared
-        reported = _parse_reply(
+        reported = parse_reply(
             self.driver.get_share_status(
                 self._view(instance), share_server=instance.share_server
             )
@@ -454,7 +456,7 @@ class ProvisioningEndpoint:
         )
         remove = functools.partial(
             self.driver.delete_share,
-            RequestContext(),
+            driver_context(),
             share,
             share_server=server,
         )
@@ -490,25 +492,3 @@ class ProvisioningEndpoint:
 
     def _view(self, instance: LoadedInstance) -> ShareForDriver:
         return share_view.share_for_driver(instance, self.name_template)
-
-
-def _parse_reply(reply: typing.Any) -> ReportedClone:
-    """Parse a reply of either form; raise InvalidShareInstance."""
-    if not isinstance(reply, Mapping):
-        return ReportedClone(
-            InstanceStatus.AVAILABLE, normalise_export_locations(reply)
-        )
-    status = reply.get('status')
-    if status not in (
-        InstanceStatus.AVAILABLE,
-        InstanceStatus.CREATING_FROM_SNAPSHOT,
-    ):
-        raise exception.InvalidShareInstance(
-            reason=f'the driver reports status {status}'
-        )
-    progress = reply.get('progress')
-    return ReportedClone(
-        status,
-        normalise_export_locations(reply.get('export_locations')),
-        None if progress is None else str(progress)[:32],
-    )

@@ -12,7 +12,7 @@ import functools
 import typing
 
 from manila_lite import exception
-from manila_lite.context import RequestContext
+from manila_lite.db.moves.snapshots import release_share
 from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.queries.snapshots import exports as snapshot_exports
@@ -47,14 +47,15 @@ from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
 from manila_lite.share.manager.endpoint import require_status
 from manila_lite.share.manager.endpoint import undo_if_gone
+from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.states.access_rule import RuleState
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_replica import ReplicaState
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.states.snapshot_instance import SnapshotStatus
+from manila_lite.work.job import JobContext
 from manila_lite.work.notify import notify_user
-from manila_lite.work.runner import JobContext
 from manila_lite.work.table import Claim
 
 PROGRESS_DONE = '100%'
@@ -112,7 +113,7 @@ class SnapshotsEndpoint:
         snapshot, server = self.view(loaded), loaded.share_server
         reply = (
             self._snapshot_driver.create_snapshot(
-                RequestContext(), snapshot, share_server=server
+                driver_context(), snapshot, share_server=server
             )
             or {}
         )
@@ -123,7 +124,7 @@ class SnapshotsEndpoint:
             raise UnusableSnapshot(reply)
         undo = functools.partial(
             self._snapshot_driver.delete_snapshot,
-            RequestContext(),
+            driver_context(),
             snapshot,
             share_server=server,
         )
@@ -208,7 +209,7 @@ class SnapshotsEndpoint:
         ):
             deny_all(self.driver, self.view(snapshot), removal)
             self._snapshot_driver.delete_snapshot(
-                RequestContext(),
+                driver_context(),
                 self.view(snapshot),
                 share_server=snapshot.share_server,
             )
@@ -239,7 +240,7 @@ class SnapshotsEndpoint:
         target: RevertTarget = job.prepared
         driver = typing.cast(RevertSupport, self.driver)
         size = driver.revert_to_snapshot(
-            RequestContext(),
+            driver_context(),
             self.view(target.snapshot),
             target.share_rules,
             target.snapshot_rules,
@@ -354,24 +355,6 @@ def get_revert_target(session: Session, job: Claim) -> RevertTarget:
         _rules(share_rules.list_for_instance(session, share.row.id)),
         _rules(snapshot_rules.list_for_instance(session, row.id)),
     )
-
-
-def release_share(
-    session: Session, share_instance_id: str, *, excluding: str = ''
-) -> None:
-    """Make a snapshotting share instance available again.
-
-    It stays snapshotting while a snapshot other than `excluding` is
-    creating. A share in any other status is left unchanged.
-    """
-    status = snapshots.lock_share_instance(session, share_instance_id)
-    if (
-        status == InstanceStatus.SNAPSHOTTING
-        and not snapshots.is_snapshot_in_progress(
-            session, share_instance_id, excluding
-        )
-    ):
-        fire(session, SHARE_INSTANCE, share_instance_id, 'snapshotted')
 
 
 def _location(

@@ -90,9 +90,6 @@ class Managing:
         self.managing = managing
         self.down_time = conf.service_down_time
         self.default_type = conf.default_share_type
-        self.protocols = frozenset(
-            name.upper() for name in conf.enabled_share_protocols
-        )
         self.mount_prefix = conf.default_mount_point_prefix
 
     # Shares
@@ -109,8 +106,8 @@ class Managing:
         It has no size and is not charged until the back end has reported its
         size.
         """
+        # As published, a protocol that is not enabled ends in manage_error.
         proto = request.share_proto.upper()
-        share_request.check_protocol(proto, self.protocols)
         share_type = self._type(session, ctx, request)
         mount_point = self._mount_point(ctx, request, share_type)
         server = self._server(session, request, share_type)
@@ -220,6 +217,11 @@ class Managing:
             )
         if not request.share_server_id:
             return None
+        # An unknown host is 404 before the server is looked at. The service
+        # is locked later: networks and servers are locked before services.
+        services.get(
+            session, Host.parse(request.service_host).service_host, BINARY
+        )
         server = share_servers.get(session, request.share_server_id)
         if server.host != Host.parse(request.service_host).service_host:
             raise exception.InvalidInput(

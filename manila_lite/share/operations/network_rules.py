@@ -1,6 +1,6 @@
 """Conditions that a share network must meet for shares on it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import typing
 
 from manila_lite import exception
@@ -9,6 +9,16 @@ from manila_lite.db.queries.networks import share_networks
 from manila_lite.db.queries.networks import subnets
 from manila_lite.db.session import Session
 from manila_lite.states.share_network import NetworkStatus
+
+NEUTRON_IDS = ('neutron_net_id', 'neutron_subnet_id')
+
+
+def check_neutron_ids(subnet: Mapping[str, object]) -> None:
+    """Refuse one of the Neutron ids of a subnet without the other."""
+    if len({subnet.get(name) is None for name in NEUTRON_IDS}) > 1:
+        raise exception.InvalidInput(
+            reason=' and '.join(NEUTRON_IDS) + ' must be given together'
+        )
 
 
 def lock_active_shared(session: Session, share_network_id: str) -> typing.Any:

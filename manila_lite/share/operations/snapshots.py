@@ -7,7 +7,7 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
 from manila_lite.db.moves import replicas as replica_moves
-from manila_lite.db.queries.access import snapshot_rules
+from manila_lite.db.moves.snapshots import release_share
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import clone_sources
 from manila_lite.db.queries.snapshots import snapshots
@@ -24,12 +24,14 @@ from manila_lite.quota.shares import owner_of
 from manila_lite.quota.shares import size_deltas
 from manila_lite.quota.snapshots import deltas_of
 from manila_lite.rpc.contract import Client
+from manila_lite.share.operations import reverts
+from manila_lite.share.operations import unserved
 from manila_lite.share.operations.replication import (
     snapshots as replicated_snapshots,
 )
 from manila_lite.share.operations.replication.snapshots import LockedReplicas
-from manila_lite.states.access_rule import RulesStatus
 from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.snapshot_instance import INSTANCE_RESETS
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.states.snapshot_instance import SNAPSHOT_RESETS
@@ -53,7 +55,9 @@ class Snapshots:
         work: Client,
         for_replicas: Client,
         admission: AdmissionControl,
+        down_time: float,
     ):
+        self.down_time = down_time
         self.db = db
         self.limits = limits
         self.work = work
@@ -214,6 +218,8 @@ class Snapshots:
         if replicated_snapshots.are_replicated(found):
             self._delete_on_replicas(session, ctx, snapshot, force=force)
             return
+        if not force and self._delete_unserved(session, ctx, found):
+            return
         fire_all(
             session,
             SNAPSHOT_INSTANCE,
@@ -224,6 +230,37 @@ class Snapshots:
             self.work.on(row.host).delete_snapshot_instance(
                 session, ctx, snapshot_instance_id=row.instance_id, force=force
             )
+
+    def _delete_unserved(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        found: Sequence[rows.SnapshotTarget],
+    ) -> bool:
+        """Delete a snapshot that its back end, which is down, has not taken.
+
+        Returns False if that is not the case.
+        """
+        if len(found) != 1 or not unserved.can_delete(
+            session,
+            SNAPSHOT_INSTANCE,
+            found[0].status,
+            found[0].host,
+            self.down_time,
+        ):
+            return False
+        id = found[0].instance_id
+        fire(session, SNAPSHOT_INSTANCE, id, unserved.EVENT)
+        instance = snapshots.find(session, id)
+        assert instance is not None  # the guard has found it
+        release_share(session, instance.share_instance_id, excluding=id)
+        if unserved.withdraw_creation(session, SNAPSHOT_INSTANCE, id):
+            snapshot_quota.remove_and_credit(session, instance)
+        else:
+            self.work.on(instance.host).delete_snapshot_instance(
+                session, ctx, snapshot_instance_id=id
+            )
+        return True
 
     def _delete_on_replicas(
         self,
@@ -313,18 +350,30 @@ class Snapshots:
             else share.instance_id
         )
         found = snapshots.list_instances(session, snapshot_id)
-        instance = self._get_revertible(share, active_id, snapshot_id, found)
+        instance = reverts.get_revertible(share, active_id, snapshot_id, found)
         if locked_replicas:
             replicated_snapshots.check_displayed_status(
                 snapshot_id, found, {SnapshotStatus.AVAILABLE}, 'restore'
             )
         # Both moves or none: of two requests for one of them, one fails.
+        was_lost = (
+            not locked_replicas
+            and share.status == InstanceStatus.ERROR
+            and reverts.was_lost(session, active_id, instance.instance_id)
+        )
         moves = TransitionBatch(session)
-        moves.fire_one(SHARE_INSTANCE, active_id, 'revert')
-        moves.fire_one(SNAPSHOT_INSTANCE, instance.instance_id, 'restore')
+        moves.fire_one(
+            SHARE_INSTANCE, active_id, 'revert_again' if was_lost else 'revert'
+        )
+        moves.fire_one(
+            SNAPSHOT_INSTANCE,
+            instance.instance_id,
+            'restore_again' if was_lost else 'restore',
+        )
         moves.write()
         parent = snapshots.get_parent(session, active_id)
-        self._check_revert(session, parent, instance)
+        self._refuse_soft_deleted(parent)
+        reverts.check(session, parent, instance)
         if locked_replicas:
             # The other replicas have the data that is about to be reverted.
             replica_moves.mark_all_out_of_sync(session, share.id)
@@ -347,56 +396,6 @@ class Snapshots:
             else self.work.on(parent.host).revert_to_snapshot
         )
         submit(session, ctx, instance_id=active_id, snapshot_id=snapshot_id)
-
-    def _get_revertible(
-        self,
-        share: rows.ShareTarget,
-        share_instance_id: str,
-        snapshot_id: str,
-        instances: Sequence[typing.Any],
-    ) -> typing.Any:
-        """Return the snapshot instance that the share can be reverted to.
-
-        The error does not reveal whether another share has the snapshot.
-        """
-        if share.is_soft_deleted:
-            raise exception.ShareSoftDeleted(share_id=share.id)
-        found = [
-            row
-            for row in instances
-            if row.share_instance_id == share_instance_id
-        ]
-        if not found:
-            raise exception.InvalidInput(
-                reason=f'share {share.id} has no snapshot {snapshot_id}'
-            )
-        if not share.revert_to_snapshot_support:
-            raise exception.InvalidInput(
-                reason=f'share {share.id} does not support reverting to a '
-                'snapshot'
-            )
-        return found[0]
-
-    def _check_revert(
-        self,
-        session: Session,
-        parent: rows.SnapshotParentRow,
-        instance: typing.Any,
-    ) -> None:
-        """Check everything but the statuses, after the guarded moves."""
-        self._refuse_soft_deleted(parent)
-        if parent.newest_id != instance.id:
-            raise exception.NotNewestSnapshot(
-                snapshot_id=instance.id, newest_id=parent.newest_id
-            )
-        if parent.access_rules_status != RulesStatus.ACTIVE:
-            raise exception.AccessRulesNotActive(
-                share_id=parent.share_id, status=parent.access_rules_status
-            )
-        if snapshot_rules.has_rules_in_flight(session, instance.instance_id):
-            raise exception.SnapshotAccessRulesChanging(
-                snapshot_id=instance.id
-            )
 
     # Administration
 

@@ -1,3 +1,5 @@
+import functools
+
 import pytest
 
 from manila_lite import conf as configuration
@@ -22,6 +24,7 @@ from tests.functional.api.views import servers as server_views
 from tests.functional.api.views import shares as share_views
 from tests.functional.api.views import snapshots as snapshot_views
 from tests.support.api_client import ApiClient
+from tests.support.clock import ManualClock
 from tests.support.cloud import BACKENDS
 from tests.support.databases import empty_tables
 from tests.support.databases import share_statements
@@ -123,29 +126,30 @@ def member_of(cloud, project='project'):
     )
 
 
+def create_type(cloud, name='special', public=True, **extra_specs):
+    """Create a share type without share servers; return its name."""
+    specs = {'driver_handles_share_servers': 'False'} | {
+        key.replace('__', ':'): value for key, value in extra_specs.items()
+    }
+    cloud.api.request(
+        'POST',
+        '/types',
+        {
+            'share_type': {
+                'name': name,
+                'share_type_access:is_public': public,
+                'extra_specs': specs,
+            }
+        },
+        expect=200,
+    )
+    return name
+
+
 @pytest.fixture
 def make_type(cloud):
-    """Return a function that creates a share type and returns its name."""
-
-    def make(name='special', public=True, **extra_specs):
-        specs = {'driver_handles_share_servers': 'False'} | {
-            key.replace('__', ':'): value for key, value in extra_specs.items()
-        }
-        cloud.api.request(
-            'POST',
-            '/types',
-            {
-                'share_type': {
-                    'name': name,
-                    'share_type_access:is_public': public,
-                    'extra_specs': specs,
-                }
-            },
-            expect=200,
-        )
-        return name
-
-    return make
+    """Return `create_type` for the cloud."""
+    return functools.partial(create_type, cloud)
 
 
 @pytest.fixture
@@ -162,19 +166,9 @@ def fail_next_call(cloud):
 # Plain records
 
 
-class Clock:
-    """A clock that only the test advances."""
-
-    def __init__(self):
-        self.now = 1_700_000_000.0
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture
 def clock():
-    return Clock()
+    return ManualClock(1_700_000_000.0)
 
 
 @pytest.fixture(scope='session')

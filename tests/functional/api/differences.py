@@ -49,6 +49,18 @@ UNREACHABLE_CODES = {
 }
 """Published error codes that never occur."""
 
+UNREACHABLE_CODES |= {
+    (operation, 404): 'a share_id that the caller does not see finds nothing'
+    for operation in (
+        'GET /v2/share-replicas',
+        'GET /v2/share-replicas/detail',
+    )
+}
+
+UNREACHABLE_CODES['DELETE /v2/share-group-types/{id}', 400] = (
+    'no share group can use a type yet'
+)
+
 UNREACHABLE_CODES[
     'POST /v2/share-servers/{id}/action migration_get_progress', 409
 ] = (
@@ -71,12 +83,7 @@ HEADER_NOT_REQUIRED = {
 }
 """Experimental operations that also answer without the header."""
 
-MISSING_FIELDS = {
-    (
-        'share instance',
-        'share_instances_links',
-    ): 'the list of share instances is not paged, so there is no next page'
-}
+MISSING_FIELDS: dict[tuple[str, str], str] = {}
 """Published fields that never appear, by resource and name."""
 
 MISSING_VIEWS = {
@@ -90,6 +97,14 @@ MISSING_VIEWS = {
 """Published views that never appear, by resource and name."""
 
 RULES = {
+    'unknown URLs': (
+        'answer 404 with an error in JSON like all others; the published '
+        'answer is plain text, which clients cannot read'
+    ),
+    'methods that a URL does not have': (
+        'answer 405 with Allow, so that clients see what is wrong; the '
+        'published code is 404'
+    ),
     'name~ and description~': (
         'match a literal part of the text, not a regular expression: a '
         'regular expression of a tenant could overload the database'
@@ -122,11 +137,42 @@ RULES = {
         'do not match hidden targets and keys, which would reveal them'
     ),
     'next links': (
-        'have an offset as well as a marker, since markers are ignored'
+        'have an offset as well as a marker, since markers are ignored, and '
+        'in the default order the position of the last item, so that later '
+        'pages are as fast as the first one'
+    ),
+    'length of share lists': (
+        'is limited even if there is no limit in the query: to '
+        'osapi_max_limit for shares of all projects, to ten times that for '
+        'those of one project; a link leads to the next page'
+    ),
+    'lists of instances': (
+        'are paged like other lists, for shares as well as for snapshots'
+    ),
+    'lists on networks': (
+        'have a link to the next page, for share networks as well as for '
+        'security services'
+    ),
+    'long lists': (
+        'are not sorted by other keys and not counted, and offsets are '
+        'limited unless they are those of a link: these answer 400'
+    ),
+    'number of keys in filters': (
+        'is limited to 20 for metadata, extra_specs and capabilities; more '
+        'answer 400'
     ),
     'marker of replicas': (
         'is honoured if there is no offset: clients that do not know the '
         'name of the link to the next page would repeat the first page'
+    ),
+    'network values of new share networks': (
+        'created_at, network_type, segmentation_id, cidr and ip_version in '
+        'the body of a create are ignored: the service writes them, when it '
+        'creates the network and when it allocates addresses'
+    ),
+    'progress of unknown share servers': (
+        'migration_get_progress of a server that never migrated and does not '
+        'exist answers 404 like every other action; the published code is 400'
     ),
     'reset_task_state': 'accepts only null until shares can be migrated',
 }

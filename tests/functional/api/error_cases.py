@@ -12,11 +12,14 @@ import typing
 from manila_lite import conf
 from manila_lite.api import versions
 from manila_lite.api.auth import http_basic
+from manila_lite.api.auth.current_users import CurrentUsers
+from manila_lite.api.auth.passwords import PasswordVerifier
 from manila_lite.cmd.build.api import build_api
 from tests.functional.api import published_api
 from tests.functional.api.examples.registry import example
 from tests.functional.api.examples.registry import latest_key
 from tests.functional.api.samples.cloud import DOWN_HOST
+from tests.functional.api.samples.cloud import GROUP_TYPE
 from tests.functional.api.samples.cloud import LARGEST_SHARE
 from tests.functional.api.samples.cloud import SERVICE
 from tests.functional.api.samples.cloud import SampleCloud
@@ -90,10 +93,9 @@ def unknown_user(sample):
     users.touch(mode=0o600)
 
     def authenticate(app):
+        passwords = PasswordVerifier(CurrentUsers(str(users)))
         return http_basic.HttpBasicMiddleware(
-            app,
-            sample.cloud.services.enforcer,
-            http_basic.PasswordVerifier(str(users)),
+            app, http_basic.SignIn(sample.cloud.services.enforcer, passwords)
         )
 
     app, _ = build_api(sample.cloud.process, auth=authenticate)
@@ -274,13 +276,21 @@ def broken_extra_specs(sample):
 
 @register(404, 'GET /v2/types/default')
 def no_default_type(sample):
-    file = sample.cloud.folder / 'no_default.conf'
-    file.write_text('[DEFAULT]\ndefault_share_type = nothing\n')
+    return RefusedRequest(
+        request_args(),
+        {'app': _app_with(sample, 'default_share_type = nothing')},
+    )
+
+
+def _app_with(sample, option):
+    """Return the application with another value of an option."""
+    file = sample.cloud.folder / 'other.conf'
+    file.write_text(f'[DEFAULT]\n{option}\n')
     process = dataclasses.replace(
         sample.cloud.process, conf=conf.new(files=[str(file)])
     )
     app, _ = build_api(process, auth=sample.cloud._authenticate)
-    return RefusedRequest(request_args(), {'app': app})
+    return app
 
 
 @register(409, 'POST /v2/types')
@@ -311,6 +321,50 @@ def type_in_use(sample):
 )
 def access_to_public_type(sample):
     return RefusedRequest(request_args({'project': TENANT}, id=TYPE_ID))
+
+
+# Share group types
+
+_GROUP_TYPES = 'GET /v2/share-group-types'
+_GROUP_TYPE_ACTION = 'POST /v2/share-group-types/{id}/action'
+
+
+@register(400, _GROUP_TYPES)
+def invalid_flag(sample):
+    return RefusedRequest(request_args(query='?is_public=maybe'))
+
+
+@register(404, f'{_GROUP_TYPES}/default')
+def no_default_group_type(sample):
+    return RefusedRequest(
+        request_args(),
+        {'app': _app_with(sample, 'default_share_group_type = nothing')},
+    )
+
+
+@register(404, 'POST /v2/share-group-types')
+def group_type_of_unknown_share_type(sample):
+    body = sample.group_type_body()
+    body['share_group_type']['share_types'] = [UNKNOWN]
+    return RefusedRequest(request_args(body))
+
+
+@register(409, 'POST /v2/share-group-types')
+def group_type_with_existing_name(sample):
+    body = sample.group_type_body()
+    body['share_group_type']['name'] = GROUP_TYPE
+    return RefusedRequest(request_args(body))
+
+
+@register(
+    409,
+    f'{_GROUP_TYPE_ACTION} addProjectAccess',
+    f'{_GROUP_TYPE_ACTION} removeProjectAccess',
+)
+def access_to_public_group_type(sample):
+    return RefusedRequest(
+        request_args({'project': TENANT}, id=sample.public_group_type)
+    )
 
 
 # Quotas and messages

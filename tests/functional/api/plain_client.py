@@ -12,8 +12,9 @@ from manila_lite.api import app
 from manila_lite.api import routes
 from manila_lite.api import versions
 from manila_lite.db import models
-from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.admin import incarnations
 from manila_lite.scheduler.filters import extra_specs
+from manila_lite.scheduler.pools import Capabilities
 from manila_lite.scheduler.pools import Pool
 
 MINE = 'e1284adea3ee4d2482af5ed214f3ad90'
@@ -26,6 +27,9 @@ PLAIN_CONTROLLERS = {
     'MessagesController',
     'SchedulerStatsController',
     'ServicesController',
+    'ShareGroupTypeAccessController',
+    'ShareGroupTypeSpecsController',
+    'ShareGroupTypesController',
     'ShareTypeAccessController',
     'ShareTypeExtraSpecsController',
     'ShareTypesController',
@@ -60,7 +64,7 @@ def pool_matches(capabilities, specs):
     """Compare with the scheduler's own function, as the service does."""
     pool = Pool(
         host='',
-        capabilities=capabilities,
+        capabilities=Capabilities(capabilities),
         zone=None,
         service_up=True,
         service_enabled=True,
@@ -153,12 +157,13 @@ class Api:
     ):
         """Register a service."""
         self.db.write(
-            services.register,
+            incarnations.register,
             host=host,
             binary=binary,
             topic=binary,
             zone=zone,
             incarnation='i1',
+            down_time=60.0,
             enabled=enabled,
             health=health,
         )

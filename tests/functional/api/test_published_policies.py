@@ -84,15 +84,41 @@ def test_foreign_resource_answers_like_an_unknown_one(sample, operation):
     args = example(operation)(sample)
     name, real = next(iter(args.variables.items()))
     before = sample.all_rows()
+    expected = 404 if 'member' in allowed(operation) else 403
     answers = []
     for id in (real, UNKNOWN):
         args.variables[name] = id
         answer = sample.send_request(
             operation, args, persona='foreign', minor=minor
         )
-        assert answer.status_int == 404
+        assert answer.status_int == expected
         answers.append(answer.text.replace(id, 'the id'))
     assert answers[0] == answers[1]
+    assert sample.all_rows() == before
+
+
+@by_key(
+    [
+        operation
+        for operation in OF_A_PROJECT
+        # Every role may change the locks that its user has created.
+        if not operation.persona.startswith('owner user')
+    ]
+)
+def test_role_without_the_operation_gets_the_same_for_every_id(
+    sample, operation
+):
+    minor = operation.versions[-1]
+    args = example(operation)(sample)
+    name, real = next(iter(args.variables.items()))
+    before = sample.all_rows()
+    for persona in {'member', 'reader', 'guest'} - allowed(operation):
+        for id in (real, UNKNOWN):
+            args.variables[name] = id
+            answer = sample.send_request(
+                operation, args, persona=persona, minor=minor
+            )
+            assert answer.status_int == refused_code(operation), persona
     assert sample.all_rows() == before
 
 
@@ -114,7 +140,13 @@ def test_tenants_do_not_learn_about_instances(sample, operation):
 
 
 @by_key(
-    [operation for operation in OPERATIONS if '{project_id}' in operation.path]
+    [
+        operation
+        for operation in OPERATIONS
+        if '{project_id}' in operation.path
+        # All projects have the same defaults, so they are no secret.
+        and not operation.path.endswith('/defaults')
+    ]
 )
 def test_quotas_of_another_project_are_forbidden(sample, operation):
     answer = sample.send_request(

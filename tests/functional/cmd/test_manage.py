@@ -1,72 +1,21 @@
-"""`manila-lite-manage`: in this process, or at a terminal in its own."""
+"""`manila-lite-manage`: databases, services, work and checks."""
 
-import contextlib
 import json
-import os
 import pathlib
-import pty
-import subprocess
-import sys
 
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.api.auth import users
-from manila_lite.cmd import upgrade_check
-from manila_lite.cmd.manage import main
+from manila_lite.cmd import known_options
 from manila_lite.db import schema
+from manila_lite.db.queries.admin import incarnations
+from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.admin import services
-from manila_lite.db.session import Database
 from manila_lite.work import table
-from tests.support import command_line
 from tests.support import databases
-
-COMMAND = [sys.executable, '-m', 'manila_lite.cmd.manage']
-
-
-def run(*args, stdin='', code=0):
-    """Run the command in this process, after checking the exit code."""
-    ended = command_line.run(main, args, stdin)
-    assert ended.code == code, ended.err
-    assert 'Traceback' not in ended.err
-    return ended
-
-
-def manage(*args, stdin='', code=0):
-    """Run the command; return its output, or its errors if there are any."""
-    ended = run(*args, stdin=stdin, code=code)
-    return ended.err if code else ended.out
-
-
-def columns(printed):
-    return [line.split() for line in printed.splitlines()]
-
-
-@pytest.fixture
-def state(tmp_path):
-    """A state directory with a database of our schema."""
-    manage('db', 'sync', '--state-dir', str(tmp_path))
-    return str(tmp_path)
-
-
-@pytest.fixture
-def db(state):
-    database = Database(f'sqlite:///{state}/manila_lite.sqlite')
-    yield database
-    database.dispose()
-
-
-@pytest.fixture
-def configured(tmp_path):
-    """`configured(text)`: arguments that name a file with this text."""
-
-    def write(text):
-        path = tmp_path / 'manila.conf'
-        path.write_text(text)
-        return '--config-file', str(path)
-
-    return write
-
+from tests.support.manage_command import columns
+from tests.support.manage_command import manage
+from tests.support.manage_command import run
 
 # db
 
@@ -92,6 +41,7 @@ def test_schema_of_another_release_fails_the_check(state, db):
         connection.exec_driver_sql(
             "UPDATE alembic_version SET version_num = 'ffff'"
         )
+        connection.exec_driver_sql("UPDATE schema_served SET oldest = 'fffe'")
     output = manage('db', 'check', '--state-dir', state, code=3)
     assert 'ffff' in output
     assert schema.HEAD in output
@@ -145,12 +95,16 @@ def test_unreachable_database_is_one_line(configured, url):
     assert 'secret' not in output
 
 
-def test_file_that_is_no_database_is_one_line(tmp_path):
-    (tmp_path / 'manila_lite.sqlite').write_text('notes to myself\n' * 99)
-    output = manage('db', 'check', '--state-dir', str(tmp_path), code=1)
+@pytest.mark.parametrize('command', ['check', 'version', 'sync'])
+def test_file_that_is_no_database_is_one_line(tmp_path, command):
+    file = tmp_path / 'manila_lite.sqlite'
+    file.write_text('notes to myself\n' * 99)
+    output = manage('db', command, '--state-dir', str(tmp_path), code=1)
     assert output == (
-        'manila-lite-manage: database error: file is not a database\n'
+        f'manila-lite-manage: database {file}: the file is not a database; '
+        'nothing was changed\n'
     )
+    assert file.read_text() == 'notes to myself\n' * 99
 
 
 @pytest.mark.parametrize(
@@ -172,11 +126,11 @@ def test_broken_configuration_is_reported_clearly(configured, text, reason):
 def test_debug_log_keeps_the_connection_secret(tmp_path, configured):
     where = configured(
         '[DEFAULT]\ndebug = true\n[database]\n'
-        f'connection = sqlite:///{tmp_path}/secret\n'
+        f'connection = sqlite:///{tmp_path}/hush\n'
     )
     ended = run('db', 'sync', *where)
     assert 'database.connection ' in ended.err
-    assert 'secret' not in ended.err
+    assert 'hush' not in ended.err
 
 
 def test_location_options_are_allowed_before_and_after_the_command(state):
@@ -188,16 +142,18 @@ def test_location_options_are_allowed_before_and_after_the_command(state):
 # service list, work list
 
 
+FACTS = {
+    'binary': 'manila-share',
+    'topic': 't',
+    'zone': 'nova',
+    'incarnation': 'i',
+    'down_time': 60.0,
+    'enabled': True,
+}
+
+
 def register(db, host, **values):
-    facts = {
-        'binary': 'manila-share',
-        'topic': 't',
-        'zone': 'nova',
-        'incarnation': 'i',
-        'enabled': True,
-        **values,
-    }
-    db.write(services.register, host=host, **facts)
+    db.write(incarnations.register, host=host, **FACTS | values)
 
 
 def test_services_are_listed_with_their_problems(state, db):
@@ -231,13 +187,43 @@ def test_services_are_listed_with_their_problems(state, db):
     ]
 
 
-def submit(session, resource_id):
+def test_service_is_described(state, db):
+    register(db, 'node@a', health='its disk is gone')
+    db.write(
+        incarnations.register,
+        host='node@a',
+        **FACTS | {'incarnation': 'second'},
+    )
+    pool = pools.PoolReport('node@a#gold', {}, 100.0, 60.0)
+    db.write(pools.save_report, 'node@a', [pool], {})
+    for resource_id in ('one', 'two'):
+        db.write(submit, resource_id, queue='node@a')
+    where = ('--state-dir', state)
+    printed = manage('service', 'describe', 'node@a', *where)
+    for text in ('host: node@a', 'state: up', 'node@a#gold', 'second'):
+        assert text in printed
+    found = json.loads(
+        manage('service', 'describe', 'node@a', '--json', *where)
+    )
+    assert found['work'] == [
+        {'kind': 'provisioning.create', 'state': 'queued', 'count': 2}
+    ]
+    assert [one['problem'] for one in found['processes']] == [
+        'its disk is gone',
+        None,
+    ]
+    assert found['pools'][0]['free_gb'] == 60.0
+    output = manage('service', 'describe', 'node@b', *where, code=1)
+    assert 'node@b' in output
+
+
+def submit(session, resource_id, queue='q'):
     return table.submit(
         session,
         {'request_id': 'req-1'},
         kind='provisioning.create',
         topic='t',
-        queue='q',
+        queue=queue,
         resource='share_instance',
         resource_id=resource_id,
         args={},
@@ -305,93 +291,6 @@ def test_unfinished_work_is_listed_with_its_holder(state, db):
     assert second[5] == 'me@here'
 
 
-# user
-
-ANN = (
-    'user',
-    'add',
-    'ann',
-    '--project',
-    'p1',
-    '--user-id',
-    'u1',
-    '--role',
-    'Member',
-    '--role',
-    'auditor',
-    '--state-dir',
-)
-
-
-def test_added_user_can_sign_in_until_removed(tmp_path):
-    state = str(tmp_path / 'new')
-    manage(*ANN, state, stdin='open sesame\n')
-    ann = users.read(f'{state}/users')['ann']
-    assert users.verify_password(ann, b'open sesame')
-    assert columns(manage('user', 'list', '--state-dir', state)) == [
-        ['name', 'user_id', 'project_id', 'roles'],
-        ['ann', 'u1', 'p1', 'member,auditor'],
-    ]
-    manage('user', 'remove', 'ann', '--state-dir', state)
-    assert users.read(f'{state}/users') == {}
-    assert 'ann' in manage(
-        'user', 'remove', 'ann', '--state-dir', state, code=1
-    )
-
-
-def test_users_go_into_the_configured_file(tmp_path, configured):
-    path = tmp_path / 'elsewhere' / 'people'
-    manage(
-        *ANN[:-1],
-        *configured(f'[http_basic]\nusers_file = {path}\n'),
-        stdin='x\n',
-    )
-    assert list(users.read(str(path))) == ['ann']
-
-
-def test_unusable_users_are_refused(tmp_path):
-    state = str(tmp_path)
-    assert 'password' in manage(*ANN, state, stdin='', code=1)
-    manage(*ANN, state, stdin='x\n')
-    assert 'exists' in manage(*ANN, state, stdin='y\n', code=1)
-    assert users.verify_password(users.read(f'{state}/users')['ann'], b'x')
-
-
-@contextlib.contextmanager
-def at_a_terminal(*args):
-    """Run the command with a terminal as its input; yield both."""
-    terminal, child_end = pty.openpty()
-    with subprocess.Popen(
-        [*COMMAND, *args],
-        stdin=child_end,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    ) as process:
-        os.close(child_end)
-        yield process, terminal
-    os.close(terminal)
-
-
-def answer(process, terminal, question, text):
-    # Input typed before the prompt is discarded.
-    output = b''
-    while not output.endswith(question):
-        output += process.stderr.read(1)
-    os.write(terminal, text)
-
-
-@pytest.mark.parametrize('again, code', [(b'one\n', 0), (b'two\n', 1)])
-def test_password_is_prompted_twice_and_never_shown(tmp_path, again, code):
-    with at_a_terminal(*ANN, str(tmp_path)) as (process, terminal):
-        answer(process, terminal, b'Password of ann: ', b'one\n')
-        answer(process, terminal, b'Repeat the password: ', again)
-        output = process.stderr.read()
-        assert process.wait(timeout=60) == code
-        assert b'one' not in output
-        assert (b'differ' in output) == bool(code)
-    assert (tmp_path / 'users').exists() == (code == 0)
-
-
 # status upgrade-check
 
 
@@ -414,7 +313,11 @@ def test_upgrade_check_finds_nothing_wrong(state):
             'Database schema',
             'Drivers',
             'Filters and weighers',
+            'Lock service',
+            'Token cache',
+            'Unknown options',
             'Deprecated options',
+            'Ignored options',
         ),
         'Success',
     )
@@ -458,9 +361,9 @@ def test_upgrade_check_fails_without_a_schema(tmp_path):
 
 
 def test_upgrade_check_knows_the_options_of_the_sample_file():
-    root = pathlib.Path(upgrade_check.__file__).parents[2]
+    root = pathlib.Path(known_options.__file__).parents[2]
     lines = (root / 'etc/manila_lite/config-generator.conf').read_text()
-    assert set(upgrade_check.LIBRARIES) == {
+    assert set(known_options.LIBRARIES) == {
         line.partition('=')[2].strip()
         for line in lines.splitlines()
         if line.startswith('namespace')

@@ -10,8 +10,7 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.cmd import recovery as commands
-from manila_lite.db.transitions import fire
-from manila_lite.states.share_instance import SHARE_INSTANCE
+from tests.support.rescues import strand
 
 
 @pytest.fixture
@@ -24,10 +23,7 @@ def cloud(build_cloud):
 @pytest.fixture
 def stuck(cloud):
     """The id of a share instance that is in flight without work."""
-    share = cloud.create_share(size=2)
-    (found,) = cloud.api.get(f'/shares/{share}/instances')['share_instances']
-    cloud.db.write(fire, SHARE_INSTANCE, found['id'], 'reset_migrating')
-    return found['id']
+    return strand(cloud, cloud.create_share(size=2), 'reset_migrating')
 
 
 @pytest.fixture

@@ -19,7 +19,8 @@ HEAVY = {
     'keystoneauth1',
     'keystoneclient',
     'requests',
-    'bcrypt',  # the other auth strategies
+    'bcrypt',
+    'jwt',  # the other auth strategies
     'oslo_middleware',  # CORS and proxies, where configured
     'kombu',
     'amqp',  # a broker

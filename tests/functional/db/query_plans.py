@@ -1,5 +1,8 @@
 """How databases execute queries."""
 
+import contextlib
+import re
+
 import sqlalchemy as sa
 
 _EXPLAIN = {
@@ -41,3 +44,128 @@ def plans(db, query, *args, **kwargs):
             )
             for statement, parameters in statements
         ]
+
+
+MANY = 300
+"""More rows than a periodic query should read when nothing is wrong."""
+
+COUNTED_STEPS = 100
+STEPS_OF_ROW = 60
+"""Instructions of SQLite for one row that a query reads, at most."""
+
+_STATEMENTS = ('UPDATE', 'DELETE', 'SELECT')
+
+
+class _RolledBack(Exception):
+    pass
+
+
+def scanned_tables(db, query, *args, **kwargs):
+    """Return the tables of which a query reads many rows, with the plans.
+
+    SQLite tells only which it reads in full, and how many steps it takes.
+    The query may write; nothing is committed.
+    """
+
+    def run(session):
+        query(session, *args, **kwargs)
+        raise _RolledBack
+
+    with recorded_statements() as statements, contextlib.suppress(_RolledBack):
+        db.write(run)
+    return explain_scans(db, statements)
+
+
+@contextlib.contextmanager
+def recorded_statements():
+    """Yield a list to which the statements of this process are added."""
+    found = []
+
+    def note(connection, cursor, statement, parameters, context, many):
+        if statement.startswith(_STATEMENTS):
+            found.append((statement, parameters[0] if many else parameters))
+
+    sa.event.listen(sa.Engine, 'before_cursor_execute', note)
+    try:
+        yield found
+    finally:
+        sa.event.remove(sa.Engine, 'before_cursor_execute', note)
+
+
+def explain_scans(db, statements):
+    """Return the tables of which statements read many rows."""
+    found = {}
+    for statement, parameters in statements:
+        with db.engine.connect() as connection:
+            rows = connection.exec_driver_sql(
+                _ANALYZE[db.dialect] + statement, parameters
+            ).all()
+            if db.dialect == 'sqlite':
+                rows.append(_steps(connection, statement, parameters))
+            connection.rollback()
+        for table in _SCANS[db.dialect](rows):
+            found[table] = '\n'.join(map(str, [statement, *rows]))
+    return found
+
+
+def _steps(connection, statement, parameters):
+    """Return how many steps SQLite takes, as a row of the plan."""
+    steps = 0
+
+    def count():
+        nonlocal steps
+        steps += COUNTED_STEPS
+
+    driver = connection.connection.dbapi_connection
+    driver.set_progress_handler(count, COUNTED_STEPS)
+    try:
+        driver.execute(statement, parameters).fetchall()
+    finally:
+        driver.set_progress_handler(None, 0)
+    return (steps, 'steps')
+
+
+def _scans_of_sqlite(rows):
+    *rows, (steps, _) = rows
+    if steps > MANY * STEPS_OF_ROW:
+        yield f'any table, {steps} steps'
+    for row in rows:
+        found = re.match(r'SCAN (\w+)', row[-1])
+        if found and not found[1].startswith(('anon_', 'CONSTANT')):
+            yield found[1]
+
+
+def _scans_of_mysql(rows):
+    for row in rows:
+        # A name in brackets is the result of a subquery.
+        if row.table and row.table[0] != '<':
+            # With a rowid filter, its part follows in brackets.
+            read = float((row.r_rows or '0').partition(' ')[0])
+            if row.type in ('ALL', 'index') or read > MANY:
+                yield row.table
+
+
+def _scans_of_postgresql(rows):
+    def visit(node):
+        # Many scans are planned but end early, or are not executed at all.
+        read = node['Actual Rows'] + node.get('Rows Removed by Filter', 0)
+        if read * node['Actual Loops'] > MANY and 'Relation Name' in node:
+            yield node['Relation Name']
+        for child in node.get('Plans', ()):
+            yield from visit(child)
+
+    ((plans,),) = rows
+    for plan in plans:
+        yield from visit(plan['Plan'])
+
+
+_ANALYZE = {
+    'sqlite': _EXPLAIN['sqlite'],
+    'mysql': 'ANALYZE ',
+    'postgresql': 'EXPLAIN (ANALYZE, FORMAT JSON) ',
+}
+_SCANS = {
+    'sqlite': _scans_of_sqlite,
+    'mysql': _scans_of_mysql,
+    'postgresql': _scans_of_postgresql,
+}

@@ -8,41 +8,31 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.api import paging
-from manila_lite.db.models import shares
 from manila_lite.db.queries.shares import displayed_instance
 from manila_lite.db.queries.shares import shares as share_rows
 from manila_lite.db.queries.shares import views as share_views
 from manila_lite.states.share_instance import SHARE_INSTANCE
-from tests.support.rows import SHARE_FLAGS
+from tests.support.rows import INSTANCE
+from tests.support.rows import SHARE
+from tests.support.rows import insert_instance
+from tests.support.rows import insert_share
 
-SHARE = shares.Share.__table__
-INSTANCE = shares.ShareInstance.__table__
 STATES = ('active', 'in_sync', 'out_of_sync', 'error')
 RANDOM = 60
 
 
 def add(session, instances, replication_type='writable'):
     """Insert a share with instances of (status, state), oldest first."""
-    share_id = session.new_id()
-    session.run(
-        sa.insert(SHARE),
-        id=share_id,
-        project_id=session.new_id(),
-        size=1,
-        share_proto='NFS',
-        replication_type=replication_type,
-        created_at=session.now,
-        **SHARE_FLAGS,
+    share_id = insert_share(
+        session, project_id=session.new_id(), replication_type=replication_type
     )
     for number, (status, state) in enumerate(instances):
-        session.run(
-            sa.insert(INSTANCE),
-            id=session.new_id(),
-            share_id=share_id,
+        insert_instance(
+            session,
+            share_id,
             status=status,
             replica_state=state,
             host=f'h@b#{number}',
-            cast_rules_to_readonly=False,
             access_rules_status='active',
             created_at=session.now + datetime.timedelta(seconds=number),
         )

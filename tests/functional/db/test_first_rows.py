@@ -2,6 +2,7 @@
 
 from concurrent import futures
 
+from manila_lite.db.queries.admin import incarnations
 from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.admin import services
 from manila_lite.db.session import Database
@@ -11,12 +12,13 @@ COUNT = 8
 
 def start(db, number):
     db.write(
-        services.register,
+        incarnations.register,
         host='node@alpha',
         binary='manila-share',
         topic='manila-share',
         zone='nova',
         incarnation=str(number),
+        down_time=60.0,
         enabled=True,
     )
     db.write(

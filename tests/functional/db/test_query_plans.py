@@ -4,30 +4,45 @@ With a short table a plan that sorts or scans is just as fast, so that no
 other test would notice it.
 """
 
-import datetime
+import re
 
 import pytest
 import sqlalchemy as sa
 
 from manila_lite.api import paging
-from manila_lite.db.models import shares
 from manila_lite.db.models import types
+from manila_lite.db.queries.shares import instance_views
 from manila_lite.db.queries.shares import views as share_views
 from tests.functional.db.query_plans import plans
-from tests.support.rows import SHARE_FLAGS
+from tests.support import bulk_shares
 
-PROJECTS, SHARES_OF_EACH = 40, 150
-LIMIT = 50
+PROJECTS, SHARES_OF_EACH, PUBLIC_EVERY = 40, 250, 30
+LIMIT = 20
+DEEP = 125  # shares of a project that precede a later page
 TABLES = ('shares', 'share_instances', 'share_metadata')
 
 ONE_PROJECT = 'ix_shares_project_id_created_at_id'
 ALL_TENANTS = 'ix_shares_created_at_id'
+PUBLIC = 'ix_shares_is_public_created_at'
+INSTANCES = 'ix_share_instances_created_at_id'
 
 # What no plan of the page itself may contain.
 SLOW = {
     'sqlite': ('TEMP B-TREE', 'SCAN share_instances', 'AUTOMATIC'),
     'mysql': ('filesort', 'temporary', 'MATERIALIZED', ' ALL '),
     'postgresql': ('Sort', 'Seq Scan', 'Hash'),
+}
+# A part of a condition that an index is entered with.
+ENTERS_INDEX = {
+    'sqlite': re.compile(r'SEARCH shares USING .*created_at[<>]'),
+    'mysql': re.compile(r'shares range'),
+    'postgresql': re.compile(r'Index Cond: .*created_at [<>]='),
+}
+# A union sorts the rows of two short pages.
+SLOW_IN_UNION = {
+    'sqlite': ('SCAN shares', 'SCAN share_instances', 'AUTOMATIC'),
+    'mysql': ('share_instances ALL', 'shares ALL', 'MATERIALIZED'),
+    'postgresql': ('Seq Scan', 'Hash'),
 }
 # Nor those of the statements around it, which may sort the page. With few
 # rows, as here, a full scan is the best plan of PostgreSQL.
@@ -51,52 +66,42 @@ def fill(session):
         is_public=True,
         created_at=session.now,
     )
-    numbers = range(PROJECTS * SHARES_OF_EACH)
-    session.run_many(
-        sa.insert(shares.Share.__table__),
-        [
-            {
-                'id': f'{number:036}',
-                'project_id': f'project {number % PROJECTS}',
-                'size': 1,
-                'share_proto': 'NFS',
-                'display_description': 'd' * 200,
-                'created_at': session.now + datetime.timedelta(seconds=number),
-                **SHARE_FLAGS,
-            }
-            for number in numbers
-        ],
-    )
-    session.run_many(
-        sa.insert(shares.ShareInstance.__table__),
-        [
-            {
-                'id': f'{number:036}',
-                'share_id': f'{number:036}',
-                'status': 'available',
-                'host': 'h@b#p',
-                'share_type_id': 'type',
-                'access_rules_status': 'active',
-                'cast_rules_to_readonly': False,
-                'created_at': session.now,
-            }
-            for number in numbers
-        ],
-    )
-    session.run_many(
-        sa.insert(shares.ShareMetadata.__table__),
-        [
-            {'share_id': f'{number:036}', 'key': 'key', 'value': 'value'}
-            for number in numbers
-        ],
+    bulk_shares.insert_shares(
+        session,
+        PROJECTS * SHARES_OF_EACH,
+        type_id='type',
+        projects=PROJECTS,
+        public_every=PUBLIC_EVERY,
     )
 
 
-def wanted(include_hidden, project_id=None):
+def wanted(include_hidden, project_id=None, **criteria):
     return share_views.ShareFilter(
         project_id=project_id,
         include_hidden=include_hidden,
         share={'is_soft_deleted': False},
+        **criteria,
+    )
+
+
+def first_page():
+    return paging.parse({'limit': str(LIMIT)})
+
+
+def later_page(db):
+    """Return the page behind the DEEP newest shares of a project."""
+    number = PROJECTS * (SHARES_OF_EACH - DEEP) + 1
+    row = db.read(
+        share_views.get,
+        bulk_shares.share_id(number),
+        exports=share_views.Exports.NONE,
+    ).rows[0]
+    return paging.parse(
+        {
+            'limit': str(LIMIT),
+            'offset': str(DEEP),
+            paging.LINKED_ROW: f'{DEEP},{row.created_at},{row.id}',
+        }
     )
 
 
@@ -119,14 +124,50 @@ LISTS = pytest.mark.parametrize(
 
 @LISTS
 def test_page_is_read_in_the_order_of_an_index(db, wanted, index):
-    (plan,) = plans(
-        db,
-        share_views.list_summaries,
-        wanted,
-        paging.parse({'limit': str(LIMIT)}),
-    )
+    (plan,) = plans(db, share_views.list_summaries, wanted, first_page())
     assert index in plan
     assert not [word for word in SLOW[db.dialect] if word in plan], plan
+
+
+@LISTS
+@pytest.mark.parametrize('sort_dir', ['desc', 'asc'])
+def test_later_page_begins_at_its_row_in_the_index(
+    db, wanted, index, sort_dir
+):
+    page = later_page(db)._replace(sort_dir=sort_dir)
+    (plan,) = plans(db, share_views.list_summaries, wanted, page)
+    assert index in plan
+    assert not [word for word in SLOW[db.dialect] if word in plan], plan
+    assert ENTERS_INDEX[db.dialect].search(plan), plan
+
+
+@pytest.mark.parametrize('later', [False, True])
+def test_page_of_instances_is_read_in_the_order_of_an_index(db, later):
+    page = later_page(db) if later else first_page()
+    rows, paths = plans(
+        db,
+        instance_views.list_instances,
+        instance_views.ShareInstanceFilter(),
+        page,
+        exports=True,
+    )
+    assert INSTANCES in rows
+    assert INSTANCES in paths
+    # An outer join with the few zones may hash them.
+    slow = {*SLOW[db.dialect]} - {'Seq Scan', 'Hash', 'SCAN share_instances'}
+    assert not [word for word in slow if word in rows], rows
+
+
+@pytest.mark.parametrize('include_hidden', [True, False])
+@pytest.mark.parametrize('later', [False, True])
+def test_public_shares_are_read_from_two_indexes(db, include_hidden, later):
+    filters = wanted(include_hidden, 'project 1', include_public=True)
+    page = later_page(db) if later else first_page()
+    (plan,) = plans(db, share_views.list_summaries, filters, page)
+    assert ONE_PROJECT in plan, plan
+    assert PUBLIC in plan, plan
+    found = [word for word in SLOW_IN_UNION[db.dialect] if word in plan]
+    assert not found, plan
 
 
 @LISTS
@@ -135,7 +176,7 @@ def test_details_are_read_for_the_page_only(db, wanted, index):
         db,
         share_views.list_details,
         wanted,
-        paging.parse({'limit': str(LIMIT)}),
+        first_page(),
         exports=share_views.Exports.NONE,
     )
     assert len(found) == 2  # the shares, their metadata

@@ -15,7 +15,7 @@ __all__ = ['TABLES']
 
 REPLICAS, PLAIN = 40, 4000
 
-PASSIVE = 'ix_share_instances_replica_state_id'
+PASSIVE = 'ix_share_instances_service_host_replica_state_id'
 # A scan of all instances, under whatever name.
 SLOW = {
     'sqlite': ('SCAN share_instances',),

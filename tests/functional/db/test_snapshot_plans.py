@@ -12,6 +12,7 @@ from manila_lite.api import paging
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots as models
 from manila_lite.db.models import types
+from manila_lite.db.queries.snapshots import instance_views
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.queries.snapshots import views as snapshot_views
 from tests.functional.db.query_plans import plans
@@ -24,6 +25,7 @@ ONE_PROJECT = 'ix_share_snapshots_project_id_created_at_id'
 ALL_TENANTS = 'ix_share_snapshots_created_at_id'
 ONE_SHARE = 'ix_share_snapshots_share_id_created_at_id'
 OF_SHARES = 'ix_shares_snapshot_id'
+INSTANCES = 'ix_share_snapshot_instances_created_at_id'
 
 # What no plan of the page itself may contain.
 SLOW = {
@@ -124,7 +126,7 @@ def fill(session):
                 'snapshot_id': id_of(number),
                 'share_instance_id': id_of(number % SHARES),
                 'status': 'available',
-                'created_at': session.now,
+                'created_at': session.now + datetime.timedelta(seconds=number),
             }
             for number in numbers
         ],
@@ -146,6 +148,19 @@ def page():
     return paging.parse({'limit': str(LIMIT)})
 
 
+def later_page(db):
+    """Return the page behind a quarter of the snapshots."""
+    id = id_of(SHARES * SNAPSHOTS_OF_EACH * 3 // 4 + 1)
+    (row,) = db.read(snapshot_views.get, id).rows
+    return paging.parse(
+        {
+            'limit': str(LIMIT),
+            'offset': '9',
+            paging.LINKED_ROW: f'9,{row.created_at},{row.id}',
+        }
+    )
+
+
 LISTS = pytest.mark.parametrize(
     'wanted, index',
     [
@@ -165,6 +180,26 @@ def test_page_is_read_in_the_order_of_an_index(db, wanted, index):
     (plan,) = plans(db, snapshot_views.list_summaries, wanted, page())
     assert index in plan
     assert not [word for word in SLOW[db.dialect] if word in plan], plan
+
+
+@LISTS
+def test_later_page_is_read_in_the_order_of_an_index(db, wanted, index):
+    (plan,) = plans(db, snapshot_views.list_summaries, wanted, later_page(db))
+    assert index in plan
+    assert not [word for word in SLOW[db.dialect] if word in plan], plan
+
+
+@pytest.mark.parametrize('later', [False, True])
+def test_page_of_instances_is_read_in_the_order_of_an_index(db, later):
+    (plan,) = plans(
+        db,
+        instance_views.list_instances,
+        None,
+        later_page(db) if later else page(),
+    )
+    assert INSTANCES in plan
+    slow = {*SLOW[db.dialect]} - {'SCAN share_snapshot_'}
+    assert not [word for word in slow if word in plan], plan
 
 
 @LISTS

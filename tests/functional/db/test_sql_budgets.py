@@ -88,6 +88,14 @@ def test_list_of_any_length(cloud, path, version, statements):
         assert len(answer['shares']) == MANY + 1
 
 
+@pytest.mark.parametrize('resource', ['shares', 'snapshots'])
+def test_list_that_finds_nothing(cloud, resource):
+    created(cloud)
+    path = f'/{resource}/detail?name=nothing'
+    answer, taken = cost(cloud, cloud.api.get, path, version='2.99')
+    assert (answer, taken) == ({resource: []}, 1)
+
+
 def test_export_locations(cloud):
     share = created(cloud)
     path = f'/shares/{share}/export_locations'
@@ -113,7 +121,7 @@ def test_create_share(cloud):
         ('extend', {'new_size': 5}, 7, 16),
         ('extend', {'new_size': 5, 'force': True}, 8, 9),
         ('shrink', {'new_size': 1}, 6, 10),
-        ('force_delete', None, 8, 14),
+        ('force_delete', None, 8, 15),
         ('soft_delete', None, 6, 0),
         ('restore', None, 1, 0),
         ('reset_status', {'status': 'error'}, 3, 0),
@@ -130,7 +138,7 @@ def test_action(cloud, action, args, accepted, carried_out):
 def test_delete_share(cloud):
     share = created(cloud, metadata={'color': 'red'})
     assert cost(cloud, cloud.api.delete, share)[1] == 8
-    assert cost(cloud, carry_out, cloud)[1] == 14
+    assert cost(cloud, carry_out, cloud)[1] == 15
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Addresses in the database: none is allocated twice, all are freed."""
 
 from concurrent import futures
+import datetime
 
 import pytest
 import sqlalchemy as sa
@@ -14,6 +15,7 @@ from manila_lite.network.standalone import StandaloneNetwork
 from tests.support import databases
 
 ALLOCATION = share_servers.NetworkAllocation.__table__
+FREED = share_servers.FreedAddress.__table__
 SERVER = share_servers.ShareServer.__table__
 NETWORK = networks.ShareNetwork.__table__
 SUBNET = networks.ShareNetworkSubnet.__table__
@@ -161,7 +163,7 @@ def test_statements_do_not_grow_with_the_batch(own, count):
     network.allocate_network('server-0', 'subnet', 1)
     with StatementCounter(own) as counted:
         network.allocate_network('server-1', 'subnet', count)
-    assert counted.count == 6
+    assert counted.count == 7
 
 
 def test_a_repeated_allocation_allocates_no_more(own):
@@ -231,3 +233,69 @@ def test_an_address_of_another_server_is_not_managed(own):
     network.allocate_network('server-0', 'subnet', 1)
     with pytest.raises(exception.NetworkException, match='server-0'):
         network.manage_network_allocations('server-1', 'subnet', ['10.0.0.2'])
+
+
+def test_addresses_freed_first_are_used_first(db):
+    network = plugin(db, allowed_ip_ranges=['10.0.0.10-10.0.0.14'])
+    for number in range(4):
+        network.allocate_network(f'server-{number}', 'subnet', 1)
+    for number in (2, 0, 3):
+        assert db.write(network.deallocate_network, f'server-{number}') == 1
+    given = [
+        network.allocate_network(f'server-{number}', 'subnet', 1)[0].ip_address
+        for number in range(10, 14)
+    ]
+    assert given == ['10.0.0.14', '10.0.0.12', '10.0.0.10', '10.0.0.13']
+    db.write(network.deallocate_network, 'server-12')
+    network.manage_network_allocations('server-20', 'subnet', ['10.0.0.10'])
+    db.write(network.deallocate_network, 'server-1')
+    (row,) = network.allocate_network('server-21', 'subnet', 1)
+    assert row.ip_address == '10.0.0.11'
+    with pytest.raises(exception.NoFreeAddress):
+        network.allocate_network('server-22', 'subnet', 1)
+
+
+def test_an_address_freed_long_ago_is_like_one_never_used(db):
+    network = plugin(db, allowed_ip_ranges=['10.0.0.10-10.0.0.11'])
+    network.allocate_network('server-0', 'subnet', 1)
+    db.write(network.deallocate_network, 'server-0')
+    db.write(
+        lambda session: session.run(
+            sa.update(FREED).values(
+                freed_at=session.now - datetime.timedelta(days=8)
+            )
+        )
+    )
+    (row,) = network.allocate_network('server-1', 'subnet', 1)
+    assert row.ip_address == '10.0.0.10'
+    network.allocate_network('server-2', 'subnet', 1)
+    db.write(network.deallocate_network, 'server-2')
+    remembered = db.read(
+        lambda session: session.rows(sa.select(FREED.c.ip_address))
+    )
+    assert [row.ip_address for row in remembered] == ['10.0.0.11']
+
+
+def test_addresses_freed_and_allocated_concurrently_are_different(db):
+    network = plugin(db, allowed_ip_ranges=['10.0.0.10-10.0.0.29'])
+
+    def live(number):
+        for _ in range(3):
+            network.allocate_network(f'server-{number}', 'subnet', 2)
+            db.write(network.deallocate_network, f'server-{number}')
+        network.allocate_network(f'server-{number}', 'subnet', 2)
+
+    with futures.ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(live, range(10)))
+        # A release that is requested twice at once is one.
+        for number in range(10):
+            released = [
+                pool.submit(
+                    db.write, network.deallocate_network, f'server-{number}'
+                )
+                for _ in range(3)
+            ]
+            assert sum(one.result() for one in released) == 2
+            network.allocate_network(f'server-{number}', 'subnet', 2)
+    found = [row.ip_address for row in allocated(db)]
+    assert len(found) == len(set(found)) == 20

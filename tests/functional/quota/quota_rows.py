@@ -1,16 +1,15 @@
 """Rows of shares that quota counts, and reads of usage rows."""
 
+import orjson
 import sqlalchemy as sa
 
-from manila_lite.db.models import shares
+from manila_lite.db.models import engine
 from manila_lite.db.models import types
 from manila_lite.db.queries.admin import quotas
 from manila_lite.quota import charges
 from manila_lite.quota import recount
 from manila_lite.quota import sets
-
-SHARE = shares.Share.__table__
-INSTANCE = shares.ShareInstance.__table__
+from tests.support import rows
 
 DEFAULTS = {
     'shares': 5,
@@ -47,39 +46,42 @@ def add_share(
     session, owner, size, *, replicas=0, status='available', soft_deleted=False
 ):
     """Insert the rows of a share without charging; return its id."""
-    share_id = session.new_id()
-    capabilities = [
-        column.name for column in SHARE.c if column.name.endswith('_support')
-    ]
-    session.run(
-        sa.insert(SHARE),
-        id=share_id,
+    share_id = rows.insert_share(
+        session,
         project_id=owner.project_id,
         user_id=owner.user_id,
         size=size,
-        share_proto='NFS',
         replication_type='dr' if replicas else None,
-        is_public=False,
         is_soft_deleted=soft_deleted,
-        created_at=session.now,
-        **dict.fromkeys(capabilities, False),
     )
     for _ in range(replicas or 1):
-        session.run(
-            sa.insert(INSTANCE),
-            id=session.new_id(),
-            share_id=share_id,
-            status=status,
-            share_type_id=owner.share_type_id,
-            cast_rules_to_readonly=False,
-            created_at=session.now,
+        rows.insert_instance(
+            session, share_id, status=status, share_type_id=owner.share_type_id
         )
     return share_id
 
 
-def remove_share(session, share_id):
-    session.run(sa.delete(INSTANCE).where(INSTANCE.c.share_id == share_id))
-    session.run(sa.delete(SHARE).where(SHARE.c.id == share_id))
+def add_work(session, reservations, id=None):
+    """Insert queued work that owns reservations."""
+    id = id or session.new_id()
+    session.run(
+        sa.insert(engine.Work.__table__),
+        id=id,
+        kind='extend',
+        queue='',
+        topic='',
+        resource='',
+        resource_id=id,
+        args='{}',
+        context='{}',
+        charges=orjson.dumps(reservations).decode(),
+        state='queued',
+        attempt=0,
+        fence=0,
+        asked=1,
+        next_try_at=0,
+        created_at=session.now,
+    )
 
 
 def create_share(session, owner, size):
@@ -104,8 +106,8 @@ def usage(db, resource, project_id='blue', **scope):
 
 def effective_limit(db, resource, project_id='blue', **scope):
     """Return the effective limit, or None without a usage row."""
-    rows = db.read(quotas.list_usages, sets.scope_of(project_id, **scope))
-    return {row.resource: row.hard_limit for row in rows}.get(resource)
+    usages = db.read(quotas.list_usages, sets.scope_of(project_id, **scope))
+    return {row.resource: row.hard_limit for row in usages}.get(resource)
 
 
 def differences(db):

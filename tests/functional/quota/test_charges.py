@@ -14,6 +14,7 @@ from tests.functional.quota import quota_rows
 from tests.functional.quota.quota_rows import ALICE
 from tests.functional.quota.quota_rows import DEFAULTS
 from tests.functional.quota.quota_rows import GOLD
+from tests.support.rows import delete_share
 
 pytestmark = pytest.mark.usefixtures('types')
 
@@ -231,7 +232,7 @@ def test_usage_that_is_too_low_is_recounted_and_logged(db, caplog):
 
     def delete(session):
         charges.credit(session, ALICE, {'shares': 1, 'gigabytes': 3})
-        quota_rows.remove_share(session, share_id)
+        delete_share(session, share_id)
 
     with caplog.at_level(logging.ERROR, 'manila_lite.quota'):
         db.write(delete)

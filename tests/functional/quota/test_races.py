@@ -2,16 +2,18 @@
 
 import concurrent.futures
 import functools
-import json
 import random
 import threading
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy import event
 
 from manila_lite import exception
 from manila_lite.db.models import engine
+from manila_lite.db.queries.admin import quotas
 from manila_lite.db.queries.admin.quotas import USAGE
+from manila_lite.db.session import Database
 from manila_lite.quota import charges
 from manila_lite.quota import recount
 from manila_lite.quota import sets
@@ -21,6 +23,8 @@ from tests.functional.quota.quota_rows import DEFAULTS
 from tests.functional.quota.quota_rows import GOLD
 from tests.functional.quota.quota_rows import SILVER
 from tests.support.concurrent_calls import at_once
+from tests.support.rows import SHARE
+from tests.support.rows import delete_share
 
 THREADS = 8
 WORK = engine.Work.__table__
@@ -79,6 +83,31 @@ def test_concurrent_first_use_creates_the_rows_once(db):
     assert len(errors_of(results)) == THREADS - DEFAULTS['shares']
     assert quota_rows.usage(db, 'gigabytes') == (2 * DEFAULTS['shares'], 0)
     assert quota_rows.differences(db) == []
+
+
+@pytest.mark.parametrize(
+    'database_url', ['mysql', 'postgresql'], indirect=True
+)
+def test_rows_that_appear_despite_the_lock_are_used(db):
+    """Other Galera nodes do not see the locks of rows."""
+    owner, deltas = make_owner(0), {'shares': 1}
+    other = Database(db.url)
+    missing = dict.fromkeys(owner.keys(deltas), 5)
+
+    def insert_first(connection, cursor, statement, *more):
+        is_plain_insert = statement.startswith(
+            'INSERT INTO quota_usages'
+        ) and statement.endswith(')')
+        if missing and is_plain_insert:
+            other.write(quotas.insert_usages, dict(missing))
+            missing.clear()
+
+    event.listen(db.engine, 'before_cursor_execute', insert_first)
+    db.write(charges.charge, owner, deltas, limits=DEFAULTS)
+    event.remove(db.engine, 'before_cursor_execute', insert_first)
+    other.dispose()
+    assert missing == {}
+    assert quota_rows.usage(db, 'shares') == (1, 0)
 
 
 def test_default_changed_during_first_use_is_effective(db):
@@ -184,24 +213,7 @@ class Client:
             limits=DEFAULTS,
             reserve=True,
         )
-        session.run(
-            sa.insert(WORK),
-            id=share_id,
-            kind='extend',
-            queue='',
-            topic='',
-            resource='',
-            resource_id=share_id,
-            args='{}',
-            context='{}',
-            charges=json.dumps(session.charges),
-            state='queued',
-            attempt=0,
-            fence=0,
-            asked=1,
-            next_try_at=0,
-            created_at=session.now,
-        )
+        quota_rows.add_work(session, session.charges, share_id)
 
     def finish(self, session, share_id, succeeds):
         session.run(sa.delete(WORK).where(WORK.c.id == share_id))
@@ -209,9 +221,9 @@ class Client:
             charges.release_reservation(session, self.owner, {'gigabytes': 3})
             return
         session.run(
-            sa.update(quota_rows.SHARE)
-            .where(quota_rows.SHARE.c.id == share_id)
-            .values(size=quota_rows.SHARE.c.size + 3)
+            sa.update(SHARE)
+            .where(SHARE.c.id == share_id)
+            .values(size=SHARE.c.size + 3)
         )
         charges.commit_reservation(session, self.owner, {'gigabytes': 3})
 
@@ -221,7 +233,7 @@ class Client:
             self.db.write(self.remove, share_id, size)
 
     def remove(self, session, share_id, size):
-        quota_rows.remove_share(session, share_id)
+        delete_share(session, share_id)
         charges.credit(session, self.owner, {'shares': 1, 'gigabytes': size})
 
 

@@ -1,11 +1,8 @@
 """What a recount counts, and for which owners."""
 
-import json
-
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db.models import engine
 from manila_lite.db.queries.admin.quotas import USAGE
 from manila_lite.db.queries.admin.quotas import Key
 from manila_lite.quota import charges
@@ -31,26 +28,8 @@ def of_project(db, project_id='blue'):
 
 
 def add_work(session, *reservations):
-    id = session.new_id()
-    session.run(
-        sa.insert(engine.Work.__table__),
-        id=id,
-        kind='extend',
-        queue='',
-        topic='',
-        resource='',
-        resource_id=id,
-        args='{}',
-        context='{}',
-        charges=json.dumps(
-            [recount.to_reservation(*one) for one in reservations]
-        ),
-        state='queued',
-        attempt=0,
-        fence=0,
-        asked=1,
-        next_try_at=0,
-        created_at=session.now,
+    quota_rows.add_work(
+        session, [recount.to_reservation(*one) for one in reservations]
     )
 
 
@@ -119,6 +98,13 @@ def test_recount_of_one_project(db):
     found = db.read(recount.recount, 'red')
     assert {key.project_id for key in found} == {'red'}
     assert found[Key('red', 'project', '', 'gigabytes')] == (1, 1)
+
+
+@pytest.mark.parametrize('project', ['a"b', 'a\\b', 'é', '100%', 'a_b', '/'])
+def test_recount_of_a_project_with_an_unusual_id(db, project):
+    db.write(add_work, (Owner(project, 'carol', GOLD), {'gigabytes': 1}))
+    found = db.read(recount.recount, project)
+    assert found[Key(project, 'project', '', 'gigabytes')] == (0, 1)
 
 
 def test_differences_have_the_key_and_both_usages(db):

@@ -129,10 +129,11 @@ def test_changed_limit_of_a_subscope_is_effective_at_once(db, subscope):
 
 
 @SUBSCOPES
-def test_subscope_may_not_exceed_the_project(db, subscope):
+def test_subscope_exceeds_the_project_only_if_forced(db, subscope):
     db.write(sets.change_class, DEFAULTS, 'default', {'shares': 9})
     with pytest.raises(exception.InvalidInput):
-        change(db, subscope, {'shares': 10}, force=True)
+        change(db, subscope, {'shares': 10})
+    change(db, subscope, {'shares': 10}, force=True)
     with pytest.raises(exception.InvalidInput):
         change(db, subscope, {'shares': -1})
     change(db, subscope, {'shares': 9})

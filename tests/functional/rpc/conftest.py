@@ -7,22 +7,14 @@ import warnings
 
 import pytest
 
-from manila_lite import conf as options
-from manila_lite.rpc import transport
-
-transport.init_backend(threading=True)
+from tests.support import rpc_servers
 
 HOST, PORT = '127.0.0.1', 5672
 RABBIT_URL = 'rabbit://guest:guest@{host}:{port}//'
 
 
 def transport_to(host=HOST, port=PORT):
-    import oslo_messaging
-
-    conf = options.new()
-    oslo_messaging.TransportURL(conf)
-    conf.set_override('transport_url', RABBIT_URL.format(host=host, port=port))
-    return transport.Transport(conf)
+    return rpc_servers.transport_to(RABBIT_URL.format(host=host, port=port))
 
 
 @pytest.fixture(scope='session')
@@ -60,13 +52,5 @@ def rpc_transport(broker):
 @pytest.fixture
 def serving(topic):
     """Start servers that are stopped before the topic is removed."""
-    servers = []
-
-    def start(server):
-        server.start()
-        servers.append(server)
-        return server
-
-    yield start
-    for server in servers:
-        server.stop()
+    with rpc_servers.running_servers() as start:
+        yield start

@@ -7,6 +7,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite import exception
+from manila_lite.db.queries.admin import incarnations
 from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.shares import instances as share_instances
@@ -55,6 +56,7 @@ def when_claimed(node, rival):
 
     def on_step(name):
         if name == 'committed':
+            node.scheduler.call_endpoints[0].pools.recent()
             node.db.on_step = lambda name: None
             rival()
 
@@ -78,7 +80,6 @@ def test_capacity_taken_by_a_rival_causes_another_choice(build_node, node):
             pools.allocate,
             'node@alpha#pool',
             CAPACITY,
-            None,
             rival.value(
                 sa.select(POOL.c.reported_at).where(
                     POOL.c.host == 'node@alpha#pool'
@@ -220,7 +221,7 @@ def test_zone_without_pools_is_reported_as_the_reason(node):
 
 
 @on_sqlite
-def test_without_pools_the_user_is_told_that_storage_is_not_ready(build_node):
+def test_user_is_notified_without_pools_that_storage_is_not_ready(build_node):
     node = build_node()
     node.scheduler.register()
     share = node.create(2)
@@ -247,11 +248,12 @@ def test_request_without_type_and_default_type_is_refused(build_node):
             services.set_disabled, 'node@alpha', 'manila-share', True, None
         ),
         lambda node: node.db.write(
-            services.heartbeat,
+            incarnations.heartbeat,
             host='node@alpha',
             binary='manila-share',
-            incarnation='i',
+            incarnation=node.process.id,
             health='out of order',
+            down_time=60.0,
         ),
         lambda node: node.db.write(
             lambda session: session.run(
@@ -277,11 +279,12 @@ def test_placement_waits_for_storage_about_to_start(build_node):
     node.register()
     for name in node.names:
         node.db.write(
-            services.heartbeat,
+            incarnations.heartbeat,
             host=f'node@{name}',
             binary='manila-share',
-            incarnation='i',
+            incarnation=node.process.id,
             health='still starting',
+            down_time=60.0,
         )
     share = node.create(2)
     node.run()

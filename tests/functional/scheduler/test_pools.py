@@ -33,7 +33,7 @@ def allocation(node):
 
 def allocate(node, gb, room, reported_at=None):
     seen = pool(node).reported_at if reported_at is None else reported_at
-    return node.db.write(pools.allocate, HOST, gb, room, seen)
+    return node.db.write(pools.allocate, HOST, gb, seen, most_allocated=room)
 
 
 def report(node, free, known):
@@ -70,7 +70,7 @@ def test_allocation_based_on_an_older_report_is_refused(node):
 def test_allocation_in_a_missing_pool_is_refused(node):
     seen = pool(node).reported_at
     node.db.write(pools.save_report, SERVICE, [], {})
-    assert not node.db.write(pools.allocate, HOST, 1, None, seen)
+    assert not node.db.write(pools.allocate, HOST, 1, seen)
 
 
 # What a report includes

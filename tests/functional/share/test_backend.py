@@ -6,9 +6,12 @@ from oslo_db import exception as db_exc
 import pytest
 import sqlalchemy as sa
 
+from manila_lite import exception
 from manila_lite.db.models import services
+from manila_lite.db.queries.admin import services as services_rows
 from manila_lite.share.manager.backend import Backend
 from manila_lite.share.manager.backend import wait_until_up
+from tests.support.processes import wait_until
 from tests.support.service_process import POOL
 from tests.support.service_process import TIMEOUT
 
@@ -56,6 +59,8 @@ def again(build_node):
             zone=old.zone,
             incarnation=old.incarnation,
             enabled=True,
+            down_time=60.0,
+            hang_time=300.0,
             expire=old._expire,
             pause=pauses,
         )
@@ -148,7 +153,10 @@ def test_work_of_a_back_end_waits_until_it_is_up(again):
 
 
 @on_sqlite
-def test_database_outage_does_not_stop_start_retries(again):
+@pytest.mark.parametrize(
+    'error', [db_exc.DBConnectionError, exception.DatabaseBusy]
+)
+def test_database_outage_does_not_stop_start_retries(again, error):
     pauses = Pauses()
     node, backend = again(pauses)
     failures = iter(range(6))
@@ -159,7 +167,7 @@ def test_database_outage_does_not_stop_start_retries(again):
             and node.driver().calls
             and next(failures, None) is not None
         ):
-            raise db_exc.DBConnectionError()
+            raise error()
 
     node.db.on_step = fail
     backend.start()
@@ -244,6 +252,61 @@ def test_new_services_may_start_disabled(build_node):
     assert {row.disabled for row in node.rows(sa.select(SERVICE))} == {True}
 
 
+# A driver that hangs
+
+
+@pytest.fixture
+def hanging(build_node):
+    """A node whose drivers need a while to create a share."""
+    node = build_node(
+        section='dummy_driver_driver_methods_delays = create_share:2',
+        work='driver_hang_time = 0.2',
+    )
+    return node.start()
+
+
+def test_back_end_that_hangs_is_down_until_a_worker_is_back(hanging):
+    node = hanging
+    alpha = node.backend()
+    node.db.write(
+        services_rows.set_disabled, 'node@beta', 'manila-share', True, None
+    )
+    shares = [node.create(1) for _ in range(3)]
+    node.until(lambda: alpha.problem() is not None)
+    alpha.beat()
+    assert 'occupied all workers for more than 0.2 s' in health(node)
+    assert not alpha.is_up
+    node.db.write(
+        services_rows.set_disabled, 'node@beta', 'manila-share', False, None
+    )
+    elsewhere = node.create(1)
+    node.until(lambda: node.target(elsewhere).host is not None)
+    assert node.target(elsewhere).host == 'node@beta#pool'
+    node.quiet()
+    alpha.beat()
+    assert health(node) is None
+    assert {node.status(share) for share in shares} == {'available'}
+    assert node.problems() == []
+
+
+def test_back_end_with_a_free_worker_does_not_hang(hanging):
+    node = hanging
+    hangs = [
+        node.driver(name).hang_next('create_share') for name in node.names
+    ]
+    node.create(1)
+    wait_until(
+        lambda: any(hang.wait_reached(0) for hang in hangs),
+        'a worker is occupied',
+    )
+    for backend in node.share.backends:
+        assert backend.runner.busy_since() is None
+        assert backend.problem() is None
+    for hang in hangs:
+        hang.release()
+    node.quiet()
+
+
 # Reports
 
 
@@ -270,91 +333,56 @@ def test_pools_are_reported_with_their_capabilities(build_node):
     assert {row.total_gb for row in node.rows(sa.select(POOL))} == {1000.0}
 
 
-# The recycle bin
-
-
-@pytest.fixture
-def bin_node(build_node):
-    """A node whose recycle bin expires at once."""
-    node = build_node(default='soft_deleted_share_retention_time = 0')
-    node.register()
-    node.run()
-    return node
-
-
-def test_only_expired_shares_are_deleted(bin_node):
-    node = bin_node
-    kept, restored, gone = (node.create(1) for _ in range(3))
-    node.run()
-    node.ask('soft_delete', restored)
-    node.ask('soft_delete', gone)
-    assert node.ask('restore', restored) is True
-    for backend in node.share.backends:
-        backend.expire()
-    node.run()
-    assert {node.status(share) for share in (kept, restored)} == {'available'}
-    assert len(node.rows(sa.text('SELECT id FROM shares'))) == 2
-    assert node.problems() == []
-
-
-@on_sqlite
-def test_nothing_expires_early(build_node):
+def test_back_end_that_cannot_report_gets_no_shares(build_node):
     node = build_node()
     node.register()
-    share = node.create(1)
+    alpha = node.backend()
+    node.driver().fail_next('_update_share_stats')
+    (before,) = node.rows(
+        sa.select(POOL).where(POOL.c.service_host == 'node@alpha')
+    )
+    alpha.report_or_be_down()
+    assert not alpha.is_up
+    assert alpha.is_started
+    assert health(node).startswith('The driver cannot report: ')
+    assert 'The figures are stale since 2' in health(node)
+    shares = [node.create(1) for _ in range(3)]
     node.run()
-    node.ask('soft_delete', share)
-    for backend in node.share.backends:
-        backend.expire()
-    assert node.status(share) == 'available'
+    assert {node.target(share).host for share in shares} == {'node@beta#pool'}
+    alpha.report_or_be_down()
+    assert alpha.is_up
+    assert health(node) is None
+    (after,) = node.rows(
+        sa.select(POOL).where(POOL.c.service_host == 'node@alpha')
+    )
+    assert after.reported_at > before.reported_at
 
 
 @on_sqlite
-def test_back_ends_with_similar_names_empty_only_their_own_recycle_bin(
-    build_node,
-):
-    node = build_node(
-        backends=['al_ha', 'alpha'],
-        default='soft_deleted_share_retention_time = 0',
-    )
+def test_database_error_does_not_blame_the_back_end(build_node):
+    node = build_node()
     node.register()
-    shares = [node.create(1) for _ in range(6)]
-    node.run()
-    for share in shares:
-        node.ask('soft_delete', share)
-    node.backend('al_ha').expire()
-    node.run()
-    left = {
-        row.host
-        for row in node.rows(sa.text('SELECT host FROM share_instances'))
-    }
-    assert left == {'node@alpha#pool'}
+
+    def fail(name):
+        raise exception.DatabaseBusy
+
+    node.db.on_step = fail
+    with pytest.raises(exception.DatabaseBusy):
+        node.backend().report_or_be_down()
+    assert node.backend().is_up
 
 
-@on_sqlite
-def test_full_recycle_bin_is_emptied_in_one_pass(bin_node):
-    """Shares that cannot be deleted do not block others."""
-    node = bin_node
-    for _ in range(205):
-        node.create(1)
-    node.run()
-    node.db.write(
-        lambda session: session.run(
-            sa.text(
-                'UPDATE shares SET is_soft_deleted = true, '
-                "scheduled_to_be_deleted_at = '2020-01-01 00:00:00.000000'"
-            )
-        )
-    )
-    node.db.write(
-        lambda session: session.run(
-            sa.text(
-                "UPDATE share_instances SET status = 'error_deleting' "
-                'WHERE id IN (SELECT id FROM share_instances LIMIT 101)'
-            )
-        )
-    )
-    for backend in node.share.backends:
-        backend.expire()
-    node.run()
-    assert len(node.rows(sa.text('SELECT id FROM shares'))) == 101
+def test_back_end_that_hangs_in_its_report_is_down(build_node):
+    node = build_node(work='driver_hang_time = 0.1')
+    node.register()
+    alpha = node.backend()
+    hang = node.driver().hang_next('_update_share_stats')
+    thread = threading.Thread(target=alpha.report_or_be_down)
+    thread.start()
+    wait_until(lambda: not alpha.is_up, 'it is down')
+    alpha.beat()
+    assert 'it has not reported for more than 0.1 s' in health(node)
+    hang.release()
+    thread.join(TIMEOUT)
+    alpha.beat()
+    assert health(node) is None

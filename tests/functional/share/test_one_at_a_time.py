@@ -4,11 +4,13 @@ Otherwise a force delete could overtake the creation, which would then
 leave an orphan on the back end.
 """
 
+import collections
 import concurrent.futures
 import threading
 
 import pytest
 
+from tests.support.access import ShareRules
 from tests.support.service_process import CTX
 
 
@@ -96,3 +98,30 @@ def test_deletion_waits_for_a_creation_whose_claim_is_not_committed(two_nodes):
     second.run()
     assert first.owed() == []
     assert first.problems() == []
+
+
+def test_calls_about_a_share_and_its_rules_never_overlap(build_node):
+    """Four works at once on each share, claimed by two processes."""
+    nodes = [
+        build_node(
+            backends=['alpha'], delay=0.02, work='workers_per_backend = 4'
+        )
+        for _ in range(2)
+    ]
+    for node in nodes:
+        node.start()
+    first, second = nodes
+    shares = [first.create(1) for _ in range(6)]
+    first.quiet()
+    for size in (2, 3):
+        for number, share in enumerate(shares):
+            ShareRules(second, share).allow(f'10.0.{size}.{number}')
+            first.ask('extend', share, size)
+        first.quiet()
+    assert [node.driver().overlaps for node in nodes] == [[], []]
+    assert first.problems() == []
+    methods = collections.Counter(
+        call.method for node in nodes for call in node.driver().calls
+    )
+    assert methods['extend_share'] == 2 * len(shares)
+    assert methods['update_access'] == 2 * len(shares)

@@ -10,27 +10,6 @@ from tests.support.service_process import SHARE
 pytestmark = pytest.mark.parametrize('database_url', ['sqlite'], indirect=True)
 
 
-@pytest.fixture
-def node(build_node):
-    node = build_node(backends=['alpha'])
-    node.register()
-    node.run()
-    return node
-
-
-@pytest.fixture
-def share(node):
-    """A share of 3 GiB."""
-    share = node.create(3)
-    node.run()
-    return share
-
-
-def outcome(node, share):
-    found = node.target(share)
-    return found.status, found.size
-
-
 def exports(node):
     return [
         row.path
@@ -58,7 +37,7 @@ def with_detail(detail_data):
 
 
 def test_created_share_has_the_reported_exports(node, share):
-    assert outcome(node, share) == ('available', 3)
+    assert node.outcome(share) == ('available', 3)
     assert len(exports(node)) == 2
     assert node.messages() == []
 
@@ -90,7 +69,7 @@ def test_failed_creation_shows_exports_reported_in_the_error(
     failing(node, 'create_share', with_detail(detail_data))
     share = node.create(3)
     node.run()
-    assert outcome(node, share) == ('error', 3)
+    assert node.outcome(share) == ('error', 3)
     assert exports(node) == paths
     assert node.messages() == [('002', '001')]
     assert node.owed() == []
@@ -125,7 +104,7 @@ def test_failed_resize_notifies_the_user_and_releases_quota(
     failing(node, f'{verb}_share', error)
     node.ask(verb, share, size)
     node.run()
-    assert outcome(node, share) == (status, 3)
+    assert node.outcome(share) == (status, 3)
     assert node.messages() == [message]
     assert node.problems() == []
 
@@ -134,7 +113,7 @@ def test_failed_resize_notifies_the_user_and_releases_quota(
 def test_resize_changes_usage(node, share, verb, size):
     node.ask(verb, share, size)
     node.run()
-    assert outcome(node, share) == ('available', size)
+    assert node.outcome(share) == ('available', size)
     assert node.messages() == []
     assert node.problems() == []
 
@@ -156,7 +135,7 @@ def test_failed_deletion_notifies_the_user_and_keeps_usage(node, share):
     failing(node, 'delete_share', BROKEN)
     node.ask('delete', share)
     node.run()
-    assert outcome(node, share) == ('error_deleting', 3)
+    assert node.outcome(share) == ('error_deleting', 3)
     assert node.messages() == [('007', '001')]
     assert node.problems() == []
 
@@ -182,7 +161,7 @@ def test_force_delete_overtaken_by_reset_status_ends(node, share):
     node.driver().delete_share = delete_share
     node.ask('force_delete', share)
     node.run()
-    assert outcome(node, share) == ('error', 3)
+    assert node.outcome(share) == ('error', 3)
     assert node.owed() == []
     assert node.problems() == []
 
@@ -210,7 +189,7 @@ def test_work_overtaken_by_reset_status_is_dropped(
         node.scheduler.runners[0].step()
     node.operations.reset_status(CTX, node.target(share).instance_id, 'error')
     node.run()
-    assert outcome(node, share) == ('error', 3)
+    assert node.outcome(share) == ('error', 3)
     assert node.driver().calls[before:] == []
     assert node.messages() == []
     assert node.owed() == []

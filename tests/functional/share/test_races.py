@@ -6,6 +6,7 @@ import random
 import pytest
 
 from manila_lite import exception
+from manila_lite.db.queries.shares import shares as share_rows
 from tests.support import sampling
 from tests.support.service_process import CTX
 
@@ -95,9 +96,32 @@ def test_concurrent_clients_keep_usage_consistent(build_node, seed):
     with concurrent.futures.ThreadPoolExecutor(CLIENTS) as pool:
         for done in [pool.submit(client.run) for client in clients]:
             done.result()
-    settle(node)
+    node.settle()
     assert node.problems() == []
     assert len({answer for client in clients for answer in client.answers}) > 5
+
+
+def test_concurrent_hints_about_a_share_are_all_recorded(build_node):
+    node = build_node(capacity=60).start()
+    first = node.created()
+    hints = {'same_host': first}
+    with concurrent.futures.ThreadPoolExecutor(CLIENTS) as pool:
+        created = [
+            pool.submit(node.create, scheduler_hints=hints)
+            for _ in range(CLIENTS)
+        ]
+        ids = {one.result() for one in created}
+        assert affinity(node, first) == ids
+        node.quiet()
+        gone = sorted(ids)[: CLIENTS // 2]
+        list(pool.map(lambda share: node.ask('delete', share), gone))
+        node.quiet()
+    assert affinity(node, first) == ids - set(gone)
+
+
+def affinity(node, share_id):
+    metadata = node.db.read(share_rows.METADATA.get, share_id)
+    return set(metadata['__affinity_same_host'].split(','))
 
 
 def test_concurrent_operations_never_deadlock(build_node):
@@ -126,15 +150,3 @@ def test_concurrent_operations_never_deadlock(build_node):
     node.quiet()
     assert node.db.retries == 0
     assert node.problems() == []
-
-
-def settle(node):
-    """Rescue what `reset_status` has left in flight, and run all work."""
-    node.quiet()
-    while sum(
-        backend.endpoints.reconciliation.run_pass()
-        for backend in node.share.backends
-    ):
-        node.quiet()
-    node.scheduler.orphan_sweep.run_pass()
-    node.quiet()

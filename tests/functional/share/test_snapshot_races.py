@@ -12,6 +12,10 @@ import pytest
 from tests.support import cloud_snapshots
 from tests.support import sampling
 from tests.support.concurrent_calls import status_codes
+from tests.support.racing_requests import delete
+from tests.support.racing_requests import extend
+from tests.support.racing_requests import revert
+from tests.support.racing_requests import take
 
 pytestmark = sampling.enumeration
 
@@ -37,12 +41,7 @@ def test_one_of_ten_concurrent_reverts_is_accepted(cloud):
     for seed in SEEDS:
         cloud.rng.seed(f'race {seed}')
         codes = status_codes(
-            *[
-                partial(
-                    cloud_snapshots.revert, cloud, share_id, snapshot_id, None
-                )
-            ]
-            * CLIENTS,
+            *[partial(revert, cloud, share_id, snapshot_id)] * CLIENTS,
             rng=cloud.rng,
         )
         assert sorted(codes) == [202] + [409] * (CLIENTS - 1), seed
@@ -52,25 +51,6 @@ def test_one_of_ten_concurrent_reverts_is_accepted(cloud):
     cloud.settle()
     cloud.check_invariants()
     print(f'{len(SEEDS)} seeds, each one 202 and {CLIENTS - 1} times 409')
-
-
-def take(cloud, share_id, snapshot_id):
-    return cloud.api.request(
-        'POST', '/snapshots', {'snapshot': {'share_id': share_id}}
-    )
-
-
-def delete(cloud, share_id, snapshot_id):
-    return cloud_snapshots.delete(cloud, snapshot_id, None)
-
-
-def extend(cloud, share_id, snapshot_id):
-    return cloud.api.act(
-        share_id,
-        'extend',
-        {'new_size': cloud.api.show(share_id)['size'] + 1},
-        None,
-    )
 
 
 def allow(cloud, share_id, snapshot_id):
@@ -96,9 +76,7 @@ def test_revert_and_conflicting_requests_are_never_both_accepted(
     for seed in PAIRS:
         cloud.rng.seed(f'race {seed}')
         codes = status_codes(
-            partial(
-                cloud_snapshots.revert, cloud, share_id, snapshot_id, None
-            ),
+            partial(revert, cloud, share_id, snapshot_id),
             partial(other, cloud, share_id, snapshot_id),
             rng=cloud.rng,
         )
@@ -137,8 +115,8 @@ def test_older_snapshot_is_never_restored(cloud):
         cloud.rng.seed(f'race {seed}')
         newest = cloud_snapshots.create_available(cloud, share_id)
         codes = status_codes(
-            partial(cloud_snapshots.revert, cloud, share_id, older, None),
-            partial(cloud_snapshots.revert, cloud, share_id, newest, None),
+            partial(revert, cloud, share_id, older),
+            partial(revert, cloud, share_id, newest),
             partial(take, cloud, share_id, None),
             partial(delete, cloud, share_id, newest),
             rng=cloud.rng,
@@ -163,9 +141,7 @@ def test_revert_and_deny_are_never_both_accepted(cloud):
         rule_id = allow(cloud, share_id, None).json['access']['id']
         cloud.settle()
         codes = status_codes(
-            partial(
-                cloud_snapshots.revert, cloud, share_id, snapshot_id, None
-            ),
+            partial(revert, cloud, share_id, snapshot_id),
             partial(
                 cloud.api.act,
                 share_id,
@@ -189,9 +165,7 @@ def test_share_deletion_is_refused_during_a_revert(cloud):
     for seed in PAIRS:
         cloud.rng.seed(f'race {seed}')
         codes = status_codes(
-            partial(
-                cloud_snapshots.revert, cloud, share_id, snapshot_id, None
-            ),
+            partial(revert, cloud, share_id, snapshot_id),
             partial(cloud.api.delete, share_id, None),
             rng=cloud.rng,
         )

@@ -1,6 +1,7 @@
 """Every command of the official command line, in the order of a story."""
 
 from tests.functional.stories import access_commands
+from tests.functional.stories import type_commands
 from tests.support.cli import Cli
 from tests.support.processes import wait_until
 
@@ -46,38 +47,11 @@ class CommandStory:
         return shown
 
     def types(self):
-        cli = self.cli
-        created = cli(
-            'share type create',
-            self.type,
-            'false',
-            '--snapshot-support',
-            'true',
-            '--extra-specs',
-            'my:a=b',
-            *(('--description', 'gold') if self.has('2.41') else ()),
-        )
-        assert created['optional_extra_specs'] == {
-            'my:a': 'b',
-            'snapshot_support': 'True',
-        }
-        cli('share type set', self.type, '--extra-specs', 'my:c=d')
-        cli('share type unset', self.type, 'my:a')
-        assert cli('share type show', self.type)['optional_extra_specs'] == {
-            'my:c': 'd',
-            'snapshot_support': 'True',
-        }
-        assert self.type in names(cli('share type list', '--all'))
-        hidden = f'hidden-{self.version}'
-        cli('share type create', hidden, 'false', '--public', 'false')
-        cli('share type access create', hidden, self.project_id)
-        assert cli('share type access list', hidden) == [
-            {'Project ID': self.project_id}
-        ]
-        cli('share type access delete', hidden, self.project_id)
-        assert cli('share type access list', hidden) == []
-        cli('share type delete', hidden)
-        assert hidden not in names(cli('share type list', '--all'))
+        type_commands.share_types(self)
+
+    def group_types(self):
+        if self.has('2.31'):
+            type_commands.group_types(self)
 
     def quotas(self):
         cli, project = self.cli, self.project_id

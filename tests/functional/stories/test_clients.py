@@ -185,6 +185,26 @@ def test_sdk_manages_the_life_of_a_share(deployment, sdk):
     assert deployment.installation.problems() == []
 
 
+def test_sdk_reads_long_lists_page_by_page(sdk):
+    shares = [
+        wait_at_rest(
+            sdk,
+            sdk.create_share(share_protocol='NFS', size=1, name=next(_names)),
+        )
+        for _ in range(3)
+    ]
+    ours = [share.id for share in reversed(shares)]
+    for query in ({}, {'all_tenants': True}):
+        listed = [one.id for one in sdk.shares(limit=1, **query)]
+        assert listed[:3] == ours
+        assert len(set(listed)) == len(listed)
+    instances = [one.id for one in sdk.share_instances(limit=1)]
+    assert len(set(instances)) == len(instances) >= len(ours)
+    for share in shares:
+        sdk.delete_share(share, ignore_missing=False)
+        sdk.wait_for_delete(share, interval=0.05, wait=30)
+
+
 def wait_at_rest(sdk, share):
     def check():
         found = sdk.get_share(share)

@@ -65,16 +65,7 @@ def test_denied_client_loses_access_soon_after_a_restart(
     )
     installation.start()
     user = installation.rest()
-    user.request(
-        'POST',
-        '/types',
-        {
-            'share_type': {
-                'name': 'default',
-                'extra_specs': {'driver_handles_share_servers': 'False'},
-            }
-        },
-    )
+    user.make_default_type()
     shares = [user.create_available()['id'] for _ in range(SHARES)]
     rules = {
         share: [allow(user, share, to) for to in (ALLOWED, DENIED)]

@@ -11,6 +11,7 @@ import typing
 
 import pytest
 
+from manila_lite.share.drivers.local.disk import MARKER
 from tests.drivers import content
 from tests.drivers.driver_harness import exported_clients
 from tests.functional.stories.conftest import new_installation
@@ -336,4 +337,6 @@ def delete_all(deployment, share, snapshot):
         for root in deployment.roots.values()
         for path in root.rglob('*')
         if not path.is_dir()
+        and path.parent.name != 'fencing'
+        and path.name != MARKER
     ] == []

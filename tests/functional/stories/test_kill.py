@@ -130,7 +130,7 @@ def run_rounds(installation, seed, victims):
     """Run rounds of requests; in each some services are killed."""
     installation.start()
     load = KillLoad(installation, seed)
-    make_default_type(load.user)
+    load.user.make_default_type()
     outcomes = []
     for _ in range(ROUNDS):
         names = load.rng.choice(victims)
@@ -182,7 +182,7 @@ def test_lost_messages_delay_work_and_no_more(
         options=f'{OPTIONS}transport_url = {broker_url}',
     ).start()
     user = installation.rest()
-    make_default_type(user)
+    user.make_default_type()
     user.create_available()
     installation.kill('scheduler', 'share')
     made = [user.create()['id'] for _ in range(5)]
@@ -209,7 +209,7 @@ def test_work_is_done_without_a_broker(install, new_database):
         f'{free_port()}/',
     ).start()
     user = installation.rest()
-    make_default_type(user)
+    user.make_default_type()
     share = user.create_available()
     user.act(share['id'], 'extend', {'new_size': 2})
     assert user.wait_at_rest(share['id'])['size'] == 2
@@ -217,16 +217,3 @@ def test_work_is_done_without_a_broker(install, new_database):
     user.wait_gone(share['id'])
     assert installation.problems() == []
     installation.stop()
-
-
-def make_default_type(user):
-    user.request(
-        'POST',
-        '/types',
-        {
-            'share_type': {
-                'name': 'default',
-                'extra_specs': {'driver_handles_share_servers': 'False'},
-            }
-        },
-    )

@@ -14,7 +14,6 @@ from manila_lite.db.models import shares
 from manila_lite.db.queries.admin import recovery
 from manila_lite.share.drivers.dummy import state
 from manila_lite.states.machine import GONE
-from tests.functional.stories.test_kill import make_default_type
 from tests.support import dhss
 from tests.support import rescues
 from tests.support.installation import SEPARATE
@@ -113,7 +112,7 @@ class Stage:
         self.wait_idle()
 
     def _make_types(self):
-        make_default_type(self.user)
+        self.user.make_default_type()
         share_type = self.user.get('/types/default')['share_type']['id']
         self.user.request(
             'POST', f'/types/{share_type}/extra_specs', {'extra_specs': SPECS}

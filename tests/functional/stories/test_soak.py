@@ -16,7 +16,6 @@ import time
 
 import pytest
 
-from tests.functional.stories.test_kill import make_default_type
 from tests.support import broker
 from tests.support import sampling
 from tests.support.installation import SEPARATE
@@ -126,7 +125,7 @@ def site(install, new_database, broker_url):
             options=f'{OPTIONS}transport_url = {url}',
         ).start()
         user = installation.rest()
-        make_default_type(user)
+        user.make_default_type()
         share_type = user.get('/types/default')['share_type']['id']
         user.request(
             'POST', f'/types/{share_type}/extra_specs', {'extra_specs': SPECS}

@@ -5,11 +5,11 @@ import os
 import pathlib
 import signal
 import socket
+import sqlite3
 
 import pytest
 import sqlalchemy as sa
 
-from tests.functional.stories.test_kill import make_default_type
 from tests.support.installation import SEPARATE
 from tests.support.processes import Command
 from tests.support.processes import free_port
@@ -89,6 +89,19 @@ def test_broken_configuration_is_reported_in_one_line(attempt, conf, text):
         conf=conf,
     )
     assert text in line
+
+
+def test_a_database_of_another_program_is_refused_and_not_changed(attempt):
+    file = attempt.folder / 'manila_lite.sqlite'
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        connection.execute('CREATE TABLE songs (title TEXT)')
+    before = file.read_bytes()
+    line = attempt.refused(
+        'manila-lite', 'serve', '--state-dir', attempt.folder
+    )
+    assert 'belongs to another program; its tables are songs' in line
+    assert file.read_bytes() == before
+    assert [*attempt.folder.glob('manila_lite.sqlite*')] == [file]
 
 
 def test_noauth_beyond_loopback_is_refused(attempt):
@@ -177,6 +190,10 @@ def test_serve_is_ready_from_nothing(tmp_path):
         took = os.times().elapsed - began
         print(f'ready after {took:.2f} s')
         assert took < 3 + TOLERANCE
+        command.wait_for(
+            lambda: 'share create NFS 1 --name first' in command.output,
+            'prints what to try',
+        )
         command.stop()
     finally:
         command.kill()
@@ -230,7 +247,7 @@ def test_configuration_of_manila_is_accepted_unchanged(install):
         },
     ).start()
     user = installation.rest()
-    make_default_type(user)
+    user.make_default_type()
     assert {
         (one['host'], one['zone'], one['state'])
         for one in user.get('/services?binary=manila-share')['services']
@@ -254,6 +271,59 @@ def test_configuration_of_manila_is_accepted_unchanged(install):
     )
 
 
+def test_misspelt_option_is_warned_of_at_start(install):
+    installation = install(
+        options=f'{OPTIONS}report_intervall = 9\nrootwrap_config = x\n',
+        sections='[scheduler]\ndelay = 1\n',
+        backends={'dummy': {'dummy_driver_pool': 'gold'}},
+    ).start()
+    output = installation.running['serve'].output
+    for text in (
+        '[DEFAULT] report_intervall is unknown; did you mean report_interval?',
+        'section [scheduler] is unknown',
+        '[dummy] dummy_driver_pool is unknown; did you mean dummy_driver',
+        'says why: [DEFAULT] rootwrap_config',
+    ):
+        assert text in output
+    assert output.count(' is unknown') == 3
+
+
+def test_start_with_a_configuration_does_not_advise_what_may_fail(install):
+    """Its back ends may serve another protocol, and have no share type."""
+    installation = install().start()
+    command = installation.running['serve']
+    command.wait_for(
+        lambda: 'openstack share type list' in command.output,
+        'prints what to try',
+    )
+    assert f'OS_ENDPOINT={installation.url}' in command.output
+    assert 'share create' not in command.output
+
+
+@pytest.mark.parametrize('name', SEPARATE)
+def test_service_that_waits_for_its_database_can_be_stopped(tmp_path, name):
+    conf = tmp_path / 'manila.conf'
+    conf.write_text(
+        f'[DEFAULT]\nstate_path = {tmp_path}\n'
+        'osapi_share_listen = 127.0.0.1\n[database]\n'
+        'connection = mysql+pymysql://me@127.0.0.1:1/x\n'
+    )
+    command = Command(
+        f'manila-lite-{name}',
+        '--config-file',
+        conf,
+        log=tmp_path / 'log',
+        forked=True,
+    )
+    try:
+        command.wait_for(
+            lambda: 'Trying again in 10 s' in command.output, 'waits'
+        )
+        assert command.stop() < TOLERANCE
+    finally:
+        command.kill()
+
+
 # Faults while running
 
 
@@ -269,7 +339,7 @@ def test_back_end_that_does_not_start_stops_no_other(install):
     )
     bad = installation.service_host('bad')
     user = installation.start(wait=False).rest()
-    make_default_type(user)
+    user.make_default_type()
     wait_until(
         lambda: (
             states(user)
@@ -312,7 +382,7 @@ def test_services_come_back_when_the_database_does(
         ).start()
         user = installation.rest()
         health = installation.rest(url=installation.root)
-        make_default_type(user)
+        user.make_default_type()
         health.get('/healthcheck')
         relay.cut()
         assert '127.0.0.1' not in health.get('/healthcheck', expect=503)
@@ -345,7 +415,7 @@ def test_stop_waits_for_running_driver_calls_only(install):
         options=OPTIONS, backends={'one': slow, 'two': slow}
     ).start()
     user = installation.rest()
-    make_default_type(user)
+    user.make_default_type()
     made = [user.create()['id'] for _ in range(24)]
     wait_until(
         lambda: installation.running_work() == 8, 'all workers are busy'
@@ -379,7 +449,7 @@ def test_new_process_leaves_running_calls_to_the_old_one(
         },
     ).start()
     user = installation.rest()
-    make_default_type(user)
+    user.make_default_type()
     share = user.create()
     wait_until(installation.running_work, 'the call is made')
     old = installation.running['share']
@@ -402,7 +472,7 @@ def test_second_signal_ends_at_once(install, concurrency):
         backends={'dummy': {'dummy_driver_hang_methods': 'create_share'}},
     )
     user = installation.start().rest()
-    make_default_type(user)
+    user.make_default_type()
     user.create()
     wait_until(lambda: installation.running_work() == 1, 'a call hangs')
     serve = installation.running['serve']

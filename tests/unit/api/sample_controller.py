@@ -48,6 +48,12 @@ ERRORS = {
         'who are you', headers={'WWW-Authenticate': 'Basic'}
     ),
     'moved': lambda: exc.HTTPFound(location='http://elsewhere/'),
+    'text': lambda: exception.InvalidInput(
+        reason='access_key: must be a text'
+    ),
+    'known': lambda: exception.InvalidInput(
+        reason='the-secret, see http://root:hunter2@array'
+    ),
     'gone': lambda: exc.HTTPGone('long ago'),
 }
 
@@ -69,6 +75,8 @@ class SampleController(wsgi.Controller):
     """Widgets; those whose id begins with f belong to another project."""
 
     def target(self, req, widget_id):
+        if widget_id == 'overloaded':
+            raise exception.DatabaseBusy
         if widget_id == 'none':
             raise exception.NotFound('Widget none could not be found.')
         return types.SimpleNamespace(
@@ -103,27 +111,27 @@ class SampleController(wsgi.Controller):
     def part(self, req, widget, part):
         return {'id': widget.id, 'part': part, 'vars': req.path_vars}
 
-    @wsgi.method()
+    @wsgi.method(wsgi.OPEN)
     def raw(self, req):
         return b'{"raw": [1]}'
 
-    @wsgi.method(status=200)
+    @wsgi.method(wsgi.OPEN, status=200)
     def odd(self, req):
         return wsgi.Response([1], 203, [('X-Odd', 'yes')])
 
-    @wsgi.method()
+    @wsgi.method(wsgi.OPEN)
     def old(self, req):
         return {'is': 'old'}
 
-    @wsgi.method()
+    @wsgi.method(wsgi.OPEN)
     def new(self, req):
         return {'is': 'new'}
 
-    @wsgi.method()
+    @wsgi.method(wsgi.OPEN)
     def fail(self, req, how):
         raise ERRORS[how]()
 
-    @wsgi.method()
+    @wsgi.method(wsgi.OPEN)
     def echo(self, req):
         return {'body': req.json}
 
@@ -134,8 +142,16 @@ class SampleController(wsgi.Controller):
     def stretch(self, req, widget, args):
         return {'id': widget.id, 'args': args}
 
-    @wsgi.action('measure', until='2.44', status=200, body=MEASURE)
-    @wsgi.action('measure', since='2.45', status=200, body=MEASURE_AGAIN)
+    @wsgi.action(
+        'measure', until='2.44', policy=wsgi.OPEN, status=200, body=MEASURE
+    )
+    @wsgi.action(
+        'measure',
+        since='2.45',
+        policy=wsgi.OPEN,
+        status=200,
+        body=MEASURE_AGAIN,
+    )
     def measure(self, req, widget, args):
         return {'args': args}
 
@@ -145,6 +161,7 @@ class SampleController(wsgi.Controller):
 
     @wsgi.action(
         'lend',
+        policy=wsgi.OPEN,
         refused={
             exception.ShareNotFound: exception.Forbidden,
             exception.NotFound: exception.InvalidInput,
@@ -154,7 +171,13 @@ class SampleController(wsgi.Controller):
     def lend(self, req, widget):
         raise LENDING_ERRORS[widget.id]
 
-    @wsgi.action('dream', since='2.10', experimental='2.20-2.30', target=False)
+    @wsgi.action(
+        'dream',
+        since='2.10',
+        policy=wsgi.OPEN,
+        experimental='2.20-2.30',
+        target=False,
+    )
     def dream(self, req, widget_id):
         return {'dreamt': widget_id}
 

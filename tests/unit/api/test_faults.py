@@ -5,6 +5,7 @@ import logging
 import pytest
 
 from manila_lite import exception
+from manila_lite import masking
 from manila_lite.api import faults
 from tests.support import reference
 
@@ -103,6 +104,22 @@ def test_keys_are_the_published_ones():
     assert {
         str(code): key for code, key in faults.FAULT_KEYS.items()
     } == published
+
+
+def test_words_of_a_message_are_no_secrets(client):
+    assert fail(client, 'text').json['badRequest']['message'] == (
+        'Invalid input received: access_key: must be a text'
+    )
+
+
+def test_known_secrets_and_passwords_of_urls_are_not_shown(
+    client, monkeypatch
+):
+    monkeypatch.setattr(masking, '_known', masking._KnownSecrets())
+    masking.remember_secrets(['the-secret'])
+    assert fail(client, 'known').json['badRequest']['message'] == (
+        'Invalid input received: ***, see http://root:***@array'
+    )
 
 
 @pytest.mark.parametrize(

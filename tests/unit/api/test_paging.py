@@ -1,11 +1,17 @@
 """Paging parameters of queries and links in responses."""
 
+import datetime
+import types
+import urllib.parse
+
 import pytest
 
 from manila_lite import exception
 from manila_lite.api import links
 from manila_lite.api import paging
 from manila_lite.api import wsgi
+
+MADE = datetime.datetime(2026, 5, 4, 1, 2, 3, 4)
 
 KEYS = {'created_at': 'created_at', 'name': 'display_name'}
 
@@ -139,10 +145,18 @@ def test_malformed_flag_is_refused():
         paging.parse_flag({'all_tenants': 'all'}, 'all_tenants')
 
 
+def query_of(link):
+    text = urllib.parse.urlsplit(link['href']).query
+    return dict(urllib.parse.parse_qsl(text))
+
+
 def next_links(query, shown, **more):
     req = request(query=query, **more)
     return paging.next_links(
-        req, paging.parse(req.query), 'shares', [{'id': id} for id in shown]
+        req,
+        paging.parse(req.query),
+        'shares',
+        [types.SimpleNamespace(id=id, created_at=MADE) for id in shown],
     )
 
 
@@ -159,11 +173,63 @@ def test_full_page_links_to_the_next_one():
         {
             'rel': 'next',
             'href': 'http://host:8786/v2/f0/shares?limit=2'
-            '&status=error&offset=2&marker=b',
+            '&status=error&offset=2&marker=b'
+            '&after=2%2C2026-05-04+01%3A02%3A03.000004%2Cb',
         }
     ]
     again = next_links('limit=2&offset=2&marker=b', 'cd')
-    assert again[0]['href'].endswith('?limit=2&offset=4&marker=d')
+    assert '?limit=2&offset=4&marker=d&after=4%2C' in again[0]['href']
+
+
+def test_link_says_behind_which_row_its_page_begins():
+    (link,) = next_links('limit=2&offset=4', 'ab')
+    page = paging.parse(query_of(link))
+    assert (page.limit, page.offset) == (2, 6)
+    assert page.after == (MADE, 'b')
+
+
+def test_changed_offset_of_a_link_counts():
+    (link,) = next_links('limit=2', 'ab')
+    page = paging.parse(query_of(link) | {'offset': '9'})
+    assert (page.offset, page.after) == (9, None)
+
+
+def test_link_of_another_order_has_only_its_offset():
+    req = request(query='limit=1&sort_key=name')
+    page = paging.parse(req.query, sort_keys=KEYS)
+    row = types.SimpleNamespace(id='a', created_at=MADE)
+    (link,) = paging.next_links(req, page, 'shares', [row])
+    assert query_of(link)['offset'] == '1'
+    assert paging.LINKED_ROW not in query_of(link)
+
+
+@pytest.mark.parametrize(
+    'text',
+    [
+        'x',
+        '2',
+        '2,',
+        '2,2026-05-04',
+        '2,2026-05-04,',
+        '2,yesterday,b',
+        '2,2026-05-04,b\0',
+        '2,2026-05-04,é',
+        '2,2026-05-04,' + 'b' * 37,
+    ],
+)
+def test_malformed_position_is_refused(text):
+    with pytest.raises(exception.InvalidInput, match='after must be'):
+        paging.parse({'offset': '2', 'after': text})
+
+
+def test_large_offset_is_for_links_only():
+    largest = str(paging.MAX_OFFSET)
+    assert paging.parse({'offset': largest}).offset == paging.MAX_OFFSET
+    beyond = str(paging.MAX_OFFSET + 1)
+    with pytest.raises(exception.InvalidInput, match=f'at most {largest}'):
+        paging.parse({'offset': beyond})
+    linked = paging.parse({'offset': beyond, 'after': f'{beyond},{MADE},b'})
+    assert linked.after == (MADE, 'b')
 
 
 @pytest.mark.parametrize(
@@ -208,12 +274,13 @@ def test_answer_has_links_and_count_only_where_there_are_any():
     req = request(query='limit=1')
     page = paging.parse(req.query)
     items = [{'id': 'a'}]
-    assert paging.answer(req, page, 'x', 'things', []) == {'things': []}
-    assert paging.answer(req, page, 'x', 'things', items, count=0) == {
+    rows = [types.SimpleNamespace(id='a', created_at=MADE)]
+    assert paging.answer(req, page, 'x', 'things', [], []) == {'things': []}
+    assert paging.answer(req, page, 'x', 'things', items, rows, count=0) == {
         'things': items,
-        'things_links': paging.next_links(req, page, 'x', items),
+        'things_links': paging.next_links(req, page, 'x', rows),
         'count': 0,
     }
     assert 'other' in paging.answer(
-        req, page, 'x', 'things', items, links_key='other'
+        req, page, 'x', 'things', items, rows, links_key='other'
     )

@@ -13,6 +13,7 @@ from manila_lite.api import routes
 from manila_lite.api.router import Route
 from tests.support import reference
 from tests.support import sampling
+from tests.support.routes_mapper import build_mapper
 from tests.unit.api import sample_controller as widgets
 
 REGEX = r'[0-9a-f\-]+'
@@ -67,7 +68,7 @@ def found_by_index(index, method, path):
 class MapperAndIndex:
     def __init__(self, table, regex=REGEX):
         self.table = table
-        self.mapper = router.build_mapper(table, regex)
+        self.mapper = build_mapper(table, regex)
         self.index = router.RouteIndex(table, regex)
 
     def find(self, method, path):
@@ -256,8 +257,6 @@ def test_unusual_project_id_is_accepted_on_free_paths_only(client):
     [
         ('GET', '/v2/nowhere'),
         ('GET', '/v2/widgets/'),
-        ('PATCH', '/v2/widgets'),
-        ('DELETE', '/v2/widgets'),
         ('GET', '/v2/widgets/a1/parts/b.json/c'),
         ('GET', '/v2//widgets'),
         ('GET', '/v2/widgets/a\n'),
@@ -267,14 +266,48 @@ def test_unusual_project_id_is_accepted_on_free_paths_only(client):
         ('GET', '/v2/widgets/\xff'),
         ('GET', '/v1/widgets'),
         ('GET', '/v22'),
-        ('BREW', '/v2/widgets'),
     ],
 )
-def test_unknown_url_is_404_in_plain_text(client, method, path):
-    response = client(method, path)
+def test_unknown_url_is_404(client, method, path):
+    response = client(method, path, headers={'Accept': 'text/html'})
     assert response.status_int == 404
-    assert response.content_type == 'text/plain'
-    assert 'itemNotFound' not in response.text
+    assert response.json == {
+        'itemNotFound': {
+            'code': 404,
+            'message': 'The resource could not be found.',
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    'method, path, allowed',
+    [
+        ('PATCH', '/v2/widgets', 'GET, HEAD, POST'),
+        ('DELETE', '/v2/widgets.json', 'GET, HEAD, POST'),
+        ('BREW', '/v2/widgets', 'GET, HEAD, POST'),
+        ('OPTIONS', '/v2/abcdef0123/widgets', 'GET, HEAD, POST'),
+        ('get', '/v2/widgets', 'GET, HEAD, POST'),
+        ('POST', '/v2/widgets/a1', 'DELETE, GET, HEAD, PUT'),
+        ('HEAD', '/v2/widgets/a1/action', 'POST'),
+        ('POST', '/', 'GET, HEAD'),
+        ('OPTIONS', '/healthcheck', 'GET, HEAD'),
+    ],
+)
+def test_method_that_a_url_does_not_have_is_405(client, method, path, allowed):
+    response = client(method, path)
+    assert response.status_int == 405
+    assert response.headers['Allow'] == allowed
+    assert response.content_type == 'application/json'
+    assert method == 'HEAD' or response.json['badMethod']['code'] == 405
+
+
+def test_allowed_methods_are_those_of_the_version(client):
+    assert client('PATCH', '/v2/odd', version='2.99').status_int == 404
+    response = client('PATCH', '/v2/odd', version='2.80')
+    assert (response.status_int, response.headers['Allow']) == (
+        405,
+        'GET, HEAD',
+    )
 
 
 def test_path_is_read_as_utf_8(client):

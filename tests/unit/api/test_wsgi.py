@@ -6,7 +6,10 @@ from manila_lite.api import schema
 from manila_lite.api import versions
 from manila_lite.api import wsgi
 
-MESSAGE = 'Access was denied to this resource.'
+MESSAGE = (
+    'Access was denied to this resource. Policy does not allow share:update '
+    'to be performed.'
+)
 EXPERIMENTAL = {versions.EXPERIMENTAL_HEADER: 'true'}
 
 
@@ -52,13 +55,28 @@ def test_response_changes_status_and_adds_headers(client):
 # Target, policy, body
 
 
-def test_missing_target_is_404_before_other_checks(client):
-    response = client('PUT', '/v2/widgets/none', {'nonsense': 1}, roles='none')
+def test_missing_target_is_404_before_the_body_is_checked(client):
+    response = client('PUT', '/v2/widgets/none', {'nonsense': 1})
     assert response.status_int == 404
     assert (
         response.json['itemNotFound']['message']
         == 'Widget none could not be found.'
     )
+
+
+@pytest.mark.parametrize('widget', ['w1', 'none', 'f1'])
+def test_role_without_the_operation_is_403_for_every_id(client, widget):
+    response = client('PUT', f'/v2/widgets/{widget}', {}, roles='none')
+    assert response.status_int == 403
+    assert response.json == {'forbidden': {'code': 403, 'message': MESSAGE}}
+
+
+@pytest.mark.parametrize('roles', ['none', 'member'])
+def test_busy_database_is_503_whatever_the_role(client, roles):
+    response = client(
+        'PUT', '/v2/widgets/overloaded', {'nonsense': 1}, roles=roles
+    )
+    assert response.status_int == 503
 
 
 def test_policy_is_checked_before_the_body(client):
@@ -77,7 +95,8 @@ def test_policy_without_target_applies_to_the_own_project(client):
 
 def test_action_is_checked_like_a_method(client):
     assert act(client, {'reset': None}).status_int == 403
-    assert act(client, {'reset': None}, 'none').status_int == 404
+    assert act(client, {'reset': None}, 'none').status_int == 403
+    assert act(client, {'stretch': {}}, 'none').status_int == 404
     assert act(client, {'stretch': {}}, 'f1').status_int == 403
     assert act(client, {'stretch': {}}).status_int == 400
 
@@ -231,11 +250,11 @@ def test_action_body_must_have_one_key(client, body):
 
 def test_action_declared_twice_for_a_version_is_refused():
     class Twice(wsgi.Controller):
-        @wsgi.action('x', until='2.9', target=False)
+        @wsgi.action('x', until='2.9', policy=wsgi.OPEN, target=False)
         def one(self, req):
             """Serve up to 2.9."""
 
-        @wsgi.action('x', since='2.9', target=False)
+        @wsgi.action('x', since='2.9', policy=wsgi.OPEN, target=False)
         def two(self, req):
             """Serve from 2.9 too."""
 

@@ -142,11 +142,12 @@ def test_a_quota_under_its_new_name_wins_over_the_old(read):
 def test_paths_follow_the_state_path(read):
     options = read(
         '[DEFAULT]\nstate_path = /srv/state\n'
-        f'enabled_share_backends = a\n[a]\n{GOOD}'
+        f'enabled_share_backends = a,dummy\n[a]\n{GOOD}[dummy]\n{GOOD}'
     )
     conf.backends(options)
     assert options.a.local_root == '/srv/state/local'
-    assert options.a.dummy_driver_state_path == '/srv/state/dummy'
+    assert options.a.dummy_driver_state_path == '/srv/state/dummy-a'
+    assert options.dummy.dummy_driver_state_path == '/srv/state/dummy'
     assert options.coordination.backend_url == 'file:///srv/state'
     assert options.http_basic.users_file == '/srv/state/users'
 
@@ -195,9 +196,22 @@ def test_an_invalid_option_of_a_back_end_is_reported_by_name(read):
         '[DEFAULT]\nenabled_share_backends = a\n[a]\n'
         f'{GOOD}max_over_subscription_ratio = 0.5\n'
     )
-    conf.backends(options)
-    with pytest.raises(cfg.Error, match='max_over_subscription_ratio'):
-        conf.check(options)
+    with pytest.raises(cfg.Error, match='"a".*max_over_subscription_ratio'):
+        conf.backends(options)
+
+
+def test_all_bad_back_ends_are_reported_at_once(read):
+    options = read(
+        '[DEFAULT]\nenabled_share_backends = a,b,c,d\n'
+        f'[a]\n{GOOD}reserved_share_percentage = some\n[c]\n{GOOD}'
+    )
+    with pytest.raises(cfg.Error) as error:
+        conf.backends(options)
+    assert '"a"' in str(error.value)
+    assert 'reserved_share_percentage' in str(error.value)
+    assert '"b"' in str(error.value)
+    assert '"c"' not in str(error.value)
+    assert '"d"' in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -236,3 +250,10 @@ def test_importing_the_options_is_light():
         text=True,
     )
     assert result.stdout.strip() == '[]'
+
+
+def test_a_value_set_in_one_configuration_is_not_in_another():
+    first = conf.new()
+    first.set_override('lock_timeout', 0.25, 'coordination')
+    assert conf.new().coordination.lock_timeout == 10
+    assert first.coordination.lock_timeout == 0.25

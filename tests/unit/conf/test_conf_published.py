@@ -4,6 +4,7 @@ from oslo_config import cfg
 import pytest
 
 from manila_lite import conf
+from manila_lite.conf import ignored
 from tests.support import reference
 
 AREAS = {
@@ -21,64 +22,6 @@ AREAS = {
     'dummy driver (tests)',
     'network',
     'network standalone plugin',
-}
-
-NOT_OFFERED = {
-    'names a class of Manila': {
-        'data_manager',
-        'db_backend',
-        'db_driver',
-        'driver',
-        'hook_drivers',
-        'osapi_share_ext_list',
-        'osapi_share_extension',
-        'scheduler_driver',
-        'scheduler_host_manager',
-        'scheduler_manager',
-        'share_api_class',
-        'share_manager',
-    },
-    'belongs to a part that does not exist here': {
-        'api_rate_limit',
-        'fatal_exception_format_errors',
-        'max_gigabytes',
-        'monkey_patch',
-        'monkey_patch_modules',
-        'num_shell_tries',
-        'osapi_share_workers',
-        'response_validation',
-        'rootwrap_config',
-        'scheduler_json_config_location',
-        'share_service_inithost_offload',
-    },
-    'fixed by the contracts': {'data_topic', 'scheduler_topic', 'share_topic'},
-    'usage needs no recount and no reservation expires': {
-        'max_age',
-        'reservation_expire',
-        'until_refresh',
-    },
-    'done by [oslo_middleware] enable_proxy_headers_parsing': {
-        'use_forwarded_for'
-    },
-    'comes with its capability': {
-        'check_for_expired_transfers',
-        'data_manager_backup_supported_share_protocols',
-        'default_share_group_type',
-        'driver_backup_continue_update_interval',
-        'driver_restore_continue_update_interval',
-        'enable_gathering_share_usage_size',
-        'migration_driver_continue_update_interval',
-        'migration_ignore_files',
-        'protocol_access_mapping',
-        'scheduler_default_share_group_filters',
-        'server_migration_extend_neutron_network',
-        'share_backup_name_template',
-        'share_mount_template',
-        'share_unmount_template',
-        'share_usage_size_update_interval',
-        'transfer_retention_time',
-        'unmanage_remove_access_rules',
-    },
 }
 
 KINDS = {
@@ -146,12 +89,31 @@ def default_of(row, kind):
     }[kind](text)
 
 
-def test_every_published_option_is_offered_or_omitted_for_a_reason():
-    omitted = set().union(*NOT_OFFERED.values())
-    names = {name for _, name in published()}
-    offered = {opt.name for _, opt in common()}
-    assert names - offered == omitted
-    assert len(omitted) == sum(map(len, NOT_OFFERED.values()))
+def test_every_published_option_is_offered_or_ignored_for_a_reason():
+    offered = {opt.name for _, opts in conf.list_opts() for opt in opts}
+    for row in reference.table('config-options.csv'):
+        if row['area'] != 'library' and row['name'] not in offered:
+            group = row['group'].removeprefix('backend or ')
+            assert ignored.reason(
+                group, row['name'], is_backend=group == 'backend section'
+            ), row
+
+
+def test_no_option_is_both_offered_and_ignored():
+    def section(group):
+        return (
+            'DEFAULT'
+            if group is None
+            else group.name.replace('my_backend', ignored.BACKEND)
+        )
+
+    offered = {
+        (section(group), opt.name)
+        for group, opts in conf.list_opts()
+        for opt in opts
+    }
+    assert not offered & set(ignored.OPTIONS)
+    assert not {group for group, _ in offered} & set(ignored.SECTIONS)
 
 
 def test_options_with_published_names_are_in_their_published_groups():

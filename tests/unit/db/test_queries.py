@@ -9,7 +9,13 @@ import manila_lite
 
 ROOT = pathlib.Path(manila_lite.__file__).parent
 # They may know SQLAlchemy. The work table is an engine of its own.
-HOMES = ('db/', 'work/table.py')
+HOMES = (
+    'db/',
+    'work/cancel.py',
+    'work/statements.py',
+    'work/table.py',
+    'work/waiting.py',
+)
 ALLOWED = {'cmd/start.py': 'reads and builds the URL of the database'}
 MOVES = 'manila_lite.db.transitions'
 MODULES = {

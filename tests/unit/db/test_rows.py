@@ -23,6 +23,7 @@ from manila_lite.db.queries.networks import subnets
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.replicas import updates
 from manila_lite.db.queries.replicas import views as replica_views
+from manila_lite.db.queries.servers import idle_servers
 from manila_lite.db.queries.servers import migrations
 from manila_lite.db.queries.servers import share_servers
 from manila_lite.db.queries.servers import views as server_views
@@ -34,7 +35,8 @@ from manila_lite.db.queries.shares import shares
 from manila_lite.db.queries.snapshots import exports
 from manila_lite.db.queries.snapshots import instance_views as snapshot_views
 from manila_lite.db.queries.snapshots import snapshots
-from manila_lite.db.queries.types import records
+from manila_lite.db.queries.types import group_types
+from manila_lite.db.queries.types import types as share_types
 
 SELECTED = [
     (rows.AccessRuleRow, share_rules._OF_INSTANCE),
@@ -44,12 +46,14 @@ SELECTED = [
     (rows.ChargedRow, snapshots._ONE),
     (rows.ChargedShareRow, instances._FULL),
     (rows.CloneSourceRow, clone_sources._LOCK_SHARED),
+    (rows.ExpiredShareRow, shares._EXPIRED),
     (rows.ExportLocationRow, instances._EXPORTS),
     (rows.ExportLocationViewRow, export_locations._OF_SHARE),
     (rows.HidingLockRow, locks._HIDING),
-    (rows.IdStatusRow, instances._PAGE),
+    (rows.IdStatusRow, instances._page(('available', 'ensuring'))),
     (rows.IdStatusRow, share_networks._STUCK),
     (rows.InFlightRow, recovery._in_flight('share_instance')),
+    (rows.InFlightRow, recovery._in_flight('snapshot_access_rule')),
     (rows.InstanceHostRow, share_rules._HOSTS),
     (rows.InstanceRow, instances._BY_IDS),
     (rows.InstanceRow, instances._FULL),
@@ -58,7 +62,6 @@ SELECTED = [
     (rows.LivenessRow, services._ONE),
     (rows.LockableRow, locks._LOCK_RULE),
     (rows.LockableRow, locks._LOCK_SHARE),
-    (rows.LostInstanceRow, instances._IN_FLIGHT),
     (rows.MessageRow, messages._GET),
     (rows.MessageShareRow, messages._SHARE_OF),
     (rows.MessageSnapshotRow, messages._SNAPSHOT_OF),
@@ -68,8 +71,9 @@ SELECTED = [
     (rows.NetworkInstanceRow, share_networks._SHARE_INSTANCES),
     (rows.NetworkServerRow, share_networks._SERVERS),
     (rows.NetworkSubnetRow, migrations._NETWORKS),
-    (rows.OwnedIdRow, snapshot_rules._WITHOUT_WORK),
-    (rows.OwnedInstanceRow, share_rules._WITHOUT_WORK),
+    (rows.OwnedInstanceRow, instances._DELETING_FAILED),
+    (rows.PoolAllocationRow, pools._ALLOCATIONS),
+    (rows.PoolReportRow, pools._REPORTS),
     (rows.PoolRow, pools._LIST),
     (rows.ProjectUsageRow, quotas._ALL_USAGES),
     (rows.RecoveryLogRow, sa.select(recovery.LOG)),
@@ -83,6 +87,7 @@ SELECTED = [
     (rows.RuleMappingRow, share_rules._MAPPED),
     (rows.ScopeUsageRow, quotas._USAGES),
     (rows.SecurityServiceRow, security_services._ONE),
+    (rows.ServerIdRow, idle_servers._IDLE),
     (rows.ServerShareRow, migrations._WITH_SHARES),
     (rows.ServerTarget, server_views._ONE),
     (rows.ServiceRow, services._ONE),
@@ -96,9 +101,11 @@ SELECTED = [
     (rows.SnapshotRuleRow, snapshot_rules._ON_SHARE_INSTANCE),
     (rows.SnapshotTarget, snapshots._TARGET),
     (rows.StuckRow, recovery._stuck('share_instance', True, False)),
+    (rows.StuckRow, recovery._stuck('snapshot_access_rule', True, True)),
     (rows.SubnetRow, sa.select(share_servers.SUBNET)),
     (rows.SubnetServerRow, subnets._SERVERS),
-    (rows.TypeAccessRow, records._ACCESSES),
+    (rows.TypeAccessRow, group_types.TABLES._accesses),
+    (rows.TypeAccessRow, share_types.TABLES._accesses),
     (rows.UsageRow, sa.select(quotas.USAGE)),
     (rows.ZoneRow, sa.select(services.ZONE)),
 ]
@@ -109,6 +116,7 @@ NEVER_NULL = {
     'instance_host',
     'replica_state',
     'replication_type',
+    'scheduled_to_be_deleted_at',  # the query compares it
     'share_server_id',
     'share_type_id',
     'access_level',

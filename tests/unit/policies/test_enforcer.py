@@ -12,6 +12,7 @@ from manila_lite import context
 from manila_lite import policies
 from manila_lite.policies import compiled
 from manila_lite.policies import enforcer
+from tests.support.clock import ManualClock
 
 RULES = [rule.name for rule in policies.list_rules()]
 OWN, FOREIGN = 'a1', 'b2'
@@ -275,21 +276,12 @@ def test_remote_checks_stay_registered(tmp_path, scheme):
     assert 'oslo_policy._external' in type(rule.check).__module__
 
 
-class Clock:
-    """A clock that tests advance."""
-
-    now = 0.0
-
-    def __call__(self):
-        return self.now
-
-
 class ReloadingEnforcer:
     """An enforcer with its policy file and its clock."""
 
     def __init__(self, folder, text='', **options):
         self.file = folder / 'policy.yaml'
-        self.clock = Clock()
+        self.clock = ManualClock()
         conf = make_conf(folder, text, **options)
         self.enforcer = enforcer.Enforcer(conf, clock=self.clock)
 

@@ -4,6 +4,7 @@ import pytest
 
 from manila_lite import policies
 from manila_lite.policies import base
+from manila_lite.policies import identity
 from manila_lite.policies import recovery
 from tests.support import reference
 
@@ -30,6 +31,8 @@ RESOURCES = {
     'share_snapshot_instance_export_location',
     'share_type',
     'share_types_extra_spec',
+    'share_group_type',
+    'share_group_types_spec',
     'share_export_location',
     'share_instance_export_location',
     'message',
@@ -69,7 +72,7 @@ def rules():
     return {
         rule.name: rule
         for rule in policies.list_rules()
-        if rule not in recovery.RULES
+        if rule not in (*recovery.RULES, *identity.RULES)
     }
 
 

@@ -5,21 +5,9 @@ import uuid
 
 import pytest
 
-from manila_lite import conf as options
 from manila_lite.context import RequestContext
-from manila_lite.rpc import transport
-
-transport.init_backend(threading=True)
-
-
-def transport_to(url):
-    conf = options.new()
-    # oslo.messaging registers the option with the first transport.
-    import oslo_messaging
-
-    oslo_messaging.TransportURL(conf)
-    conf.set_override('transport_url', url)
-    return transport.Transport(conf)
+from tests.support.rpc_servers import running_servers
+from tests.support.rpc_servers import transport_to
 
 
 @pytest.fixture
@@ -35,16 +23,8 @@ def rpc_transport(exchange):
 @pytest.fixture
 def serving():
     """Start servers that are stopped after the test."""
-    servers = []
-
-    def start(server):
-        server.start()
-        servers.append(server)
-        return server
-
-    yield start
-    for server in servers:
-        server.stop()
+    with running_servers() as start:
+        yield start
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ import pytest
 
 from manila_lite import conf as options
 from manila_lite import exception
+from tests.support.rpc_servers import transport_to
 from tests.unit.rpc.conftest import Received
 from tests.unit.rpc.conftest import exposed
-from tests.unit.rpc.conftest import transport_to
 
 
 class Fault(Exception):
@@ -219,8 +219,9 @@ def test_cast_arrives_within_half_a_millisecond(rpc_transport, recorder):
 
 IDLE = """
 import resource, threading
-from tests.unit.rpc import conftest, test_memory
-rpc_transport = conftest.transport_to('memory://')
+from tests.support import rpc_servers
+from tests.unit.rpc import test_memory
+rpc_transport = rpc_servers.transport_to('memory://')
 recorder = test_memory.Recorder()
 servers = [rpc_transport.serve('topic', f'server{n}', [recorder])
            for n in range(10)]

@@ -1,5 +1,6 @@
 """Build pools and requests with defaults that a test may override."""
 
+from manila_lite.scheduler.pools import Capabilities
 from manila_lite.scheduler.pools import Pool
 from manila_lite.scheduler.request import PlacementRequest
 
@@ -23,7 +24,7 @@ def pool(host='alpha@gold#one', capabilities=(), **values):
     }
     return Pool(
         host=host,
-        capabilities={**CAPABILITIES, **dict(capabilities)},
+        capabilities=Capabilities(CAPABILITIES | dict(capabilities)),
         **{**defaults, **values},
     )
 

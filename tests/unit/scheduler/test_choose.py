@@ -1,5 +1,6 @@
 """The choice of a pool and its explanation."""
 
+import functools
 import importlib
 import pkgutil
 import random
@@ -10,11 +11,12 @@ from hypothesis import strategies as st
 import pytest
 
 from manila_lite import exception
+from manila_lite import plugins
 from manila_lite.scheduler import filters
 from manila_lite.scheduler import weighers
 from manila_lite.scheduler.choose import choose
-from manila_lite.scheduler.choose import known_entry_points
 from manila_lite.scheduler.choose import load
+from manila_lite.scheduler.choose import namespace
 from manila_lite.scheduler.filters import Filter
 from manila_lite.scheduler.filters.affinity import AffinityFilter
 from manila_lite.scheduler.filters.availability_zone import (
@@ -34,6 +36,7 @@ from manila_lite.scheduler.filters.service_up import ServiceUp
 from manila_lite.scheduler.weighers import Weigher
 from manila_lite.scheduler.weighers.capacity import CapacityWeigher
 from manila_lite.scheduler.weighers.goodness import GoodnessWeigher
+from tests.support import entry_points
 from tests.support.reference import table
 from tests.unit.scheduler.builders import pool
 from tests.unit.scheduler.builders import request
@@ -134,6 +137,17 @@ def test_filters_are_applied_in_order_and_the_first_reason_counts():
           rejected a@b#far: it is in zone x, wanted nova
         CapacityFilter left 0
           rejected a@b#full: 1 GiB requested, 0 GiB allocated, limit 0 GiB""")
+
+
+def test_pools_that_refused_the_share_are_rejected_whatever_is_configured():
+    choice = choose(
+        request(attempted=frozenset({'a@b#large'})),
+        [pool('a@b#small', free_gb=10), pool('a@b#large', free_gb=90)],
+        ZONE_AND_SPACE,
+        [CapacityWeigher()],
+    )
+    assert hosts(choice) == ['a@b#small']
+    assert 'rejected a@b#large: it was tried before' in choice.explanation()
 
 
 def test_explanation_of_many_pools_stays_short():
@@ -255,23 +269,14 @@ def test_equal_pools_are_shuffled_by_the_given_generator():
 
 
 @pytest.fixture
-def entry_points(tmp_path, monkeypatch):
+def install(tmp_path, monkeypatch):
     """Installs a distribution with the entry points given to it."""
 
-    def install(text):
-        info = tmp_path / 'third_party-1.0.dist-info'
-        info.mkdir()
-        (info / 'METADATA').write_text('Name: third-party\nVersion: 1.0\n')
-        (info / 'entry_points.txt').write_text(textwrap.dedent(text))
-        monkeypatch.syspath_prepend(tmp_path)
-        known_entry_points.cache_clear()
-
-    yield install
-    known_entry_points.cache_clear()
+    return functools.partial(entry_points.install, monkeypatch, tmp_path)
 
 
-def test_filters_and_weighers_are_found_by_name(entry_points):
-    entry_points(f"""\
+def test_filters_and_weighers_are_found_by_name(install):
+    install(f"""\
         [manila_lite.scheduler.filters]
         Space = {CapacityFilter.__module__}:CapacityFilter
         [manila_lite.scheduler.weighers]
@@ -289,8 +294,8 @@ def test_filters_and_weighers_are_found_by_name(entry_points):
     assert load([], 'filters') == []
 
 
-def test_an_unknown_name_is_reported_with_the_known_ones(entry_points):
-    entry_points(f"""\
+def test_an_unknown_name_is_reported_with_the_known_ones(install):
+    install(f"""\
         [manila_lite.scheduler.filters]
         Space = {CapacityFilter.__module__}:CapacityFilter
         """)
@@ -300,8 +305,8 @@ def test_an_unknown_name_is_reported_with_the_known_ones(entry_points):
 
 
 @pytest.mark.parametrize('target', ['no_such_module:X', 'json:NoSuchName'])
-def test_broken_entry_point_is_a_bad_configuration(entry_points, target):
-    entry_points(f"""\
+def test_broken_entry_point_is_a_bad_configuration(install, target):
+    install(f"""\
         [manila_lite.scheduler.weighers]
         Broken = {target}
         """)
@@ -325,8 +330,8 @@ def test_our_entry_points_have_the_names_of_their_classes(package, base):
         }
     kind = package.__name__.rpartition('.')[2]
     assert ours == {
-        name: entry_point.load()
-        for name, entry_point in known_entry_points(kind).items()
+        name: plugins.load(namespace(kind), name)
+        for name in plugins.names(namespace(kind))
     }
 
 

@@ -133,10 +133,11 @@ def test_length_is_bounded():
     ],
 )
 def test_a_hostile_expression_ends_soon(expression):
-    start = time.process_time()
+    start = time.thread_time()
     with contextlib.suppress(exception.InvalidExpression):
         assert isinstance(evaluate(expression, {}), float)
-    assert time.process_time() - start < 1
+    # Milliseconds, or a collection of garbage; without limits, for ever.
+    assert time.thread_time() - start < 30
 
 
 def arithmetic(inner):

@@ -44,6 +44,7 @@ def with_move(*move):
         ({'in_flight': {'making': GiveUp('vanish')}}, 'cannot fire vanish'),
         ({'in_flight': {'making': GiveUp('remove')}}, 'cannot fire remove'),
         ({'in_flight': {'making': Ask('q', 'made', 'hide')}}, 'fire hide'),
+        ({'stamps': {'vanish': 'made_at'}}, 'stamps without a move'),
     ],
 )
 def test_broken_table_is_refused(changes, complaint):

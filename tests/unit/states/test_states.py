@@ -38,8 +38,7 @@ MACHINES = {repr(machine): machine for machine in _machines()}
 CONTRACTS = [
     found
     for _, found in inspect.getmembers(contracts, inspect.isclass)
-    if issubclass(found, contract.Contract)
-    and found.__module__ == contracts.__name__
+    if issubclass(found, contract.Contract) and found is not contract.Contract
 ]
 
 # The names of our resources in the published tables.
@@ -78,6 +77,8 @@ WAITING = {'share_server_task': {share_server.TaskState.PHASE1_DONE}}
 
 # Statuses of our own that clients see: decision D5 of the designs.
 OWN_STATUSES = {
+    # In the database only, as designed; the API shows error.
+    'share_replica': {'error_deleting'},
     'share_instance': {'snapshotting'},
     'share_instance_access': {'out_of_sync'},
 }

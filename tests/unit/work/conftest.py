@@ -4,34 +4,12 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import shares
-from manila_lite.db.session import Database
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import insert_row
 from manila_lite.states.share_instance import SHARE_INSTANCE
-from tests.support.databases import share_statements
-from tests.support.rows import SHARE_FLAGS
+from tests.support.rows import insert_share
 
 INSTANCE = shares.ShareInstance.__table__
-SHARE = shares.Share.__table__
-
-
-@pytest.fixture
-def new_database(database_url):
-    """`new_database(**options)`: one more connection to the database."""
-    made = []
-
-    def make(**given):
-        made.append(share_statements(Database(database_url, **given)))
-        return made[-1]
-
-    yield make
-    for db in made:
-        db.dispose()
-
-
-@pytest.fixture
-def db(new_database):
-    return new_database()
 
 
 @pytest.fixture
@@ -39,15 +17,7 @@ def add_instance(db):
     """`add_instance(id, *events)`: an instance after these events."""
 
     def insert(session, id, events):
-        session.run(
-            sa.insert(SHARE),
-            id=f'share-of-{id}',
-            project_id='owner',
-            size=1,
-            share_proto='NFS',
-            created_at=session.now,
-            **SHARE_FLAGS,
-        )
+        insert_share(session, id=f'share-of-{id}', project_id='owner')
         insert_row(
             session,
             SHARE_INSTANCE,

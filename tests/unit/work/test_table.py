@@ -1,7 +1,6 @@
 """Work is claimed once, protected by its fence, and never lost."""
 
 from concurrent import futures
-import datetime
 import functools
 import threading
 
@@ -10,8 +9,9 @@ import sqlalchemy as sa
 
 from manila_lite import context
 from manila_lite import exception
-from manila_lite.db.models import engine
 from manila_lite.db.session import Hint
+from manila_lite.rpc.contract import Contract
+from manila_lite.rpc.contract import durable
 from manila_lite.rpc.share import ProvisioningRpc
 from manila_lite.rpc.share import ReconciliationRpc
 from manila_lite.work import table
@@ -71,7 +71,7 @@ def test_a_job_carries_what_was_submitted(db):
         'u',
         'me',
     )
-    assert (job.fence, job.attempt, job.abandoned) == (1, 1, False)
+    assert (job.attempt, job.abandoned) == (1, False)
 
 
 def test_work_of_a_contract_owns_the_reservations_made_before(db):
@@ -96,6 +96,18 @@ def test_work_of_a_contract_owns_the_reservations_made_before(db):
     assert claim(db, second).charges == []
 
 
+def test_arguments_with_their_defaults_are_not_stored(db):
+    """A process of the previous release may not know them."""
+    work_id = db.write(
+        table.submit_durable,
+        context.RequestContext(project_id='p'),
+        ProvisioningRpc.methods['delete_share_instance'],
+        'blue',
+        {'instance_id': 'i', 'force': False},
+    )
+    assert claim(db, work_id).args == {'instance_id': 'i'}
+
+
 def test_work_of_a_contract_is_coalesced_as_declared(db):
     durable = ReconciliationRpc.methods['rescue_share_instance']
     ctx = context.RequestContext(project_id='p')
@@ -112,119 +124,15 @@ def test_work_of_a_contract_is_coalesced_as_declared(db):
     assert len(ids) == 2
 
 
-# Claiming
-
-
-def test_of_concurrent_claims_exactly_one_wins(db):
-    for _ in range(5):
-        work_id = submit_work(db)
-        jobs = at_once(
-            *[
-                functools.partial(claim, db, work_id, f'worker-{n}')
-                for n in range(THREADS)
-            ]
-        )
-        (winner,) = filter(None, jobs)
-        found = row(db, work_id)
-        assert (found.owner, found.fence, found.attempt) == (
-            winner.owner,
-            1,
-            1,
-        )
-
-
-def test_of_concurrent_takeovers_exactly_one_wins(db):
-    work_id = submit_work(db)
-    claim(db, work_id, lease=-1.0)
-    jobs = at_once(
-        *[
-            functools.partial(
-                claim, db, work_id, f'worker-{n}', abandoned=True
-            )
-            for n in range(THREADS)
-        ]
-    )
-    (winner,) = filter(None, jobs)
-    assert (winner.fence, winner.attempt, winner.abandoned) == (2, 2, True)
-
-
-def test_only_work_in_the_given_queues_is_claimed(db):
-    work_id = submit_work(db, queue='green')
-    assert claim(db, work_id) is None
-    assert claim(db, work_id, queues=('blue', 'green')).queue == 'green'
-
-
-def test_only_work_that_is_due_is_claimed(db):
-    job = claim(db, submit_work(db))
-    db.write(table.retry, job, SOON, 'wet')
-    assert claim(db, job.id) is None
-    assert sweep(db) == []
-
-
-def test_work_that_is_gone_is_not_claimed(db):
-    assert claim(db, 'nothing') is None
-
-
-def test_an_unexpired_lease_protects_work(db):
-    work_id = submit_work(db)
-    claim(db, work_id)
-    assert claim(db, work_id, 'another', abandoned=True) is None
-    assert sweep(db) == []
-
-
-def test_work_with_an_expired_lease_is_abandoned(db):
-    work_id = submit_work(db)
-    claim(db, work_id, lease=-1.0)
-    assert claim(db, work_id, 'another') is None  # not simply queued
-    assert sweep(db) == [(work_id, True)]
-    assert claim(db, work_id, 'another', abandoned=True)
-
-
-def test_renewal_keeps_work(db):
-    jobs = [claim(db, submit_work(db), lease=-1.0) for _ in range(3)]
-    db.write(table.renew, jobs[:2], 60.0)
-    assert sweep(db) == [(jobs[2].id, True)]
-
-
-def test_a_lost_claim_cannot_be_renewed(db):
-    lost, held = taken_over(db)
-    before = row(db, held.id).lease_until
-    db.write(table.renew, [lost], 9999.0)
-    assert row(db, held.id).lease_until == before
-
-
-@pytest.mark.parametrize('abandoned', [False, True])
-def test_work_waits_while_other_work_on_the_same_resource_runs(db, abandoned):
-    first, second = (submit_work(db, resource_id='w') for _ in range(2))
-    another = submit_work(db, resource_id='x')
-    same_id = submit_work(db, resource='ceiling', resource_id='w')
-    job = claim(db, first, lease=-1.0 if abandoned else 60.0)
-    assert claim(db, second) is None
-    assert (row(db, second).state, row(db, second).attempt) == ('queued', 0)
-    found = dict(sweep(db))
-    found.pop(first, None)
-    assert found == {another: False, same_id: False}
-    if abandoned:
-        job = claim(db, first, abandoned=True)
-    db.write(table.finish, job)
-    assert claim(db, second).attempt == 1
-
-
-def test_abandoned_work_does_not_wait_for_other_abandoned_work(db):
-    first, second = (submit_work(db, resource_id='w') for _ in range(2))
-    claim(db, first, lease=-1.0)
-    db.write(
-        lambda session: session.run(
-            sa.update(table.WORK)
-            .where(table.WORK.c.id == second)
-            .values(state='running', lease_until=0.0)
-        )
-    )
-    assert claim(db, first, abandoned=True)
-    assert claim(db, second, abandoned=True)
-
-
 # The fence
+
+
+class GildingRpc(Contract):
+    topic, version = 'gilders', '1.0'
+
+    @durable(resource='leaves', repeatable=True)
+    def gild(self, ctx, leaves, thin=False): ...
+
 
 WRITES = {
     'checkpoint': lambda session, job: table.checkpoint(session, job, 'half'),
@@ -235,7 +143,7 @@ WRITES = {
     'release': lambda session, job: table.release(session, job, 0.0),
     'retry': lambda session, job: table.retry(session, job, 0.0, 'wet'),
     'hand_over': lambda session, job: table.hand_over(
-        session, job, kind='k', topic='t', queue='q', args={}
+        session, job, GildingRpc.methods['gild'], 'q', {'leaves': 1}
     ),
 }
 
@@ -368,7 +276,8 @@ def test_work_continues_with_other_arguments(db, hints):
     db.write(table.continue_with, job, {'after': 'm'})
     assert hints == [Hint('painters', 'blue', job.id)]
     again = claim(db, job.id)
-    assert (again.args, again.attempt, again.fence) == ({'after': 'm'}, 1, 2)
+    assert (again.args, again.attempt) == ({'after': 'm'}, 1)
+    assert again.fence > job.fence
 
 
 def test_a_request_during_a_run_starts_continued_work_over(db):
@@ -384,10 +293,9 @@ def test_handed_over_work_keeps_its_id_and_drops_the_fence(db, hints):
     db.write(
         table.hand_over,
         job,
-        kind='gilding.gild',
-        topic='gilders',
-        queue='gold',
-        args={'leaves': 3},
+        GildingRpc.methods['gild'],
+        'gold',
+        {'leaves': 3, 'thin': False},
     )
     assert hints == [Hint('gilders', 'gold', job.id)]
     with pytest.raises(exception.ClaimLost):
@@ -399,7 +307,8 @@ def test_handed_over_work_keeps_its_id_and_drops_the_fence(db, hints):
         {'leaves': 3},
         [['p', None, None, {}]],
     )
-    assert (given.fence, given.attempt, given.abandoned) == (2, 1, False)
+    assert (given.attempt, given.abandoned) == (1, False)
+    assert given.fence > job.fence
 
 
 def test_retried_work_keeps_attempts_and_error(db):
@@ -454,13 +363,6 @@ def test_only_leases_of_the_given_queues_are_expired(db):
     assert claim(db, others, queues=('green',), abandoned=True) is None
 
 
-def test_the_queue_length_counts_queued_work(db):
-    claim(db, submit_work(db))
-    submit_work(db)
-    submit_work(db, queue='green')
-    assert db.read(table.queue_length) == 2
-
-
 def test_listed_work_has_the_rest_of_its_lease(db):
     ids = [submit_work(db) for _ in range(2)]
     claim(db, ids[0], 'someone', lease=100.0)
@@ -477,21 +379,3 @@ def test_other_work_is_found_by_resource(db):
     assert not db.read(table.has_other_work, job)
     submit_work(db, resource_id='w')
     assert db.read(table.has_other_work, job)
-
-
-def test_old_journal_entries_are_pruned(db, add_instance):
-    add_instance('i')
-    journal = engine.Transition.__table__
-    assert (
-        db.write(
-            table.prune_journal, db.utcnow() - datetime.timedelta(hours=1)
-        )
-        == 0
-    )
-    assert (
-        db.write(
-            table.prune_journal, db.utcnow() + datetime.timedelta(hours=1)
-        )
-        == 1
-    )
-    assert db.read(lambda session: session.rows(sa.select(journal))) == []

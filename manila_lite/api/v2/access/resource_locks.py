@@ -91,6 +91,7 @@ class ResourceLocksController(wsgi.Controller):
             'resource-locks',
             'resource_locks',
             items,
+            rows,
             count=total or None,  # as published, zero is left out
         )
 

@@ -39,7 +39,7 @@ ABSOLUTE = fields(
 
 
 class LimitsController(wsgi.Controller):
-    @wsgi.method()
+    @wsgi.method(wsgi.OPEN)
     def index(self, req: wsgi.Request) -> dict:
         """Show the limits to every member; there are no rate limits."""
         project_id = typing.cast(str, req.ctx.project_id)

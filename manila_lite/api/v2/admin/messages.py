@@ -37,7 +37,9 @@ ITEM = fields(
     Field('resource_id'),
     Field(
         'user_message',
-        lambda row: words.user_message(row.action_id, row.detail_id),
+        lambda row: words.user_message(
+            row.action_id, row.detail_id, row.reason
+        ),
     ),
 )
 
@@ -56,7 +58,10 @@ class MessagesController(wsgi.Controller):
 
     @wsgi.method('message:get_all')
     def index(self, req: wsgi.Request) -> dict:
-        """List a page of the messages of the project."""
+        """List a page of the messages of the project.
+
+        Administrators see those of all projects.
+        """
         page = paging.parse(
             req.query,
             cap=self._max_limit,
@@ -65,16 +70,13 @@ class MessagesController(wsgi.Controller):
         )
         rows = self.services.db.read(
             queries.list_messages,
-            project_id=req.ctx.project_id,
+            page,
+            project_id=None if req.ctx.is_admin else req.ctx.project_id,
             filters=_FILTERS.values(req),
             **_TIMES.values(req),
-            limit=page.limit,
-            offset=page.offset,
-            sort_key=page.sort_key,
-            sort_dir=page.sort_dir,
         )
         items = ITEM.many(req.minor)(rows, _more(req))
-        return paging.answer(req, page, 'messages', 'messages', items)
+        return paging.answer(req, page, 'messages', 'messages', items, rows)
 
     @wsgi.method('message:get', target=True)
     def show(self, req: wsgi.Request, message: MessageRow) -> dict:

@@ -61,10 +61,6 @@ class QuotaTarget(typing.NamedTuple):
 
 
 class QuotaSetsController(wsgi.Controller):
-    def project(self, req: wsgi.Request, project_id: str) -> QuotaTarget:
-        """Return the project of the URL, without a user."""
-        return QuotaTarget(_check_id('project_id', project_id))
-
     def target(self, req: wsgi.Request, project_id: str) -> QuotaTarget:
         """Return the project, user and share type of the URL and query."""
         user_id = req.query.get('user_id')
@@ -80,8 +76,8 @@ class QuotaSetsController(wsgi.Controller):
             raise exception.InvalidInput(
                 reason='user_id and share_type are mutually exclusive'
             )
-        return self.project(req, project_id)._replace(
-            user_id=user_id, share_type=share_type
+        return QuotaTarget(
+            _check_id('project_id', project_id), user_id, share_type
         )
 
     @wsgi.method('quota_set:show', target=True)
@@ -101,11 +97,12 @@ class QuotaSetsController(wsgi.Controller):
             id=quota_target.project_id,
         )
 
-    @wsgi.method('quota_set:show', target='project')
-    def defaults(self, req: wsgi.Request, quota_target: QuotaTarget) -> dict:
-        """Show the default limits."""
+    @wsgi.method('quota_set:show')
+    def defaults(self, req: wsgi.Request, project_id: str) -> dict:
+        """Show the default limits, which are the same for every project."""
+        _check_id('project_id', project_id)
         limits = self.services.db.read(sets.show_class, self.services.limits)
-        return _response(req, limits, id=quota_target.project_id)
+        return _response(req, limits, id=project_id)
 
     @wsgi.method('quota_set:update', target=True, body=UPDATE)
     def update(

@@ -33,8 +33,8 @@ _LIKE = filters(
     skip_empty=True,
 )
 _OTHERS = filters(
-    Filter('created_since', parse=paging.parse_time),
-    Filter('created_before', parse=paging.parse_time),
+    Filter('created_since', parse=paging.parse_date),
+    Filter('created_before', parse=paging.parse_date),
     Filter('security_service_id'),
     # The command line client sends an id or a name here.
     Filter('security_service'),

@@ -69,6 +69,13 @@ _FILTERS = filters(
     Filter('ou', since='2.44'),
     Filter('default_ad_site', since='2.76'),
 )
+_KNOWN_KEYS = {row.key for row in _FILTERS.rows} | {
+    'all_tenants',
+    'project_id',
+    'share_network_id',
+    'status',
+    *paging.KEYS,
+}
 
 
 class SecurityServicesController(SecurityServiceTargetController):
@@ -78,25 +85,35 @@ class SecurityServicesController(SecurityServiceTargetController):
 
     @wsgi.method('security_service:index')
     def index(self, req: wsgi.Request) -> dict:
-        return self._listed(req, records.list_summaries, SUMMARY)
+        return self._listed(
+            req, records.list_summaries, SUMMARY, 'security-services'
+        )
 
     @wsgi.method('security_service:detail')
     def detail(self, req: wsgi.Request) -> dict:
-        return self._listed(req, records.list_details, LIST_DETAIL)
+        return self._listed(
+            req, records.list_details, LIST_DETAIL, 'security-services/detail'
+        )
 
-    def _listed(self, req: wsgi.Request, read: Callable, view: View) -> dict:
+    def _listed(
+        self, req: wsgi.Request, read: Callable, view: View, path: str
+    ) -> dict:
         page = paging.parse(req.query, cap=self._max_limit)
         listing = self.services.db.read(read, self._parse_filters(req), page)
-        return {
-            'security_services': view.many(req.minor)(
-                listing.rows, {'networks': listing.networks}
-            )
-        }
+        items = view.many(req.minor)(
+            listing.rows, {'networks': listing.networks}
+        )
+        return paging.answer(
+            req, page, path, 'security_services', items, listing.rows
+        )
 
     def _parse_filters(
         self, req: wsgi.Request
     ) -> records.SecurityServiceFilter:
-        """Return the filter of the query; `status` is ignored."""
+        """Return the filter of the query; `status` is ignored.
+
+        With an unknown key no service matches, as published.
+        """
         query = req.query
         all_projects = paging.parse_flag(query, 'all_tenants') and req.ctx.can(
             'security_service:get_all_security_services'
@@ -109,6 +126,7 @@ class SecurityServicesController(SecurityServiceTargetController):
             project_id=None if all_projects else req.ctx.project_id,
             exact=_FILTERS.values(req),
             share_network_id=network_id,
+            match_nothing=not _KNOWN_KEYS.issuperset(query),
         )
 
     @wsgi.method('security_service:show', target=True)

@@ -14,12 +14,13 @@ from manila_lite.api.v2.targets import ShareNetworkTargetController
 from manila_lite.db import rows
 from manila_lite.db.queries.networks import views as network_views
 from manila_lite.db.session import Database
+from manila_lite.share.operations import network_rules
 
 _NAME = s.string(255, nullable=True)
 NEUTRON_FIELDS: dict[str, typing.Any] = {
     # Not all clients send UUIDs here.
     name: s.string(36, 1, nullable=True)
-    for name in ('neutron_net_id', 'neutron_subnet_id')
+    for name in network_rules.NEUTRON_IDS
 }
 
 CREATE = s.schema(
@@ -42,12 +43,13 @@ UPDATE = s.schema(
 
 def neutron_ids(args: dict) -> dict[str, typing.Any]:
     """Return the Neutron ids in a body; both must be given, or none."""
-    found = {name: args[name] for name in NEUTRON_FIELDS if name in args}
-    if len({found.get(name) is None for name in NEUTRON_FIELDS}) > 1:
-        raise exception.InvalidInput(
-            reason=' and '.join(NEUTRON_FIELDS) + ' must be given together'
-        )
+    found = _sent_neutron_ids(args)
+    network_rules.check_neutron_ids(found)
     return found
+
+
+def _sent_neutron_ids(args: dict) -> dict[str, typing.Any]:
+    return {name: args[name] for name in NEUTRON_FIELDS if name in args}
 
 
 def show_network(db: Database, req: wsgi.Request, network_id: str) -> dict:
@@ -65,20 +67,35 @@ class ShareNetworksController(ShareNetworkTargetController):
 
     @wsgi.method('share_network:index')
     def index(self, req: wsgi.Request) -> dict:
-        found = self._list(req, network_views.list_summaries)
-        return {'share_networks': views.SUMMARY.many(req.minor)(found.rows)}
+        return self._list(
+            req,
+            network_views.list_summaries,
+            lambda found: views.SUMMARY.many(req.minor)(found.rows),
+            'share-networks',
+        )
 
     @wsgi.method('share_network:detail')
     def detail(self, req: wsgi.Request) -> dict:
-        found = self._list(req, network_views.list_details)
-        return {'share_networks': views.show_networks(req, found)}
+        return self._list(
+            req,
+            network_views.list_details,
+            lambda found: views.show_networks(req, found),
+            'share-networks/detail',
+        )
 
     def _list(
-        self, req: wsgi.Request, read: Callable
-    ) -> network_views.ShareNetworkListing:
+        self,
+        req: wsgi.Request,
+        read: Callable,
+        show: Callable[[network_views.ShareNetworkListing], list[dict]],
+        path: str,
+    ) -> dict:
         page = paging.parse(req.query, cap=self._max_limit)
         filters = share_network_filters.parse(req)
-        return self.services.db.read(read, filters, page)
+        found = self.services.db.read(read, filters, page)
+        return paging.answer(
+            req, page, path, 'share_networks', show(found), found.rows
+        )
 
     @wsgi.method('share_network:show', target=True)
     def show(self, req: wsgi.Request, network: rows.ShareNetworkRow) -> dict:
@@ -114,7 +131,7 @@ class ShareNetworksController(ShareNetworkTargetController):
                 for name in ('name', 'description')
                 if name in args
             },
-            neutron_ids(args),
+            _sent_neutron_ids(args),
         )
         return show_network(self.services.db, req, network.id)
 

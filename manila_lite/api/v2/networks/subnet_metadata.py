@@ -17,6 +17,7 @@ _TO_DRIVERS = versions.window(since='2.89')
 class ShareNetworkSubnetMetadataController(
     MetadataController, SubnetTargetController
 ):
+    checks_body_first = True
     table = subnets.METADATA
     policies = {
         'get': 'share_network_subnet:get_metadata',

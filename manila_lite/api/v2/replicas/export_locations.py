@@ -3,12 +3,13 @@
 from manila_lite.api import wsgi
 from manila_lite.api.fields import Field
 from manila_lite.api.fields import fields
+from manila_lite.api.v2.replicas.replica_state_names import replica_state_field
 from manila_lite.api.v2.shares import export_locations as views
 from manila_lite.api.v2.targets import ShareReplicaTargetController
 from manila_lite.db import rows
 from manila_lite.db.queries.shares import export_locations
 
-_OF_REPLICAS = (Field('replica_state'), Field('availability_zone'))
+_OF_REPLICAS = (replica_state_field(), Field('availability_zone'))
 SUMMARY = fields(*views.SUMMARY.rows, *_OF_REPLICAS)
 DETAIL = fields(*views.DETAIL.rows, *_OF_REPLICAS)
 

@@ -12,6 +12,7 @@ from manila_lite.api.fields import child
 from manila_lite.api.fields import fields
 from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import targets
+from manila_lite.api.v2.replicas.replica_state_names import replica_state_field
 from manila_lite.db import rows
 from manila_lite.db.queries.replicas import views as replica_views
 from manila_lite.db.session import Database
@@ -36,7 +37,7 @@ CREATE = s.schema(
 )
 
 SUMMARY = fields(
-    Field('id'), Field('share_id'), Field('status'), Field('replica_state')
+    Field('id'), Field('share_id'), Field('status'), replica_state_field()
 )
 DETAIL = fields(
     *SUMMARY.rows,
@@ -61,6 +62,8 @@ def show_replica(
     listing = db.read(replica_views.get, share_replica_id)
     row = listing.rows[0] if listing.rows else None
     if row is None or not targets.is_replica_visible(req.ctx, row):
+        if policy:  # a role that may see no replica gets 403 for every id
+            req.ctx.authorize(policy)
         raise exception.ShareReplicaNotFound(replica_id=share_replica_id)
     if policy:
         req.ctx.authorize(policy, row)
@@ -99,6 +102,7 @@ class ShareReplicasController(targets.ShareReplicaTargetController):
             path,
             'share_replicas',
             items,
+            listing.rows,
             links_key='share_replica_links',
         )
 
@@ -108,18 +112,17 @@ class ShareReplicasController(targets.ShareReplicaTargetController):
         ctx = req.ctx
         filters = replica_views.ShareReplicaFilter(
             project_id=None if ctx.is_admin else ctx.project_id,
+            # A share that the caller does not see has no replicas here, so
+            # the response does not reveal that the share exists.
+            share_id=req.query.get('share_id'),
             include_hidden=targets.sees_hidden(ctx),
         )
-        if 'share_id' in req.query:
-            filters.share_id = targets.get_share(
-                self.services.db, req.ctx, req.query['share_id']
-            ).id
         # Clients that do not use the link of this name page by the last id.
         if 'offset' not in req.query:
             filters.after = req.query.get('marker')
         return filters
 
-    @wsgi.method(None)
+    @wsgi.method(wsgi.IN_HANDLER)
     def show(self, req: wsgi.Request, share_replica_id: str) -> dict:
         return show_replica(
             self.services.db, req, share_replica_id, 'share_replica:show'

@@ -120,14 +120,16 @@ class ShareServerMigrationsController(wsgi.Controller):
     ) -> dict:
         """Return the progress of a migration; the source may be gone.
 
-        `total_progress` is null if it is not known; `last_heard_at` is the
-        time of the last reply of the back end.
+        `total_progress` is null if it is not known; `details` is what else
+        the back end has reported and `last_heard_at` the time of its last
+        reply.
         """
         found = self.services.server_migrations.progress(
             req.ctx, share_server_id
         )
         return {
             'total_progress': found.total,
+            'details': found.details,
             'task_state': task_state_to_wire(found.task_state),
             'destination_share_server_id': found.destination_server_id or '',
             'phase': found.phase,

@@ -74,8 +74,13 @@ def parse(req: wsgi.Request) -> share_views.ShareFilter:
 
 def _project_id(req: wsgi.Request) -> str | None:
     """Return the id of the requested project, or None for all."""
-    if paging.parse_flag(req.query, 'all_tenants') and req.ctx.can(
-        'share:list_all_projects'
-    ):
+    if lists_all_projects(req):
         return req.query.get('project_id') or None
     return req.ctx.project_id
+
+
+def lists_all_projects(req: wsgi.Request) -> bool:
+    """Whether the caller asks for the shares of all projects, and may."""
+    return paging.parse_flag(req.query, 'all_tenants') and req.ctx.can(
+        'share:list_all_projects'
+    )

@@ -8,6 +8,8 @@ from manila_lite.api.fields import fields
 from manila_lite.api.filters import Filter
 from manila_lite.api.filters import exact
 from manila_lite.api.filters import filters
+from manila_lite.api.services import ApiServices
+from manila_lite.api.v2.replicas.replica_state_names import replica_state_field
 from manila_lite.api.v2.shares.actions import STATUS
 from manila_lite.api.v2.shares.shares import EXPORT_PATHS_UNTIL
 from manila_lite.api.v2.shares.shares import STATUS_AND_EXPORT_FIELDS
@@ -15,7 +17,6 @@ from manila_lite.api.v2.targets import ShareInstanceTargetController
 from manila_lite.api.v2.targets import ShareTargetController
 from manila_lite.db import rows
 from manila_lite.db.queries.shares import instance_views
-from manila_lite.db.session import Database
 
 DETAIL = fields(
     *STATUS_AND_EXPORT_FIELDS,
@@ -27,7 +28,7 @@ DETAIL = fields(
     Field('share_network_id'),
     Field('share_server_id'),
     Field('access_rules_status', since='2.10'),
-    Field('replica_state', since='2.11'),
+    replica_state_field(since='2.11'),
     Field('share_type_id', since='2.22'),
     Field('cast_rules_to_readonly', since='2.30'),
     Field('updated_at', since='2.71'),
@@ -58,11 +59,12 @@ class ShareInstancesController(ShareInstanceTargetController):
     @wsgi.method('share_instance:index')
     def index(self, req: wsgi.Request) -> dict:
         return _response(
-            self.services.db,
+            self.services,
             req,
             instance_views.ShareInstanceFilter(
                 exact=_EXACT.values(req), **_OTHERS.values(req)
             ),
+            'share_instances',
         )
 
     @wsgi.method('share_instance:show', target=True)
@@ -70,6 +72,7 @@ class ShareInstancesController(ShareInstanceTargetController):
         found = self.services.db.read(
             instance_views.list_instances,
             instance_views.ShareInstanceFilter(id=instance.id),
+            paging.parse({}),
             exports=req.minor <= EXPORT_PATHS_UNTIL,
         )
         if not found.rows:
@@ -84,25 +87,29 @@ class InstancesOfShareController(ShareTargetController):
     @wsgi.method('share_instance:index', target=True)
     def index(self, req: wsgi.Request, share: rows.ShareTarget) -> dict:
         return _response(
-            self.services.db,
+            self.services,
             req,
             instance_views.ShareInstanceFilter(share_id=share.id),
+            f'shares/{share.id}/instances',
         )
 
 
 def _response(
-    db: Database,
+    services: ApiServices,
     req: wsgi.Request,
     criteria: instance_views.ShareInstanceFilter,
+    path: str,
 ) -> dict:
-    """Return the response with the instances that meet the criteria."""
-    found = db.read(
+    """Return the response with a page of the instances that match."""
+    page = paging.parse(req.query, cap=services.conf.osapi_max_limit)
+    found = services.db.read(
         instance_views.list_instances,
         criteria,
+        page,
         exports=req.minor <= EXPORT_PATHS_UNTIL,
     )
-    view = DETAIL.many(req.minor, True)
-    return {'share_instances': view(found.rows, found.children)}
+    items = DETAIL.many(req.minor, True)(found.rows, found.children)
+    return paging.answer(req, page, path, 'share_instances', items, found.rows)
 
 
 class ShareInstanceActionsController(ShareInstanceTargetController):

@@ -62,7 +62,12 @@ UNMANAGE_REFUSED: wsgi.Refusals = {
 
 
 class ShareManageController(wsgi.Controller):
-    @wsgi.method('share:manage', body=MANAGE)
+    @wsgi.method(
+        'share:manage',
+        body=MANAGE,
+        # The published code for an unknown server in a body is 400.
+        refused={exception.ShareServerNotFound: exception.InvalidInput},
+    )
     def create(self, req: wsgi.Request, args: dict) -> dict:
         """Accept a share; responds before the back end is asked."""
         if args.get('is_public'):

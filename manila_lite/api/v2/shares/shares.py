@@ -16,6 +16,7 @@ from manila_lite.api.fields import child
 from manila_lite.api.fields import fields
 from manila_lite.api.fields import fn
 from manila_lite.api.fields import fn2
+from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import targets
 from manila_lite.api.v2.metadata import refuse_admin_only
 from manila_lite.api.v2.shares import filters as share_filters
@@ -28,6 +29,12 @@ from manila_lite.states.share_instance import InstanceStatus
 
 EXPORT_PATHS_UNTIL = 8
 """The last minor version whose view shows export paths."""
+
+_OWN_LIST_FACTOR = 10
+"""Factor of the maximum page length for the shares of one project.
+
+Clients expect all of them from a request without a limit.
+"""
 
 _NAME = s.string(255, nullable=True)
 
@@ -162,6 +169,10 @@ def show_share(
 
 
 class SharesController(targets.ShareTargetController):
+    def __init__(self, services: ApiServices):
+        super().__init__(services)
+        self._max_limit = services.conf.osapi_max_limit
+
     @wsgi.method('share:get_all')
     def index(self, req: wsgi.Request) -> dict:
         return self._list(req, detailed=False)
@@ -171,8 +182,15 @@ class SharesController(targets.ShareTargetController):
         return self._list(req, detailed=True)
 
     def _list(self, req: wsgi.Request, *, detailed: bool) -> dict:
-        page = paging.parse(req.query, sort_keys=share_filters.SORT_KEYS)
         filters = share_filters.parse(req)
+        page = paging.parse(
+            req.query,
+            cap=self._max_limit
+            if share_filters.lists_all_projects(req)
+            else self._max_limit * _OWN_LIST_FACTOR,
+            sort_keys=share_filters.SORT_KEYS,
+            empty_at_zero=True,
+        )
         with_count = (detailed or req.minor >= 42) and paging.parse_flag(
             req.query, 'with_count'
         )
@@ -195,10 +213,10 @@ class SharesController(targets.ShareTargetController):
         )
         path = 'shares/detail' if detailed else 'shares'
         return paging.answer(
-            req, page, path, 'shares', items, count=found.total
+            req, page, path, 'shares', items, found.rows, count=found.total
         )
 
-    @wsgi.method(None)
+    @wsgi.method(wsgi.IN_HANDLER)
     def show(self, req: wsgi.Request, share_id: str) -> dict:
         return self._response(req, share_id)
 

@@ -24,18 +24,29 @@ SUMMARY = fields(
 DETAIL = fields(*SUMMARY.rows, Field('created_at'), Field('updated_at'))
 
 
-def _response(req: wsgi.Request, rows: typing.Sequence, parent: str) -> dict:
+def _response(
+    req: wsgi.Request, rows: typing.Sequence, snapshot_id: str
+) -> dict:
     view = SUMMARY.many(req.minor, req.ctx.is_admin)
-    return {'share_snapshot_export_locations': view(rows, _more(req, parent))}
+    return {
+        'share_snapshot_export_locations': view(rows, _more(req, snapshot_id))
+    }
 
 
-def _one_response(req: wsgi.Request, row: typing.Any, parent: str) -> dict:
+def _one_response(
+    req: wsgi.Request, row: typing.Any, snapshot_id: str
+) -> dict:
     view = DETAIL.function(req.minor, req.ctx.is_admin)
-    return {'share_snapshot_export_location': view(row, _more(req, parent))}
+    return {
+        'share_snapshot_export_location': view(row, _more(req, snapshot_id))
+    }
 
 
-def _more(req: wsgi.Request, parent: str) -> dict:
-    return {'links': links.Links(req, f'{parent}/export-locations')}
+def _more(req: wsgi.Request, snapshot_id: str) -> dict:
+    """Return the links, which are the same for a snapshot's instance."""
+    return {
+        'links': links.Links(req, f'snapshots/{snapshot_id}/export-locations')
+    }
 
 
 class SnapshotExportLocationsController(SnapshotTargetController):
@@ -46,7 +57,7 @@ class SnapshotExportLocationsController(SnapshotTargetController):
             for row in self._listing(req, snapshot)
             if req.ctx.is_admin or not row.is_admin_only
         ]
-        return _response(req, rows, f'snapshots/{snapshot.id}')
+        return _response(req, rows, snapshot.id)
 
     @wsgi.method('share_snapshot_export_location:show', target=True)
     def show(
@@ -62,7 +73,7 @@ class SnapshotExportLocationsController(SnapshotTargetController):
             raise exception.Forbidden(
                 'The export location is for administrators only.'
             )
-        return _one_response(req, row, f'snapshots/{snapshot.id}')
+        return _one_response(req, row, snapshot.id)
 
     def _listing(
         self, req: wsgi.Request, snapshot: rows.SnapshotTarget
@@ -78,19 +89,22 @@ class SnapshotInstanceExportLocationsController(
     SnapshotInstanceTargetController
 ):
     @wsgi.method('share_snapshot_instance_export_location:index', target=True)
-    def index(self, req: wsgi.Request, instance: rows.IdRow) -> dict:
-        return _response(
-            req, self._listing(instance), f'snapshot-instances/{instance.id}'
-        )
+    def index(
+        self, req: wsgi.Request, instance: rows.SnapshotInstanceViewRow
+    ) -> dict:
+        return _response(req, self._listing(instance), instance.snapshot_id)
 
     @wsgi.method('share_snapshot_instance_export_location:show', target=True)
     def show(
-        self, req: wsgi.Request, instance: rows.IdRow, export_location_id: str
+        self,
+        req: wsgi.Request,
+        instance: rows.SnapshotInstanceViewRow,
+        export_location_id: str,
     ) -> dict:
         row = snapshot_exports.get_by_id(
             self._listing(instance), export_location_id
         )
-        return _one_response(req, row, f'snapshot-instances/{instance.id}')
+        return _one_response(req, row, instance.snapshot_id)
 
     def _listing(
         self, instance: rows.IdRow

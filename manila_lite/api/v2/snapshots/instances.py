@@ -1,9 +1,11 @@
 """Snapshot instances, for administrators."""
 
+from manila_lite.api import paging
 from manila_lite.api import wsgi
 from manila_lite.api.fields import Field
 from manila_lite.api.fields import View
 from manila_lite.api.fields import fields
+from manila_lite.api.services import ApiServices
 from manila_lite.api.v2.shares.actions import STATUS
 from manila_lite.api.v2.targets import SnapshotInstanceTargetController
 from manila_lite.db import rows
@@ -25,19 +27,27 @@ DETAIL = fields(
 
 
 class SnapshotInstancesController(SnapshotInstanceTargetController):
+    def __init__(self, services: ApiServices):
+        super().__init__(services)
+        self._max_limit = services.conf.osapi_max_limit
+
     @wsgi.method('share_snapshot_instance:index')
     def index(self, req: wsgi.Request) -> dict:
-        return self._list(req, SUMMARY)
+        return self._list(req, SUMMARY, 'snapshot-instances')
 
     @wsgi.method('share_snapshot_instance:detail')
     def detail(self, req: wsgi.Request) -> dict:
-        return self._list(req, DETAIL)
+        return self._list(req, DETAIL, 'snapshot-instances/detail')
 
-    def _list(self, req: wsgi.Request, view: View) -> dict:
+    def _list(self, req: wsgi.Request, view: View, path: str) -> dict:
+        page = paging.parse(req.query, cap=self._max_limit)
         rows = self.services.db.read(
-            instance_views.list_instances, req.query.get('snapshot_id')
+            instance_views.list_instances, req.query.get('snapshot_id'), page
         )
-        return {'snapshot_instances': view.many(req.minor, True)(rows)}
+        items = view.many(req.minor, True)(rows)
+        return paging.answer(
+            req, page, path, 'snapshot_instances', items, rows
+        )
 
     @wsgi.method('share_snapshot_instance:show', target=True)
     def show(self, req: wsgi.Request, instance: rows.IdRow) -> dict:

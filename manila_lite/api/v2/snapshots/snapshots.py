@@ -128,11 +128,12 @@ class SnapshotsController(targets.SnapshotTargetController):
             path,
             'snapshots',
             items,
+            listing.rows,
             links_key='share_snapshots_links',
             count=listing.total,
         )
 
-    @wsgi.method(None)
+    @wsgi.method(wsgi.IN_HANDLER)
     def show(self, req: wsgi.Request, snapshot_id: str) -> dict:
         return self._response(req, snapshot_id, 'share_snapshot:get_snapshot')
 

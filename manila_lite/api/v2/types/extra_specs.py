@@ -1,6 +1,6 @@
 """Extra specs of share types: their values and their visibility."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 import re
 import typing
 
@@ -12,6 +12,7 @@ from manila_lite.api.fields import Field
 from manila_lite.api.fields import const
 from manila_lite.api.fields import fields
 from manila_lite.api.schema import ValidationError
+from manila_lite.api.v2.types.specs import TypeSpecsController
 from manila_lite.db.queries.types import records as share_type_records
 from manila_lite.db.queries.types import types as share_types
 from manila_lite.db.session import Session
@@ -37,7 +38,8 @@ _prefix = schema.string(
     pattern=r'([A-Za-z0-9_-]|\{project_id\})*',
     description='letters, digits, _, - and {project_id}',
 )
-_text = schema.string(255, 1)
+TEXT = schema.string(255, 1)
+"""The value of a spec, as it is stored."""
 
 # The extra specs that the service itself uses; projects may see them.
 TENANT_VISIBLE: dict[str, schema.Type] = {
@@ -55,7 +57,7 @@ TENANT_VISIBLE: dict[str, schema.Type] = {
     'provisioning:max_share_size': _gigabytes,
     'provisioning:max_share_extend_size': _gigabytes,
     'provisioning:mount_point_prefix': _prefix,
-    'default_qos_type': _text,
+    'default_qos_type': TEXT,
 }
 
 # The values that projects see of capabilities that a type does not set.
@@ -67,13 +69,13 @@ TENANT_DEFAULTS = fields(
     Field('snapshot_inherit_share_access_support', const(False), since='2.99'),
 )
 
-_KEY = re.compile(r'[\w.:-]{1,255}')
+KEY = re.compile(r'[\w.:-]{1,255}')
 _CHECKS = {key: rule.at(versions.MAX) for key, rule in TENANT_VISIBLE.items()}
-_check_text = _text.at(versions.MAX)
+_check_text = TEXT.at(versions.MAX)
 
 
 class _ExtraSpecs(schema.Type):
-    """An object of extra specs, each stored as text."""
+    """An object of extra specs: texts, numbers and booleans, kept as text."""
 
     def __init__(self, required: tuple[str, ...]):
         self._required = required
@@ -91,7 +93,8 @@ class _ExtraSpecs(schema.Type):
 
     def json_schema(self, minor: int) -> dict:
         boolean = {'type': 'boolean'}
-        sent = {'anyOf': [_text.json_schema(minor), boolean]}
+        number = {'type': 'number'}
+        sent = {'anyOf': [TEXT.json_schema(minor), boolean, number]}
         rules = {
             key: rule.json_schema(minor)
             for key, rule in TENANT_VISIBLE.items()
@@ -99,7 +102,7 @@ class _ExtraSpecs(schema.Type):
         return {
             'type': 'object',
             'required': list(self._required),
-            'propertyNames': {'pattern': f'^{_KEY.pattern}$'},
+            'propertyNames': {'pattern': f'^{KEY.pattern}$'},
             'additionalProperties': sent,
             'properties': {
                 key: {
@@ -115,22 +118,26 @@ class _ExtraSpecs(schema.Type):
         }
 
 
-def _checked(key: str, value: typing.Any) -> str:
+def checked_value(key: str, value: typing.Any, kinds: Collection[type]) -> str:
+    """Return the value of a spec, a text or one of these kinds, as text."""
     try:
-        if not _KEY.fullmatch(key):
+        if not KEY.fullmatch(key):
             raise ValidationError(
                 'must be a key of 1 to 255 letters, digits, and _ . : -'
             )
-        if type(value) is bool:
-            value = str(value)
-        text = _check_text(value)
+        return _check_text(str(value) if type(value) in kinds else value)
+    except ValidationError as error:
+        raise error.inside(key[:40]) from None
+
+
+def _checked(key: str, value: typing.Any) -> str:
+    text = checked_value(key, value, (bool, int, float))
+    try:
         if key in _CHECKS:
             _CHECKS[key](text)
     except ValidationError as error:
         raise error.inside(key[:40]) from None
-    if key == ZONES:
-        return ','.join(split_zones(text))
-    return text
+    return ','.join(split_zones(text)) if key == ZONES else text
 
 
 EXTRA_SPECS = _ExtraSpecs(())
@@ -191,52 +198,26 @@ def required_specs(specs: Mapping[str, str]) -> dict[str, str]:
     return {key: specs[key] for key in REQUIRED if key in specs}
 
 
-def _merge(session: Session, id: str, specs: Mapping[str, str]) -> None:
-    share_type_records.lock(session, id)
-    check_consistency(share_types.get_extra_specs(session, id) | dict(specs))
-    share_type_records.set_extra_specs(session, id, specs)
-
-
-class ShareTypeExtraSpecsController(wsgi.Controller):
-    def _specs(self, req: wsgi.Request, type_id: str) -> dict[str, str]:
-        return self.services.db.read(
-            share_type_records.get, req.ctx, type_id
-        ).extra_specs
-
-    @wsgi.method('share_types_extra_spec:index')
-    def index(self, req: wsgi.Request, type_id: str) -> dict:
-        """List all extra specs of the type."""
-        return {'extra_specs': self._specs(req, type_id)}
-
-    @wsgi.method('share_types_extra_spec:show')
-    def show(self, req: wsgi.Request, type_id: str, key: str) -> dict:
-        """Show one extra spec of the type."""
-        specs = self._specs(req, type_id)
-        if key not in specs:
-            raise exception.ShareTypeExtraSpecNotFound(
-                share_type_id=type_id, key=key
-            )
-        return {key: specs[key]}
+class ShareTypeExtraSpecsController(TypeSpecsController):
+    tables = share_types.TABLES
+    get_type = staticmethod(share_type_records.get)
+    specs_key = 'extra_specs'
+    policies = {
+        'list': 'share_types_extra_spec:index',
+        'show': 'share_types_extra_spec:show',
+    }
 
     @wsgi.method('share_types_extra_spec:create', body=CREATE)
     def create(self, req: wsgi.Request, args: dict, type_id: str) -> dict:
         """Set some extra specs; responds with them as they were sent."""
-        self.services.db.write(
-            _merge, type_id, args['extra_specs'], by=req.ctx
-        )
-        return {'extra_specs': req.json['extra_specs']}
+        return self.set_all(req, args, type_id)
 
     @wsgi.method('share_types_extra_spec:update', body=UPDATE)
     def update(
         self, req: wsgi.Request, args: dict, type_id: str, key: str
     ) -> dict:
         """Set the extra spec that the URL names."""
-        if list(args) != [key]:
-            raise exception.InvalidInput(
-                reason=f'the body must contain {key} and nothing else'
-            )
-        self.services.db.write(_merge, type_id, args, by=req.ctx)
-        return req.json
+        return self.set_one(req, args, type_id, key)
 
     @wsgi.method('share_types_extra_spec:delete', status=202)
     def delete(self, req: wsgi.Request, type_id: str, key: str) -> None:
@@ -245,6 +226,11 @@ class ShareTypeExtraSpecsController(wsgi.Controller):
             key == SNAPSHOT_SUPPORT and req.minor in SNAPSHOT_SUPPORT_DEFAULT
         ):
             raise exception.ExtraSpecRequired(key=key)
-        self.services.db.write(
-            share_type_records.delete_extra_spec, type_id, key, by=req.ctx
+        self.delete_one(req, type_id, key)
+
+    def check_merge(
+        self, session: Session, id: str, specs: Mapping[str, str]
+    ) -> None:
+        check_consistency(
+            share_types.get_extra_specs(session, id) | dict(specs)
         )

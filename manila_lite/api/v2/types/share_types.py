@@ -24,7 +24,7 @@ _IS_PUBLIC = 'share_type_access:is_public'
 _FILTER_BY_SPECS = versions.window(since='2.43')
 
 _text = schema.string(255, nullable=True)
-_NAME: dict[str, typing.Any] = {
+NAME: dict[str, typing.Any] = {
     'pattern': r'(?s:.*\S.*)',
     'description': 'a string of 1 to 255 characters, not all blank',
 }
@@ -41,7 +41,7 @@ CREATE = schema.schema(
         'volume_type',
         schema.obj(
             ['name', 'extra_specs'],
-            name=schema.string(**_NAME),
+            name=schema.string(**NAME),
             extra_specs=extra_specs.NEW_EXTRA_SPECS,
             description=schema.since('2.41', _text, below='refuse'),
             **_NEW_IS_PUBLIC,
@@ -53,7 +53,7 @@ UPDATE = schema.schema(
     share_type=schema.alias(
         'volume_type',
         schema.obj(
-            name=schema.string(nullable=True, **_NAME),
+            name=schema.string(nullable=True, **NAME),
             description=_text,
             **_CHANGED_IS_PUBLIC,
         ),
@@ -95,7 +95,7 @@ class ShareTypesController(wsgi.Controller):
     def index(self, req: wsgi.Request) -> dict:
         """List the types of the project; administrators may see others."""
         filters = _wanted_specs(req)
-        found = self.services.db.read(_list, req.ctx, _is_public(req))
+        found = self.services.db.read(_list, req.ctx, public_filter(req))
         items = ITEM.many(req.minor)(
             [
                 record
@@ -175,7 +175,7 @@ class ShareTypesController(wsgi.Controller):
         }
 
 
-def _is_public(req: wsgi.Request) -> bool | None:
+def public_filter(req: wsgi.Request) -> bool | None:
     """Return True for accessible types, False for private, None for all."""
     if not req.ctx.is_admin:
         return True

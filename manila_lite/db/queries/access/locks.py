@@ -10,6 +10,7 @@ from manila_lite import exception
 from manila_lite.db.models import access
 from manila_lite.db.models import locks
 from manila_lite.db.models import shares
+from manila_lite.db.queries import pages
 from manila_lite.db.rows import HidingLockRow
 from manila_lite.db.rows import LockableRow
 from manila_lite.db.rows import Page
@@ -120,20 +121,9 @@ def list_locks(
 ) -> tuple[Sequence[ResourceLockRow], int | None]:
     """Return a page of locks, and the total if `count` is set."""
     conditions = _conditions(criteria)
-    direction = sa.desc if page.sort_dir == 'desc' else sa.asc
-    rows = session.rows(
-        sa.select(LOCK)
-        .where(*conditions)
-        .order_by(direction(LOCK.c[page.sort_key]), direction(LOCK.c.id))
-        .limit(page.limit)
-        .offset(page.offset)
-    )
-    total = None
-    if count:
-        total = session.value(
-            sa.select(sa.func.count()).select_from(LOCK).where(*conditions)
-        )
-    return rows, total
+    total = pages.check_length(session, page, LOCK, conditions, count=count)
+    statement = sa.select(LOCK).where(*conditions)
+    return session.rows(pages.select_page(statement, page, LOCK)), total
 
 
 def _conditions(criteria: ResourceLockFilter) -> list[sa.ColumnElement]:

@@ -8,25 +8,18 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import access
-from manila_lite.db.models import engine
 from manila_lite.db.models import networks
 from manila_lite.db.models import shares
 from manila_lite.db.rows import AccessRuleRow
 from manila_lite.db.rows import InstanceHostRow
-from manila_lite.db.rows import OwnedInstanceRow
 from manila_lite.db.rows import RuleInstanceRow
 from manila_lite.db.rows import RuleMappingRow
 from manila_lite.db.session import Session
-from manila_lite.states.access_rule import ACCESS_RULE
-from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
-from manila_lite.states.access_rule import SYNC_EXCLUDED
 
 RULE = access.AccessRule.__table__
 METADATA = access.AccessRuleMetadata.__table__
 MAPPING = access.InstanceAccessRule.__table__
 INSTANCE = shares.ShareInstance.__table__
-SHARE = shares.Share.__table__
-WORK = engine.Work.__table__
 NETWORK = networks.ShareNetwork.__table__
 
 _AT_ONCE = 500
@@ -131,33 +124,6 @@ _LOCK_RULES = (
 _REMOVE_UNMAPPED = sa.delete(RULE).where(
     RULE.c.id.in_(sa.bindparam('rule_ids', expanding=True)),
     ~sa.exists().where(MAPPING.c.access_id == RULE.c.id),
-)
-_HAS_RULES_IN_FLIGHT = sa.exists().where(
-    MAPPING.c.share_instance_id == INSTANCE.c.id,
-    MAPPING.c.state.in_(sorted(ACCESS_RULE.in_flight)),
-)
-_WITHOUT_WORK = (
-    sa.select(
-        INSTANCE.c.id, INSTANCE.c.host, SHARE.c.project_id, SHARE.c.user_id
-    )
-    .select_from(INSTANCE.join(SHARE))
-    .where(
-        sa.func.substr(INSTANCE.c.host, 1, sa.bindparam('length'))
-        == sa.bindparam('prefix'),
-        INSTANCE.c.status.not_in(sorted(SYNC_EXCLUDED)),
-        sa.or_(
-            INSTANCE.c.access_rules_status.in_(
-                sorted(SHARE_INSTANCE_ACCESS.in_flight)
-            ),
-            _HAS_RULES_IN_FLIGHT,
-            INSTANCE.c.access_stale == sa.true(),
-        ),
-        ~sa.exists().where(
-            WORK.c.resource == SHARE_INSTANCE_ACCESS.resource,
-            WORK.c.resource_id == INSTANCE.c.id,
-        ),
-    )
-    .order_by(INSTANCE.c.id)
 )
 
 
@@ -284,14 +250,3 @@ def lock_rules(session: Session, access_ids: Collection[str]) -> None:
 def remove_unmapped(session: Session, access_ids: Collection[str]) -> None:
     """Delete those rules that no instance has any longer."""
     session.run(_REMOVE_UNMAPPED, rule_ids=sorted(access_ids))
-
-
-def list_instances_without_work(
-    session: Session, service_host: str
-) -> typing.Sequence[OwnedInstanceRow]:
-    """Return the instances of a back end whose rule work was lost.
-
-    No work is queued for them although their rules are in flight or stale.
-    """
-    prefix = f'{service_host}#'
-    return session.rows(_WITHOUT_WORK, prefix=prefix, length=len(prefix))

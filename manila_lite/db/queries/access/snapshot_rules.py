@@ -7,19 +7,15 @@ from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.models import engine
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.rows import AccessRuleRow
 from manila_lite.db.rows import MountableInstanceRow
-from manila_lite.db.rows import OwnedIdRow
 from manila_lite.db.rows import SnapshotRuleRow
 from manila_lite.db.session import Session
 from manila_lite.states.access_rule import SNAPSHOT_ACCESS_RULE
 from manila_lite.states.access_rule import RuleState
 from manila_lite.states.share_replica import UP_TO_DATE
-from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
-from manila_lite.states.snapshot_instance import SYNC_EXCLUDED
 
 SNAPSHOT = snapshots.Snapshot.__table__
 INSTANCE = snapshots.SnapshotInstance.__table__
@@ -27,7 +23,6 @@ RULE = snapshots.SnapshotAccessRule.__table__
 ON_INSTANCE = snapshots.SnapshotInstanceAccessRule.__table__
 SHARE = shares.Share.__table__
 SHARE_INSTANCE = shares.ShareInstance.__table__
-WORK = engine.Work.__table__
 
 READ_ONLY = 'ro'
 """The level of every rule: snapshots are read-only."""
@@ -129,41 +124,18 @@ _MARK_STALE = (
     .where(INSTANCE.c.id == sa.bindparam('instance_id'))
     .values(access_stale=sa.bindparam('stale'))
 )
-_MARK_STALE_ON = (
-    sa.update(INSTANCE)
-    .where(
-        INSTANCE.c.share_instance_id.in_(
-            sa.bindparam('share_instance_ids', expanding=True)
-        ),
-        INSTANCE.c.id.in_(sa.select(ON_INSTANCE.c.share_snapshot_instance_id)),
-    )
-    .values(access_stale=True)
+_HAS_RULES_ON = (
+    INSTANCE.c.share_instance_id.in_(
+        sa.bindparam('share_instance_ids', expanding=True)
+    ),
+    INSTANCE.c.id.in_(sa.select(ON_INSTANCE.c.share_snapshot_instance_id)),
 )
-# Other work owed for the instance comes first: it may remove the rules.
-_WITHOUT_WORK = (
-    sa.select(INSTANCE.c.id, SNAPSHOT.c.project_id, SNAPSHOT.c.user_id)
-    .select_from(
-        INSTANCE.join(SNAPSHOT).join(
-            SHARE_INSTANCE, SHARE_INSTANCE.c.id == INSTANCE.c.share_instance_id
-        )
-    )
-    .where(
-        sa.func.substr(SHARE_INSTANCE.c.host, 1, sa.bindparam('length'))
-        == sa.bindparam('prefix'),
-        INSTANCE.c.status.not_in(sorted(SYNC_EXCLUDED)),
-        sa.or_(
-            INSTANCE.c.access_stale == sa.true(),
-            INSTANCE.c.id.in_(
-                sa.select(ON_INSTANCE.c.share_snapshot_instance_id).where(
-                    _IN_FLIGHT
-                )
-            ),
-        ),
-        ~sa.exists().where(
-            WORK.c.resource == SNAPSHOT_INSTANCE.resource,
-            WORK.c.resource_id == INSTANCE.c.id,
-        ),
-    )
+_MARK_STALE_ON = (
+    sa.update(INSTANCE).where(*_HAS_RULES_ON).values(access_stale=True)
+)
+_WITH_RULES_ON = (
+    sa.select(INSTANCE.c.id, INSTANCE.c.share_instance_id)
+    .where(*_HAS_RULES_ON)
     .order_by(INSTANCE.c.id)
 )
 
@@ -302,19 +274,23 @@ def mark_stale(
     session.run(_MARK_STALE, instance_id=snapshot_instance_id, stale=stale)
 
 
+def list_with_rules_on(
+    session: Session, share_instance_ids: Collection[str]
+) -> dict[str, str]:
+    """Return snapshot instances that have rules, with their share instance.
+
+    Both by id, in the order in which they are locked.
+    """
+    return {
+        row.id: row.share_instance_id
+        for row in session.rows(
+            _WITH_RULES_ON, share_instance_ids=sorted(share_instance_ids)
+        )
+    }
+
+
 def mark_stale_on_share_instances(
     session: Session, share_instance_ids: Collection[str]
 ) -> None:
     """Mark all snapshots of some share instances that have rules stale."""
     session.run(_MARK_STALE_ON, share_instance_ids=sorted(share_instance_ids))
-
-
-def list_instances_without_work(
-    session: Session, service_host: str
-) -> typing.Sequence[OwnedIdRow]:
-    """Return the instances of a back end whose rule work was lost.
-
-    No work is queued for them although their rules are in flight or stale.
-    """
-    prefix = f'{service_host}#'
-    return session.rows(_WITHOUT_WORK, prefix=prefix, length=len(prefix))

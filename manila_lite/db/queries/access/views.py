@@ -17,6 +17,7 @@ from manila_lite.db.models import access
 from manila_lite.db.models import shares
 from manila_lite.db.queries.access import locks
 from manila_lite.db.queries.metadata import MetadataTable
+from manila_lite.db.queries.metadata import has_pairs
 from manila_lite.db.rows import AccessRuleTarget
 from manila_lite.db.rows import HidingLockRow
 from manila_lite.db.session import Session
@@ -187,13 +188,16 @@ def _conditions(criteria: AccessRuleFilter) -> list[sa.ColumnElement]:
                 with_key.c.access_key == criteria.access_key,
             )
         )
-    for key, value in criteria.metadata.items():
+    if criteria.metadata:
         of_rule = RULE_METADATA.alias()
         found.append(
-            sa.exists().where(
-                of_rule.c.access_id == RULE.c.id,
-                of_rule.c.key == key,
-                of_rule.c.value == value,
+            has_pairs(
+                RULE.c.id,
+                of_rule.c.access_id,
+                of_rule.c.key,
+                of_rule.c.value,
+                criteria.metadata,
+                one_by_one=True,
             )
         )
     return found

@@ -1,6 +1,6 @@
 """Counts of the resources that quota is charged for."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import sqlalchemy as sa
 
@@ -21,100 +21,145 @@ WORK = engine.Work.__table__
 Charge = tuple[Owner, Mapping[str, int]]
 """An owner and amounts of resources."""
 
-# Deferred deletion gives back the quota when the request is accepted.
-_COUNTING = (
-    sa.select(
-        INSTANCE.c.share_id,
-        sa.func.min(INSTANCE.c.share_type_id).label('share_type_id'),
-        sa.func.count().label('instances'),
-    )
-    .where(INSTANCE.c.status.not_in(sorted(HIDDEN_FROM_TENANTS)))
-    .group_by(INSTANCE.c.share_id)
-    .subquery()
-)
-_REPLICAS = sa.case(
-    (SHARE.c.replication_type.is_(None), 0), else_=_COUNTING.c.instances
-)
-_SHARES = (
-    sa.select(
-        SHARE.c.project_id,
-        SHARE.c.user_id,
-        _COUNTING.c.share_type_id,
-        sa.func.count().label('shares'),
-        sa.func.sum(SHARE.c.size).label('gigabytes'),
-        sa.func.sum(_REPLICAS).label('share_replicas'),
-        sa.func.sum(_REPLICAS * SHARE.c.size).label('replica_gigabytes'),
-    )
-    .join(_COUNTING, _COUNTING.c.share_id == SHARE.c.id)
-    # Resources that were never successfully managed have no size.
-    .where(SHARE.c.size > 0)
-    .group_by(SHARE.c.project_id, SHARE.c.user_id, _COUNTING.c.share_type_id)
-)
-# A snapshot is charged to the share type of its share.
-_TYPES = (
-    sa.select(
-        INSTANCE.c.share_id,
-        sa.func.min(INSTANCE.c.share_type_id).label('share_type_id'),
-    )
-    .group_by(INSTANCE.c.share_id)
-    .subquery()
-)
-_SNAPSHOTS = (
-    sa.select(
-        SNAPSHOT.c.project_id,
-        SNAPSHOT.c.user_id,
-        _TYPES.c.share_type_id,
-        sa.func.count().label('snapshots'),
-        sa.func.sum(SNAPSHOT.c.size).label('snapshot_gigabytes'),
-    )
-    .join(_TYPES, _TYPES.c.share_id == SNAPSHOT.c.share_id)
-    # Resources that were never successfully managed have no size.
-    .where(SNAPSHOT.c.size > 0)
-    .group_by(
-        SNAPSHOT.c.project_id, SNAPSHOT.c.user_id, _TYPES.c.share_type_id
-    )
-)
-_NETWORKS = sa.select(
-    NETWORK.c.project_id,
-    NETWORK.c.user_id,
-    sa.null().label('share_type_id'),
-    sa.func.count().label('share_networks'),
-).group_by(NETWORK.c.project_id, NETWORK.c.user_id)
 _OWED = sa.select(WORK.c.charges).where(WORK.c.charges.is_not(None))
 
 
 def count_shares(session: Session, project_id: str | None) -> Iterator[Charge]:
     """Return the usage by shares of a project, or of all."""
-    return _used(session, _SHARES, SHARE, project_id)
+    return _used(session, _shares(project_id))
 
 
 def count_snapshots(
     session: Session, project_id: str | None
 ) -> Iterator[Charge]:
     """Return the usage by snapshots of a project, or of all."""
-    return _used(session, _SNAPSHOTS, SNAPSHOT, project_id)
+    return _used(session, _snapshots(project_id))
 
 
 def count_networks(
     session: Session, project_id: str | None
 ) -> Iterator[Charge]:
     """Return the usage by share networks of a project, or of all."""
-    return _used(session, _NETWORKS, NETWORK, project_id)
+    return _used(session, _networks(project_id))
 
 
-def list_charges(session: Session) -> list[str]:
-    """Return the reservations of all work, each as JSON text."""
-    return [row.charges for row in session.rows(_OWED)]
+def list_charges(session: Session, containing: str | None = None) -> list[str]:
+    """Return the reservations of work, each as JSON text.
+
+    `containing` selects those with a part of this text.
+    """
+    statement = _OWED
+    if containing is not None:
+        statement = statement.where(
+            WORK.c.charges.contains(containing, autoescape=True)
+        )
+    return [row.charges for row in session.rows(statement)]
 
 
-def _used(
-    session: Session,
-    statement: sa.Select,
-    table: sa.Table,
-    project_id: str | None,
-) -> Iterator[Charge]:
-    if project_id is not None:
-        statement = statement.where(table.c.project_id == project_id)
+def _shares(project_id: str | None) -> sa.Select:
+    # Deferred deletion gives back the quota when the request is accepted.
+    counting = (
+        sa.select(
+            INSTANCE.c.share_id,
+            sa.func.min(INSTANCE.c.share_type_id).label('share_type_id'),
+            sa.func.count().label('instances'),
+        )
+        .where(
+            INSTANCE.c.status.not_in(sorted(HIDDEN_FROM_TENANTS)),
+            *_of_shares(SHARE.c.id, SHARE, project_id),
+        )
+        .group_by(INSTANCE.c.share_id)
+        .subquery()
+    )
+    replicas = sa.case(
+        (SHARE.c.replication_type.is_(None), 0), else_=counting.c.instances
+    )
+    return (
+        sa.select(
+            SHARE.c.project_id,
+            SHARE.c.user_id,
+            counting.c.share_type_id,
+            sa.func.count().label('shares'),
+            sa.func.sum(SHARE.c.size).label('gigabytes'),
+            sa.func.sum(replicas).label('share_replicas'),
+            sa.func.sum(replicas * SHARE.c.size).label('replica_gigabytes'),
+        )
+        .join(counting, counting.c.share_id == SHARE.c.id)
+        # Resources that were never successfully managed have no size.
+        .where(SHARE.c.size > 0, *_of_project(SHARE, project_id))
+        .group_by(
+            SHARE.c.project_id, SHARE.c.user_id, counting.c.share_type_id
+        )
+    )
+
+
+def _snapshots(project_id: str | None) -> sa.Select:
+    # A snapshot is charged to the share type of its share.
+    types = (
+        sa.select(
+            INSTANCE.c.share_id,
+            sa.func.min(INSTANCE.c.share_type_id).label('share_type_id'),
+        )
+        .where(*_of_shares(SNAPSHOT.c.share_id, SNAPSHOT, project_id))
+        .group_by(INSTANCE.c.share_id)
+        .subquery()
+    )
+    return (
+        sa.select(
+            SNAPSHOT.c.project_id,
+            SNAPSHOT.c.user_id,
+            types.c.share_type_id,
+            sa.func.count().label('snapshots'),
+            sa.func.sum(SNAPSHOT.c.size).label('snapshot_gigabytes'),
+        )
+        .join(types, types.c.share_id == SNAPSHOT.c.share_id)
+        # Resources that were never successfully managed have no size.
+        .where(SNAPSHOT.c.size > 0, *_of_project(SNAPSHOT, project_id))
+        .group_by(
+            SNAPSHOT.c.project_id, SNAPSHOT.c.user_id, types.c.share_type_id
+        )
+    )
+
+
+def _networks(project_id: str | None) -> sa.Select:
+    return (
+        sa.select(
+            NETWORK.c.project_id,
+            NETWORK.c.user_id,
+            sa.null().label('share_type_id'),
+            sa.func.count().label('share_networks'),
+        )
+        .where(*_of_project(NETWORK, project_id))
+        .group_by(NETWORK.c.project_id, NETWORK.c.user_id)
+    )
+
+
+def _of_project(
+    table: sa.Table, project_id: str | None
+) -> Sequence[sa.ColumnElement[bool]]:
+    return [] if project_id is None else [table.c.project_id == project_id]
+
+
+def _of_shares(
+    share_id: sa.Column, table: sa.Table, project_id: str | None
+) -> Sequence[sa.ColumnElement[bool]]:
+    """Return the condition that an instance is of a share of a project.
+
+    Databases group the instances of all shares without it.
+    """
+    if project_id is None:
+        return []
+    these = table.alias()
+    return [
+        INSTANCE.c.share_id.in_(
+            sa.select(these.c[share_id.name]).where(
+                these.c.project_id == project_id
+            )
+        )
+    ]
+
+
+def _used(session: Session, statement: sa.Select) -> Iterator[Charge]:
     for row in session.rows(statement):
         counted = row._asdict()
         owner = Owner(*(counted.pop(name) for name in Owner._fields))

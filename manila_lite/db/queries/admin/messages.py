@@ -10,9 +10,11 @@ from manila_lite import exception
 from manila_lite.db.models import services
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
+from manila_lite.db.queries import pages
 from manila_lite.db.rows import MessageRow
 from manila_lite.db.rows import MessageShareRow
 from manila_lite.db.rows import MessageSnapshotRow
+from manila_lite.db.rows import Page
 from manila_lite.db.session import Session
 
 MESSAGE = services.Message.__table__
@@ -21,7 +23,9 @@ SHARE = shares.Share.__table__
 SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
 SNAPSHOT = snapshots.Snapshot.__table__
 
-SORT_KEYS = tuple(column.name for column in MESSAGE.c)
+SORT_KEYS = tuple(
+    column.name for column in MESSAGE.c if column is not MESSAGE.c.reason
+)
 FILTERS = (
     'request_id',
     'resource_type',
@@ -36,15 +40,6 @@ _BY_ID = MESSAGE.c.id == sa.bindparam('message_id')
 _GET = sa.select(MESSAGE).where(_BY_ID)
 _DELETE = sa.delete(MESSAGE).where(_BY_ID)
 _INSERT = sa.insert(MESSAGE)
-_EXPIRED = (
-    sa.select(MESSAGE.c.id)
-    .where(MESSAGE.c.expires_at <= sa.bindparam('now'))
-    .order_by(MESSAGE.c.expires_at)
-    .limit(sa.bindparam('batch'))
-)
-_DELETE_ALL = sa.delete(MESSAGE).where(
-    MESSAGE.c.id.in_(sa.bindparam('message_ids', expanding=True))
-)
 _SHARE_OF = (
     sa.select(SHARE.c.id, SHARE.c.project_id, INSTANCE.c.replica_state)
     .join(INSTANCE)
@@ -83,49 +78,34 @@ def get_message(session: Session, message_id: str) -> MessageRow:
 
 def list_messages(
     session: Session,
+    page: Page,
     *,
     project_id: str | None = None,
     filters: Mapping[str, str] | None = None,
     created_since: datetime.datetime | None = None,
     created_before: datetime.datetime | None = None,
-    limit: int | None = None,
-    offset: int = 0,
-    sort_key: str = 'created_at',
-    sort_dir: str = 'desc',
 ) -> typing.Sequence[MessageRow]:
     """Return a page of the messages of a project, or of all projects.
 
-    `filters` are values of columns in FILTERS; `sort_key` is one of
-    SORT_KEYS. Messages with equal keys are ordered by id.
+    `filters` are values of columns in FILTERS; the sort key of the page is
+    one of SORT_KEYS. Messages with equal keys are ordered by id.
     """
-    statement = sa.select(MESSAGE).where(MESSAGE.c.expires_at > session.now)
+    conditions = [
+        MESSAGE.c.expires_at > session.now,
+        *(MESSAGE.c[name] == text for name, text in (filters or {}).items()),
+    ]
     if project_id is not None:
-        statement = statement.where(MESSAGE.c.project_id == project_id)
-    for name, value in (filters or {}).items():
-        statement = statement.where(MESSAGE.c[name] == value)
+        conditions.append(MESSAGE.c.project_id == project_id)
     if created_since is not None:
-        statement = statement.where(MESSAGE.c.created_at >= created_since)
+        conditions.append(MESSAGE.c.created_at >= created_since)
     if created_before is not None:
-        statement = statement.where(MESSAGE.c.created_at <= created_before)
-    direction = sa.desc if sort_dir == 'desc' else sa.asc
-    return session.rows(
-        statement.order_by(
-            direction(MESSAGE.c[sort_key]), direction(MESSAGE.c.id)
-        )
-        .limit(limit)
-        .offset(offset)
-    )
+        conditions.append(MESSAGE.c.created_at <= created_before)
+    pages.check_length(session, page, MESSAGE, conditions, count=False)
+    statement = sa.select(MESSAGE).where(*conditions)
+    return session.rows(pages.select_page(statement, page, MESSAGE))
 
 
 def delete_message(session: Session, message_id: str) -> None:
     """Delete a message; raises MessageNotFound."""
     if session.run(_DELETE, message_id=message_id) != 1:
         raise exception.MessageNotFound(message_id=message_id)
-
-
-def purge_expired(session: Session, batch: int = 1000) -> int:
-    """Delete up to `batch` expired messages; return their number."""
-    ids = [
-        row.id for row in session.rows(_EXPIRED, now=session.now, batch=batch)
-    ]
-    return session.run(_DELETE_ALL, message_ids=ids) if ids else 0

@@ -4,16 +4,19 @@
 that it always equals the sum of the sizes of the instances on the pool.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import typing
 
 import orjson
 import sqlalchemy as sa
 
+from manila_lite import masking
 from manila_lite.db.clock import db_now
 from manila_lite.db.models import engine
 from manila_lite.db.models import services
 from manila_lite.db.models import shares
+from manila_lite.db.rows import PoolAllocationRow
+from manila_lite.db.rows import PoolReportRow
 from manila_lite.db.rows import PoolRow
 from manila_lite.db.session import Session
 from manila_lite.states.share_instance import InstanceStatus
@@ -46,20 +49,39 @@ _LIST = (
     )
     .order_by(POOL.c.host)
 )
+_ALLOCATIONS = sa.select(
+    POOL.c.host,
+    POOL.c.service_host,
+    POOL.c.allocated_gb,
+    POOL.c.pending_gb,
+    POOL.c.reported_at,
+).order_by(POOL.c.host)
+_REPORTS = sa.select(
+    POOL.c.host,
+    POOL.c.capabilities,
+    POOL.c.total_gb,
+    POOL.c.free_gb,
+    POOL.c.reported_at,
+).where(POOL.c.host.in_(sa.bindparam('hosts', expanding=True)))
 _IS_POOL = POOL.c.host == sa.bindparam('of_host')
 _IS_SAME_REPORT = POOL.c.reported_at == sa.bindparam(
     'seen_at', type_=sa.Double()
 )
+
+
+def _within(column: sa.Column, name: str) -> sa.ColumnElement[bool]:
+    """Whether the column stays within a limit, if there is one."""
+    most: sa.BindParameter[float] = sa.bindparam(name, type_=sa.Double())
+    return sa.or_(most.is_(None), column + sa.bindparam('gb') <= most)
+
+
 _ALLOCATE = (
     sa.update(POOL)
     .where(
         _IS_POOL,
         _IS_SAME_REPORT,
-        sa.or_(
-            sa.bindparam('room', type_=sa.Double()).is_(None),
-            POOL.c.allocated_gb + sa.bindparam('gb')
-            <= sa.bindparam('room', type_=sa.Double()),
-        ),
+        _within(POOL.c.allocated_gb, 'most_allocated'),
+        _within(POOL.c.pending_gb, 'most_pending'),
     )
     .values(
         allocated_gb=POOL.c.allocated_gb + sa.bindparam('gb'),
@@ -100,11 +122,16 @@ _OWED = (
         WORK.join(INSTANCE, INSTANCE.c.id == WORK.c.resource_id).join(SHARE)
     )
     .where(
-        WORK.c.resource == 'share_instance',
+        # All states, so that the index by state and queue can be used.
+        WORK.c.state.in_(['queued', 'running']),
         WORK.c.queue == sa.bindparam('of_service'),
+        WORK.c.resource == 'share_instance',
         INSTANCE.c.host.is_not(None),
     )
 )
+
+
+_CHUNK = 500  # hosts named in one statement
 
 
 class PoolReport(typing.NamedTuple):
@@ -131,21 +158,46 @@ def list_all(session: Session) -> typing.Sequence[PoolRow]:
     return session.rows(_LIST)
 
 
+def list_allocations(session: Session) -> Sequence[PoolAllocationRow]:
+    """Return our allocations on all pools, ordered by host."""
+    return session.rows(_ALLOCATIONS)
+
+
+def list_reports(
+    session: Session, hosts: Sequence[str]
+) -> list[PoolReportRow]:
+    """Return the last reports of these pools."""
+    return [
+        row
+        for first in range(0, len(hosts), _CHUNK)
+        for row in session.rows(
+            _REPORTS, hosts=list(hosts[first : first + _CHUNK])
+        )
+    ]
+
+
 def allocate(
     session: Session,
     host: str,
     gb: int,
-    room: float | None,
     reported_at: float,
+    *,
+    most_allocated: float | None = None,
+    most_pending: float | None = None,
 ) -> bool:
-    """Allocate `gb` on a pool if allocations stay within `room`.
+    """Allocate `gb` on a pool within these limits; None is no limit.
 
-    `room` was computed from the report of `reported_at`; if there is a
-    newer one, nothing is allocated. Returns whether it was.
+    The limits were computed from the report of `reported_at`; if there is
+    a newer one, nothing is allocated. Returns whether it was.
     """
     return (
         session.run(
-            _ALLOCATE, of_host=host, gb=gb, room=room, seen_at=reported_at
+            _ALLOCATE,
+            of_host=host,
+            gb=gb,
+            seen_at=reported_at,
+            most_allocated=most_allocated,
+            most_pending=most_pending,
         )
         == 1
     )
@@ -213,7 +265,7 @@ def save_report(
     for pool in sorted(reports, key=lambda pool: pool.host):
         values = {
             'of_host': pool.host,
-            'new_capabilities': orjson.dumps(pool.capabilities).decode(),
+            'new_capabilities': _document(pool.capabilities),
             'new_total': pool.total_gb,
             'new_free': pool.free_gb,
         }
@@ -235,6 +287,11 @@ def save_report(
     )
 
 
+def _document(capabilities: Mapping[str, typing.Any]) -> str:
+    # Users and administrators see them.
+    return orjson.dumps(masking.mask_values(capabilities)).decode()
+
+
 def _insert(session: Session, service_host: str, pool: PoolReport) -> None:
     growth = sum(
         orjson.loads(row.args).get('growth', 0)
@@ -245,7 +302,7 @@ def _insert(session: Session, service_host: str, pool: PoolReport) -> None:
         sa.insert(POOL).values(reported_at=db_now()),
         host=pool.host,
         service_host=service_host,
-        capabilities=orjson.dumps(pool.capabilities).decode(),
+        capabilities=_document(pool.capabilities),
         total_gb=pool.total_gb,
         free_gb=pool.free_gb,
         pending_gb=0,

@@ -323,8 +323,11 @@ def list_all_usages(
 
 
 def insert_usages(session: Session, limits: Mapping[Key, int]) -> None:
-    """Insert usage rows that count nothing yet."""
-    session.run_many(
+    """Insert usage rows that count nothing yet.
+
+    Another Galera node, where row locks do not count, may insert them too.
+    """
+    session.insert_unique_rows(
         sa.insert(USAGE),
         [
             {**key._asdict(), 'in_use': 0, 'reserved': 0, 'hard_limit': limit}

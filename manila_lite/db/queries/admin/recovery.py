@@ -1,7 +1,6 @@
 """Rows in flight, the work that holds them, and the log of recovery.
 
-A `ResourceKind` for every state machine says how its rows are selected
-and which work may hold them. The machine itself has the statuses.
+`recovery_kinds` says what the rows of each state machine are.
 """
 
 import datetime
@@ -12,291 +11,34 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.clock import db_now
-from manila_lite.db.models import access
 from manila_lite.db.models import engine
-from manila_lite.db.models import networks
 from manila_lite.db.models import recovery
-from manila_lite.db.models import server_migrations
 from manila_lite.db.models import services
-from manila_lite.db.models import share_servers
-from manila_lite.db.models import shares
-from manila_lite.db.models import snapshots
+from manila_lite.db.queries.admin.recovery_kinds import KINDS
+from manila_lite.db.queries.admin.recovery_kinds import Condition
+from manila_lite.db.queries.admin.recovery_kinds import ResourceKind
 from manila_lite.db.rows import HoldingWorkRow
 from manila_lite.db.rows import InFlightRow
 from manila_lite.db.rows import RecoveryLogRow
 from manila_lite.db.rows import StuckRow
 from manila_lite.db.rows import SubjectRow
 from manila_lite.db.session import Session
-from manila_lite.states import access_rule
-from manila_lite.states import share_instance
-from manila_lite.states import share_replica
-from manila_lite.states import share_server
-from manila_lite.states import snapshot_instance
-from manila_lite.states.machine import Machine
+from manila_lite.host import Host
 
 WORK = engine.Work.__table__
 JOURNAL = engine.Transition.__table__
 LOG = recovery.RecoveryLogEntry.__table__
 SERVICE = services.Service.__table__
-SHARE = shares.Share.__table__
-INSTANCE = shares.ShareInstance.__table__
-SNAPSHOT = snapshots.Snapshot.__table__
-SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
-NETWORK = networks.ShareNetwork.__table__
-SERVER = share_servers.ShareServer.__table__
-MIGRATION = server_migrations.ServerMigration.__table__
-RULE = access.InstanceAccessRule.__table__
-SNAPSHOT_RULE = snapshots.SnapshotInstanceAccessRule.__table__
-
-Condition = sa.ColumnElement[bool]
-_SOURCE = SERVER.alias('source')
 
 
-class ResourceKind(typing.NamedTuple):
-    """The resources of one state machine.
-
-    `from_clause` joins the table with its owner and its host. `holders`
-    are conditions on a row and a work row, true for the work that owes the
-    next move. `subject_id` is the id that the rescue is submitted for,
-    which may belong to another row. `waits` is a condition on rows that
-    wait for another resource and are rescued with it; `also_in_flight` one
-    on rows at rest that need a rescue too.
-    """
-
-    machine: Machine
-    table: sa.Table
-    from_clause: typing.Any
-    holders: tuple[Condition, ...]
-    subject_id: sa.ColumnElement[str]
-    owner: sa.Table = SHARE
-    waits: Condition | None = None
-    also_in_flight: Condition | None = None
-    host: sa.ColumnElement[str] = INSTANCE.c.host
-
-    @property
-    def status(self) -> sa.ColumnElement[str]:
-        return self.table.c[self.machine.column]
+_MOST = sa.bindparam('most', type_=sa.Integer())
 
 
-def _work_on(resource: str, id: sa.ColumnElement[str]) -> Condition:
-    return sa.and_(WORK.c.resource == resource, WORK.c.resource_id == id)
-
-
-_SNAPSHOTS_OF = (
-    sa.select(SNAPSHOT_INSTANCE.c.id)
-    .where(SNAPSHOT_INSTANCE.c.share_instance_id == INSTANCE.c.id)
-    .correlate(INSTANCE)
-)
-_S = share_instance.InstanceStatus
-# The rules of such an instance are handled together with it.
-_IS_SYNC_EXCLUDED = INSTANCE.c.status.in_(sorted(access_rule.SYNC_EXCLUDED))
-
-_SERVERS = SERVER.outerjoin(NETWORK)
-_IS_RUNNING = sa.and_(
-    MIGRATION.c.open_for.is_not(None),
-    sa.exists().where(
-        _SOURCE.c.id == MIGRATION.c.open_for,
-        _SOURCE.c.task_state.in_(
-            sorted(
-                {
-                    *share_server.SHARE_SERVER_TASK.in_flight,
-                    share_server.TaskState.PHASE1_DONE,
-                }
-            )
-        ),
-    ),
-)
-# A server that migrates waits for the task of its migration.
-_IS_MIGRATED = sa.or_(
-    sa.and_(
-        SERVER.c.status == share_server.ServerStatus.SERVER_MIGRATING,
-        sa.exists().where(MIGRATION.c.open_for == SERVER.c.id, _IS_RUNNING),
-    ),
-    sa.and_(
-        SERVER.c.status == share_server.ServerStatus.SERVER_MIGRATING_TO,
-        sa.exists().where(
-            MIGRATION.c.destination_server_id == SERVER.c.id, _IS_RUNNING
-        ),
-    ),
-)
-# Shares and snapshots move with their server.
-_SERVER_OF = (
-    sa.select(SERVER.c.id)
-    .where(
-        SERVER.c.id == INSTANCE.c.share_server_id,
-        SERVER.c.status == share_server.ServerStatus.SERVER_MIGRATING,
-    )
-    .correlate(INSTANCE)
-)
-_ON_SERVER = (
-    sa.select(INSTANCE.c.id)
-    .where(INSTANCE.c.share_server_id == SERVER.c.id)
-    .correlate(SERVER)
-)
-
-KINDS = {
-    kind.machine.resource: kind
-    for kind in (
-        ResourceKind(
-            share_server.SHARE_SERVER,
-            SERVER,
-            _SERVERS,
-            (
-                _work_on('share_server', SERVER.c.id),
-                # The work that creates the first share builds the server.
-                sa.and_(
-                    SERVER.c.status == share_server.ServerStatus.CREATING,
-                    WORK.c.resource == 'share_instance',
-                    WORK.c.resource_id.in_(_ON_SERVER),
-                ),
-                sa.and_(
-                    SERVER.c.status
-                    == share_server.ServerStatus.SERVER_MIGRATING,
-                    _work_on('share_server_task', SERVER.c.id),
-                ),
-            ),
-            SERVER.c.id,
-            NETWORK,
-            host=SERVER.c.host,
-            waits=_IS_MIGRATED,
-        ),
-        ResourceKind(
-            share_server.SHARE_SERVER_TASK,
-            SERVER,
-            _SERVERS.outerjoin(MIGRATION, MIGRATION.c.open_for == SERVER.c.id),
-            (_work_on('share_server_task', SERVER.c.id),),
-            SERVER.c.id,
-            NETWORK,
-            # The destination back end does all the work.
-            host=sa.func.coalesce(MIGRATION.c.destination_host, SERVER.c.host),
-        ),
-        ResourceKind(
-            share_instance.SHARE_INSTANCE,
-            INSTANCE,
-            INSTANCE.join(SHARE),
-            (
-                _work_on('share_instance', INSTANCE.c.id),
-                # Taking a snapshot is work on the snapshot.
-                sa.and_(
-                    INSTANCE.c.status == _S.SNAPSHOTTING,
-                    WORK.c.resource == 'snapshot_instance',
-                    WORK.c.resource_id.in_(_SNAPSHOTS_OF),
-                ),
-                # Instances in ensuring are processed by work of the service.
-                sa.and_(
-                    INSTANCE.c.status == _S.ENSURING,
-                    WORK.c.resource == 'service',
-                    WORK.c.kind == 'ensuring.ensure_shares',
-                    sa.func.substr(
-                        INSTANCE.c.host, 1, sa.func.length(WORK.c.queue) + 1
-                    )
-                    == WORK.c.queue.concat('#'),
-                ),
-            ),
-            INSTANCE.c.id,
-            waits=sa.or_(
-                sa.and_(
-                    INSTANCE.c.status == _S.SNAPSHOTTING,
-                    _SNAPSHOTS_OF.where(
-                        SNAPSHOT_INSTANCE.c.status
-                        == snapshot_instance.SnapshotStatus.CREATING
-                    ).exists(),
-                ),
-                sa.and_(
-                    INSTANCE.c.status == _S.SERVER_MIGRATING,
-                    _SERVER_OF.exists(),
-                ),
-            ),
-        ),
-        ResourceKind(
-            snapshot_instance.SNAPSHOT_INSTANCE,
-            SNAPSHOT_INSTANCE,
-            SNAPSHOT_INSTANCE.join(INSTANCE).join(
-                SNAPSHOT, SNAPSHOT.c.id == SNAPSHOT_INSTANCE.c.snapshot_id
-            ),
-            (
-                _work_on('snapshot_instance', SNAPSHOT_INSTANCE.c.id),
-                # Reverting a share is work on the share.
-                sa.and_(
-                    SNAPSHOT_INSTANCE.c.status
-                    == snapshot_instance.SnapshotStatus.RESTORING,
-                    _work_on(
-                        'share_instance', SNAPSHOT_INSTANCE.c.share_instance_id
-                    ),
-                ),
-            ),
-            SNAPSHOT_INSTANCE.c.id,
-            SNAPSHOT,
-            waits=sa.or_(
-                sa.and_(
-                    SNAPSHOT_INSTANCE.c.status
-                    == snapshot_instance.SnapshotStatus.SERVER_MIGRATING,
-                    _SERVER_OF.exists(),
-                ),
-                # Snapshots on passive replicas follow with replica updates.
-                sa.and_(
-                    SNAPSHOT_INSTANCE.c.status.in_(
-                        sorted(
-                            {
-                                snapshot_instance.SnapshotStatus.CREATING,
-                                snapshot_instance.SnapshotStatus.DELETING,
-                            }
-                        )
-                    ),
-                    # Makes the condition false, not NULL, without replicas.
-                    INSTANCE.c.replica_state.is_not(None),
-                    INSTANCE.c.replica_state.in_(
-                        sorted(share_replica.PASSIVE)
-                    ),
-                ),
-            ),
-        ),
-        ResourceKind(
-            access_rule.ACCESS_RULE,
-            RULE,
-            RULE.join(INSTANCE).join(SHARE),
-            (_work_on('share_instance_access', RULE.c.share_instance_id),),
-            RULE.c.share_instance_id,
-            waits=_IS_SYNC_EXCLUDED,
-        ),
-        ResourceKind(
-            access_rule.SHARE_INSTANCE_ACCESS,
-            INSTANCE,
-            INSTANCE.join(SHARE),
-            (_work_on('share_instance_access', INSTANCE.c.id),),
-            INSTANCE.c.id,
-            waits=_IS_SYNC_EXCLUDED,
-            also_in_flight=INSTANCE.c.access_stale == sa.true(),
-        ),
-        ResourceKind(
-            access_rule.SNAPSHOT_ACCESS_RULE,
-            SNAPSHOT_RULE,
-            SNAPSHOT_RULE.join(SNAPSHOT_INSTANCE)
-            .join(INSTANCE)
-            .join(SNAPSHOT, SNAPSHOT.c.id == SNAPSHOT_INSTANCE.c.snapshot_id),
-            (
-                _work_on(
-                    'snapshot_instance',
-                    SNAPSHOT_RULE.c.share_snapshot_instance_id,
-                ),
-            ),
-            SNAPSHOT_RULE.c.share_snapshot_instance_id,
-            SNAPSHOT,
-            waits=SNAPSHOT_INSTANCE.c.status.in_(
-                sorted(snapshot_instance.SYNC_EXCLUDED)
-            ),
-        ),
-    )
-}
-"""In the order of the design: resources that others depend on first."""
-
-
-def _rows(resource: str) -> sa.Select:
+def _rows(kind: ResourceKind) -> sa.Select:
     """Return the selection of rows in flight, without an order."""
-    kind = KINDS[resource]
     return (
         sa.select(
-            sa.literal(resource).label('resource'),
+            sa.literal(kind.machine.resource).label('resource'),
             kind.table.c.id,
             kind.status.label('status'),
             kind.subject_id.label('subject_id'),
@@ -305,14 +47,7 @@ def _rows(resource: str) -> sa.Select:
             kind.owner.c.user_id,
         )
         .select_from(kind.from_clause)
-        .where(
-            kind.status.in_(sorted(kind.machine.in_flight))
-            if kind.also_in_flight is None
-            else sa.or_(
-                kind.status.in_(sorted(kind.machine.in_flight)),
-                kind.also_in_flight,
-            )
-        )
+        .where(kind.is_in_flight)
     )
 
 
@@ -324,61 +59,77 @@ def _moves(kind: ResourceKind) -> tuple[Condition, Condition]:
     )
 
 
+def _union(parts: list[sa.Select]) -> sa.Select | sa.CompoundSelect:
+    """Return the first `most` rows of selections that have such a limit."""
+    if len(parts) == 1:
+        return parts[0]
+    # SQLite has no parentheses around selections with a limit.
+    return sa.union_all(*(sa.select(part.subquery()) for part in parts))
+
+
 @functools.cache
-def _in_flight(resource: str) -> sa.Select:
+def _in_flight(
+    resource: str, placed: bool = False
+) -> sa.Select | sa.CompoundSelect:
     """Return the ordered selection, with the time of the last move."""
-    kind = KINDS[resource]
-    since = (
-        sa.select(sa.func.max(JOURNAL.c.made_at))
-        .where(*_moves(kind))
-        .scalar_subquery()
-    )
-    return (
-        _rows(resource)
-        .add_columns(
-            since.label('since'),
-            (sa.false() if kind.waits is None else kind.waits).label('waits'),
+    found = []
+    for kind in KINDS[resource].parts:
+        since = (
+            sa.select(sa.func.max(JOURNAL.c.made_at))
+            .where(*_moves(kind))
+            .scalar_subquery()
         )
-        .order_by(kind.table.c.id)
-    )
+        part = (
+            _rows(kind)
+            .add_columns(
+                since.label('since'),
+                (sa.false() if kind.waits is None else kind.waits).label(
+                    'waits'
+                ),
+            )
+            .where(kind.table.c.id > sa.bindparam('after'))
+            .order_by(kind.table.c.id)
+            .limit(_MOST)
+        )
+        found.append(part.where(_is_on(kind)) if placed else part)
+    union = _union(found)
+    if isinstance(union, sa.CompoundSelect):
+        return union.order_by('id').limit(_MOST)
+    return union
 
 
 @functools.cache
-def _stuck(resource: str, placed: bool, with_before: bool) -> sa.Select:
+def _stuck(
+    resource: str, placed: bool, with_before: bool
+) -> sa.Select | sa.CompoundSelect:
     """Return the selection of rows without work, on one back end.
 
     It has no order, so that of thousands only `most` rows are read.
     """
-    kind = KINDS[resource]
-    found = _rows(resource).where(
-        *(~sa.exists().where(holder) for holder in kind.holders),
-        _is_on(kind) if placed else kind.host.is_(None),
-    )
-    if kind.waits is not None:
-        found = found.where(~kind.waits)
-    if with_before:
-        found = found.where(
-            ~sa.exists().where(
-                *_moves(kind),
-                JOURNAL.c.made_at
-                >= sa.bindparam('before', type_=JOURNAL.c.made_at.type),
-            )
+    found = []
+    for kind in KINDS[resource].parts:
+        part = _rows(kind).where(
+            *(~sa.exists().where(holder) for holder in kind.holders),
+            _is_on(kind) if placed else kind.host.is_(None),
         )
-    return found.limit(sa.bindparam('most', type_=sa.Integer()))
+        if kind.waits is not None:
+            part = part.where(~kind.waits)
+        if with_before:
+            part = part.where(
+                ~sa.exists().where(
+                    *_moves(kind),
+                    JOURNAL.c.made_at
+                    >= sa.bindparam('before', type_=JOURNAL.c.made_at.type),
+                )
+            )
+        found.append(part.limit(_MOST))
+    union = _union(found)
+    return union.limit(_MOST) if len(found) > 1 else union
 
 
 def _is_on(kind: ResourceKind) -> Condition:
     """Return the condition for rows on this back end, in any pool."""
-    return sa.or_(
-        kind.host == sa.bindparam('of_host'),
-        sa.func.substr(kind.host, 1, sa.bindparam('length'))
-        == sa.bindparam('prefix'),
-    )
-
-
-def _where(service_host: str) -> dict[str, object]:
-    prefix = f'{service_host}#'
-    return {'of_host': service_host, 'prefix': prefix, 'length': len(prefix)}
+    return kind.service_host == sa.bindparam('of_service')
 
 
 def list_stuck(
@@ -398,7 +149,7 @@ def list_stuck(
     statement = _stuck(resource, service_host is not None, before is not None)
     values: dict[str, object] = {'most': most}
     if service_host is not None:
-        values |= _where(service_host)
+        values['of_service'] = service_host
     if before is not None:
         values['before'] = before
     return session.rows(statement, **values)
@@ -409,22 +160,22 @@ def get_resource(session: Session, resource: str, id: str) -> SubjectRow:
 
     Raises ResourceNotFound.
     """
-    kind = KINDS[resource]
-    row = session.one(
-        sa.select(
-            kind.host.label('host'),
-            kind.subject_id.label('subject_id'),
-            kind.owner.c.project_id,
-            kind.owner.c.user_id,
+    for kind in KINDS[resource].parts:
+        row = session.one(
+            sa.select(
+                kind.host.label('host'),
+                kind.subject_id.label('subject_id'),
+                kind.owner.c.project_id,
+                kind.owner.c.user_id,
+            )
+            .select_from(kind.from_clause)
+            .where(kind.table.c.id == id)
         )
-        .select_from(kind.from_clause)
-        .where(kind.table.c.id == id)
+        if row is not None:
+            return row
+    raise exception.ResourceNotFound(
+        resource=resource.replace('_', ' ').capitalize(), id=id
     )
-    if row is None:
-        raise exception.ResourceNotFound(
-            resource=resource.replace('_', ' ').capitalize(), id=id
-        )
-    return row
 
 
 def list_in_flight(
@@ -436,16 +187,11 @@ def list_in_flight(
     after: str = '',
 ) -> typing.Sequence[InFlightRow]:
     """Return up to `most` rows in flight, ordered by id, after an id."""
-    statement = (
-        _in_flight(resource)
-        .where(KINDS[resource].table.c.id > after)
-        .limit(most)
-    )
-    if host is None:
-        return session.rows(statement)
-    return session.rows(
-        statement.where(_is_on(KINDS[resource])), **_where(host)
-    )
+    statement = _in_flight(resource, host is not None)
+    values: dict[str, object] = {'most': most, 'after': after}
+    if host is not None:
+        values['of_service'] = host
+    return session.rows(statement, **values)
 
 
 def list_holding_work(
@@ -455,9 +201,12 @@ def list_holding_work(
 
     `heartbeat_age` and `health` are those of the service that has it.
     """
-    kind = KINDS[resource]
     found = {}
-    for holder in kind.holders:
+    for kind, holder in (
+        (part, holder)
+        for part in KINDS[resource].parts
+        for holder in part.holders
+    ):
         for row in session.rows(
             sa.select(
                 kind.table.c.id.label('held_id'),
@@ -521,10 +270,8 @@ def list_log(
     ]
     if host is not None:
         conditions.append(
-            sa.or_(
-                LOG.c.host == host,
-                LOG.c.host.startswith(f'{host}#', autoescape=True),
-            )
+            (LOG.c.host if Host.parse(host).pool else LOG.c.service_host)
+            == host
         )
     return session.rows(
         sa.select(LOG)
@@ -535,22 +282,37 @@ def list_log(
     )
 
 
-def prune_log(session: Session, older_than: datetime.datetime) -> int:
-    """Delete decisions older than a time; return their number."""
-    return session.run(sa.delete(LOG).where(LOG.c.made_at < older_than))
-
-
 # Queued rescues
 
+_LAST_EVENT = (
+    sa.select(JOURNAL.c.event)
+    .where(
+        JOURNAL.c.resource == sa.bindparam('of_resource'),
+        JOURNAL.c.resource_id == sa.bindparam('of_id'),
+    )
+    .order_by(JOURNAL.c.id.desc())
+    .limit(1)
+)
 _COUNT_QUEUED = sa.select(sa.func.count()).where(
     WORK.c.queue == sa.bindparam('of_queue'),
     WORK.c.state == 'queued',
+    WORK.c.next_try_at <= db_now(),
     WORK.c.kind.in_(sa.bindparam('kinds', expanding=True)),
 )
+
+
+def find_last_event(
+    session: Session, resource: str, resource_id: str
+) -> str | None:
+    """Return the last move of a resource, None if it is not in the journal."""
+    return session.value(_LAST_EVENT, of_resource=resource, of_id=resource_id)
 
 
 def count_queued_rescues(
     session: Session, queue: str, kinds: typing.Collection[str]
 ) -> int:
-    """Return the number of rescues of a back end that are queued."""
+    """Return the number of rescues of a back end that are due.
+
+    Those that wait for a reply of the driver keep no worker from others.
+    """
     return session.value(_COUNT_QUEUED, of_queue=queue, kinds=sorted(kinds))

@@ -14,22 +14,10 @@ from manila_lite.db.rows import ZoneRow
 from manila_lite.db.session import Session
 
 SERVICE = services.Service.__table__
+POOL = services.Pool.__table__
 ZONE = services.AvailabilityZone.__table__
 WORK = engine.Work.__table__
 
-_HEARTBEAT = (
-    sa.update(SERVICE)
-    .where(
-        SERVICE.c.host == sa.bindparam('of_host'),
-        SERVICE.c.binary == sa.bindparam('of_binary'),
-    )
-    .values(
-        heartbeat_at=db_now(),
-        updated_at=sa.bindparam('now'),
-        health=sa.bindparam('new_health'),
-        incarnation=sa.bindparam('new_incarnation'),
-    )
-)
 _LIST = (
     sa.select(SERVICE, ZONE.c.name.label('zone'), db_now().label('now'))
     .select_from(SERVICE.join(ZONE))
@@ -75,69 +63,6 @@ def get_or_create_zone_id(session: Session, name: str) -> str:
     return found
 
 
-def register(
-    session: Session,
-    *,
-    host: str,
-    binary: str,
-    topic: str,
-    zone: str,
-    incarnation: str,
-    enabled: bool,
-    health: str | None = None,
-) -> None:
-    """Record that a process serves this host from now on."""
-    found = get_or_create_zone_id(session, zone)
-    if heartbeat(
-        session,
-        host=host,
-        binary=binary,
-        incarnation=incarnation,
-        health=health,
-    ):
-        session.run(
-            sa.update(SERVICE)
-            .where(SERVICE.c.host == host, SERVICE.c.binary == binary)
-            .values(topic=topic, availability_zone_id=found)
-        )
-        return
-    session.insert_unique(
-        sa.insert(SERVICE).values(heartbeat_at=db_now()),
-        host=host,
-        binary=binary,
-        topic=topic,
-        availability_zone_id=found,
-        incarnation=incarnation,
-        health=health,
-        disabled=not enabled,
-        ensuring=False,
-        created_at=session.now,
-        updated_at=session.now,
-    )
-
-
-def heartbeat(
-    session: Session,
-    *,
-    host: str,
-    binary: str,
-    incarnation: str,
-    health: str | None,
-) -> bool:
-    """Write a heartbeat; False if the service has no row."""
-    return (
-        session.run(
-            _HEARTBEAT,
-            of_host=host,
-            of_binary=binary,
-            now=session.now,
-            new_health=health,
-            new_incarnation=incarnation,
-        )
-        == 1
-    )
-
-
 def list_all(session: Session) -> typing.Sequence[ServiceRow]:
     """Return all services with their zones and the database time."""
     return session.rows(_LIST)
@@ -150,17 +75,31 @@ def get(
 
     With `lock` the service is locked.
     """
-    row = session.one(
-        _ONE_LOCKED if lock else _ONE, of_host=host, of_binary=binary
-    )
+    row = find(session, host, binary, lock=lock)
     if row is None:
         raise exception.ServiceNotFound(binary=binary, host=host)
     return row
 
 
+def find(
+    session: Session, host: str, binary: str, *, lock: bool = False
+) -> ServiceRow | None:
+    """Return one service, or None; with `lock` it is locked."""
+    return session.one(
+        _ONE_LOCKED if lock else _ONE, of_host=host, of_binary=binary
+    )
+
+
 def is_up(row: LivenessRow, down_time: float) -> bool:
     """Whether the process is alive and its driver, if any, is ready."""
     return row.health is None and row.now - row.heartbeat_at <= down_time
+
+
+def remove(session: Session, service: ServiceRow) -> None:
+    """Delete a service with its processes and its pools."""
+    if service.binary == 'manila-share':
+        session.run(sa.delete(POOL).where(POOL.c.service_host == service.host))
+    session.run(sa.delete(SERVICE).where(SERVICE.c.id == service.id))
 
 
 def set_disabled(

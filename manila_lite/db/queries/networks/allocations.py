@@ -1,15 +1,18 @@
 """Addresses of share servers: their allocation and release."""
 
 from collections.abc import Collection, Mapping, Sequence
+import datetime
 
 import sqlalchemy as sa
 
 from manila_lite.db.models import networks
 from manila_lite.db.models import share_servers
 from manila_lite.db.rows import AllocationRow
+from manila_lite.db.session import ConcurrentChange
 from manila_lite.db.session import Session
 
 ALLOCATION = share_servers.NetworkAllocation.__table__
+FREED = share_servers.FreedAddress.__table__
 SEGMENT = share_servers.NetworkSegment.__table__
 SUBNET = networks.ShareNetworkSubnet.__table__
 
@@ -23,6 +26,13 @@ _ADDRESSES = sa.select(ALLOCATION.c.ip_address).where(
     ALLOCATION.c.segment == sa.bindparam('of_segment')
 )
 _INSERT = sa.insert(ALLOCATION)
+_FREED = sa.select(FREED.c.ip_address, FREED.c.freed_at).where(
+    FREED.c.segment == sa.bindparam('of_segment'),
+    FREED.c.freed_at >= sa.bindparam('since'),
+)
+
+REMEMBERED = datetime.timedelta(days=7)
+"""How long an address is known as freed; then it is like one never used."""
 
 
 def lock_segment(session: Session, segment: str) -> None:
@@ -36,6 +46,19 @@ def list_addresses(session: Session, segment: str) -> list[str]:
     return [
         row.ip_address for row in session.rows(_ADDRESSES, of_segment=segment)
     ]
+
+
+def list_freed(session: Session, segment: str) -> dict[str, datetime.datetime]:
+    """Return when addresses were freed, of those freed lately.
+
+    Some may be allocated again.
+    """
+    return {
+        row.ip_address: row.freed_at
+        for row in session.rows(
+            _FREED, of_segment=segment, since=session.now - REMEMBERED
+        )
+    }
 
 
 def list_address_owners(
@@ -131,9 +154,35 @@ def remove(
     subnet_id: str | None = None,
 ) -> int:
     """Release the addresses of a server; return how many there were."""
-    return session.run(
-        sa.delete(ALLOCATION).where(_of(share_server_id, label, subnet_id))
+    of_server = _of(share_server_id, label, subnet_id)
+    rows = session.rows(
+        sa.select(ALLOCATION.c.segment, ALLOCATION.c.ip_address).where(
+            of_server
+        )
     )
+    if session.run(sa.delete(ALLOCATION).where(of_server)) != len(rows):
+        raise ConcurrentChange(table=ALLOCATION.name)
+    for segment in {row.segment for row in rows}:
+        again = [row.ip_address for row in rows if row.segment == segment]
+        session.run(
+            sa.delete(FREED).where(
+                FREED.c.segment == segment,
+                FREED.c.ip_address.in_(again)
+                | (FREED.c.freed_at < session.now - REMEMBERED),
+            )
+        )
+    session.run_many(
+        sa.insert(FREED),
+        [
+            {
+                'segment': row.segment,
+                'ip_address': row.ip_address,
+                'freed_at': session.now,
+            }
+            for row in rows
+        ],
+    )
+    return len(rows)
 
 
 def update_subnet(

@@ -12,6 +12,7 @@ from manila_lite import exception
 from manila_lite.db.models import engine
 from manila_lite.db.models import networks
 from manila_lite.db.models import share_servers
+from manila_lite.db.queries import pages
 from manila_lite.db.rows import Page
 from manila_lite.db.rows import SecurityServiceRow
 from manila_lite.db.session import ConcurrentChange
@@ -76,11 +77,15 @@ _SET_TYPE = (
 
 @dataclasses.dataclass
 class SecurityServiceFilter:
-    """Criteria for security services; empty fields match everything."""
+    """Criteria for security services; empty fields match everything.
+
+    With `match_nothing` none matches, whatever the other fields say.
+    """
 
     project_id: str | None = None
     exact: dict[str, str] = dataclasses.field(default_factory=dict)
     share_network_id: str | None = None
+    match_nothing: bool = False
 
 
 class SecurityServiceListing(typing.NamedTuple):
@@ -129,7 +134,14 @@ def list_summaries(
     """Return id, name and type of the services of a page."""
     return SecurityServiceListing(
         session.rows(
-            _page(criteria, page, SERVICE.c.id, SERVICE.c.name, SERVICE.c.type)
+            _page(
+                criteria,
+                page,
+                SERVICE.c.id,
+                SERVICE.c.name,
+                SERVICE.c.type,
+                SERVICE.c.created_at,
+            )
         ),
         {},
     )
@@ -154,19 +166,17 @@ def list_details(
 def _page(
     criteria: SecurityServiceFilter, page: Page, *columns: sa.ColumnElement
 ) -> sa.Select:
-    statement = (
-        sa.select(*columns)
-        .where(*_conditions(criteria))
-        .order_by(SERVICE.c.created_at.desc(), SERVICE.c.id.desc())
-        .limit(page.limit)
+    return pages.select_page(
+        sa.select(*columns).where(*_conditions(criteria)), page, SERVICE
     )
-    return statement.offset(page.offset) if page.offset else statement
 
 
 def _conditions(criteria: SecurityServiceFilter) -> list[sa.ColumnElement]:
     found: list[sa.ColumnElement] = [
         SERVICE.c[name] == value for name, value in criteria.exact.items()
     ]
+    if criteria.match_nothing:
+        found.append(sa.false())
     if criteria.project_id is not None:
         found.append(SERVICE.c.project_id == criteria.project_id)
     if criteria.share_network_id is not None:

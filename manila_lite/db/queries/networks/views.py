@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from manila_lite.db.models import networks
 from manila_lite.db.models import share_servers
+from manila_lite.db.queries import pages
 from manila_lite.db.queries.networks import subnets
 from manila_lite.db.rows import Page
 from manila_lite.db.session import Session
@@ -87,7 +88,14 @@ def list_summaries(
     """Return ids and names of the networks of a page."""
     return ShareNetworkListing(
         session.rows(
-            _page(session, criteria, page, NETWORK.c.id, NETWORK.c.name)
+            _page(
+                session,
+                criteria,
+                page,
+                NETWORK.c.id,
+                NETWORK.c.name,
+                NETWORK.c.created_at,
+            )
         ),
         {},
     )
@@ -108,13 +116,11 @@ def _page(
     page: Page,
     *columns: sa.ColumnElement,
 ) -> sa.Select:
-    statement = (
-        sa.select(*columns)
-        .where(*_conditions(session, criteria))
-        .order_by(NETWORK.c.created_at.desc(), NETWORK.c.id.desc())
-        .limit(page.limit)
+    return pages.select_page(
+        sa.select(*columns).where(*_conditions(session, criteria)),
+        page,
+        NETWORK,
     )
-    return statement.offset(page.offset) if page.offset else statement
 
 
 def _conditions(

@@ -13,6 +13,7 @@ from manila_lite.db.queries.metadata import MetadataTable
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.rows import ExportLocationRow
 from manila_lite.db.rows import InstanceRow
+from manila_lite.db.rows import PlacedReplicaRow
 from manila_lite.db.rows import ReplicaRow
 from manila_lite.db.rows import ReplicaRuleRow
 from manila_lite.db.rows import ReplicaTarget
@@ -85,6 +86,15 @@ _HOSTS = (
         INSTANCE.c.host.is_not(None),
     )
     .order_by(INSTANCE.c.created_at, INSTANCE.c.id)
+)
+_PLACED = (
+    sa.select(INSTANCE.c.id, INSTANCE.c.host)
+    .where(
+        INSTANCE.c.share_id == sa.bindparam('of_share'),
+        INSTANCE.c.replica_state.is_not(None),
+        INSTANCE.c.host.is_not(None),
+    )
+    .order_by(INSTANCE.c.id)
 )
 _ADVANCE_GENERATION = (
     sa.update(INSTANCE)
@@ -190,6 +200,13 @@ def get_hosts(
         ),
         frozenset(row.host for row in rows),
     )
+
+
+def list_placed(
+    session: Session, share_id: str
+) -> typing.Sequence[PlacedReplicaRow]:
+    """Return the replicas that are on a back end, ordered by id."""
+    return session.rows(_PLACED, of_share=share_id)
 
 
 def advance_generation(session: Session, share_id: str) -> None:

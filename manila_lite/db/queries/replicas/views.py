@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from manila_lite.db.models import services
 from manila_lite.db.models import shares
+from manila_lite.db.queries import pages
 from manila_lite.db.rows import Page
 from manila_lite.db.rows import ReplicaViewRow
 from manila_lite.db.session import Session
@@ -27,6 +28,7 @@ _SUMMARY = (
     INSTANCE.c.share_id,
     INSTANCE.c.status,
     INSTANCE.c.replica_state,
+    INSTANCE.c.created_at,
 )
 _SHOWN = (
     *_SUMMARY,
@@ -34,7 +36,6 @@ _SHOWN = (
     INSTANCE.c.share_network_id,
     INSTANCE.c.share_server_id,
     INSTANCE.c.cast_rules_to_readonly,
-    INSTANCE.c.created_at,
     INSTANCE.c.updated_at,
     ZONE.c.name.label('availability_zone'),
     SHARE.c.project_id,
@@ -115,14 +116,13 @@ def list_details(
 def _page(
     criteria: ShareReplicaFilter, page: Page, *columns: sa.ColumnElement
 ) -> sa.Select:
-    statement = (
+    return pages.select_page(
         sa.select(*columns)
         .select_from(_FROM)
-        .where(INSTANCE.c.replica_state.is_not(None), *_conditions(criteria))
-        .order_by(INSTANCE.c.created_at.desc(), INSTANCE.c.id.desc())
-        .limit(page.limit)
+        .where(INSTANCE.c.replica_state.is_not(None), *_conditions(criteria)),
+        page,
+        INSTANCE,
     )
-    return statement.offset(page.offset) if page.offset else statement
 
 
 def _conditions(criteria: ShareReplicaFilter) -> list[sa.ColumnElement]:
@@ -138,15 +138,12 @@ def _conditions(criteria: ShareReplicaFilter) -> list[sa.ColumnElement]:
             .where(last.c.id == criteria.after)
             .scalar_subquery()
         )
-        found.append(
+        found += [
+            INSTANCE.c.created_at <= made,
             sa.or_(
-                INSTANCE.c.created_at < made,
-                sa.and_(
-                    INSTANCE.c.created_at == made,
-                    INSTANCE.c.id < criteria.after,
-                ),
-            )
-        )
+                INSTANCE.c.created_at < made, INSTANCE.c.id < criteria.after
+            ),
+        ]
     if not criteria.include_hidden:
         found.append(INSTANCE.c.status.not_in(sorted(HIDDEN_FROM_TENANTS)))
     return found

@@ -1,7 +1,6 @@
 """Migrations of share servers, and the rows that move with a server."""
 
 from collections.abc import Collection, Mapping
-import datetime
 import typing
 
 import sqlalchemy as sa
@@ -18,6 +17,8 @@ from manila_lite.db.rows import MigrationRow
 from manila_lite.db.rows import NetworkSubnetRow
 from manila_lite.db.rows import ServerShareRow
 from manila_lite.db.session import Session
+from manila_lite.states.share_replica import PASSIVE
+from manila_lite.states.share_replica import READABLE
 from manila_lite.states.share_server import TaskState
 
 MIGRATION = server_migrations.ServerMigration.__table__
@@ -59,6 +60,7 @@ _WITH_SHARES = (
         SHARE.c.size,
         SHARE.c.share_proto,
         SHARE.c.share_group_id,
+        SHARE.c.is_soft_deleted,
         SHARE.c.project_id,
         SHARE.c.user_id,
         _HAS_COPIES.label('has_copies'),
@@ -122,6 +124,9 @@ _NETWORKS = (
     .order_by(NETWORK.c.id, SUBNET.c.id)
 )
 _INSERT = sa.insert(MIGRATION)
+_ONE = sa.select(MIGRATION).where(
+    MIGRATION.c.id == sa.bindparam('migration_id')
+)
 _OPEN = sa.select(MIGRATION).where(
     MIGRATION.c.open_for == sa.bindparam('of_source')
 )
@@ -165,18 +170,29 @@ _RECORD_PROGRESS = (
     sa.update(MIGRATION)
     .where(*_IS_OPEN)
     .values(
-        progress=sa.bindparam('new_progress'), heard_at=sa.bindparam('now')
+        progress=sa.bindparam('new_progress'),
+        progress_details=sa.func.coalesce(
+            sa.bindparam('new_details', type_=sa.Text()),
+            MIGRATION.c.progress_details,
+        ),
+        heard_at=sa.bindparam('now'),
     )
 )
+_IS_READABLE_COPY = INSTANCE.c.replica_state.in_(sorted(PASSIVE)) & sa.exists(
+    sa.select(SHARE.c.id).where(
+        SHARE.c.id == INSTANCE.c.share_id, SHARE.c.replication_type == READABLE
+    )
+).correlate(INSTANCE)
 _SET_READONLY = (
     sa.update(INSTANCE)
     .where(INSTANCE.c.share_server_id == sa.bindparam('of_server'))
-    .values(cast_rules_to_readonly=sa.bindparam('cast'))
+    .values(
+        cast_rules_to_readonly=sa.case(
+            (_IS_READABLE_COPY, sa.true()),
+            else_=sa.bindparam('cast', type_=sa.Boolean()),
+        )
+    )
 )
-_PRUNE = sa.delete(MIGRATION).where(
-    MIGRATION.c.ended_at < sa.bindparam('before')
-)
-
 _MAX_ERROR_LENGTH = 1000
 
 
@@ -246,6 +262,11 @@ def insert(session: Session, **values: object) -> str:
     return id
 
 
+def find(session: Session, migration_id: str) -> MigrationRow | None:
+    """Return a migration, or None when its row was pruned."""
+    return session.one(_ONE, migration_id=migration_id)
+
+
 def find_open(session: Session, source_id: str) -> MigrationRow | None:
     """Return the open migration of a source server, or None."""
     return session.one(_OPEN, of_source=source_id)
@@ -269,13 +290,20 @@ def update(session: Session, migration_id: str, **values: object) -> None:
 
 
 def record_progress(
-    session: Session, migration_id: str, progress: int | None
+    session: Session,
+    migration_id: str,
+    progress: int | None,
+    details: str | None = None,
 ) -> None:
-    """Record a reply of the driver, with the progress it reports."""
+    """Record a reply of the driver, with the progress it reports.
+
+    Without `details` those of the last reply remain.
+    """
     session.run(
         _RECORD_PROGRESS,
         migration_id=migration_id,
         new_progress=progress,
+        new_details=details,
         now=session.now,
     )
 
@@ -294,13 +322,11 @@ def close(
 
 
 def set_rules_readonly(session: Session, server_id: str, cast: bool) -> None:
-    """Set whether rules of all shares on a server are cast to read-only."""
+    """Set whether rules of all shares on a server are cast to read-only.
+
+    Those of readable passive replicas always are.
+    """
     session.run(_SET_READONLY, of_server=server_id, cast=cast)
-
-
-def prune(session: Session, before: datetime.datetime) -> int:
-    """Delete migrations that ended before a time; return their number."""
-    return session.run(_PRUNE, before=before)
 
 
 def sum_by_type_and_protocol(

@@ -6,7 +6,6 @@ locks the row of the server.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-import datetime
 import hashlib
 import typing
 
@@ -18,6 +17,7 @@ from manila_lite.db.models import networks
 from manila_lite.db.models import services
 from manila_lite.db.models import share_servers
 from manila_lite.db.models import shares
+from manila_lite.db.queries import private_data
 from manila_lite.db.rows import AllocationRow
 from manila_lite.db.rows import SecurityServiceRow
 from manila_lite.db.rows import ShareServerRow
@@ -89,13 +89,8 @@ _LOAD = (
     .where(_ON)
 )
 _ANY_ON = sa.select(INSTANCE.c.id).where(_ON).limit(1)
-_IDENTIFIER_KNOWN = (
-    sa.select(SERVER.c.id)
-    .where(
-        SERVER.c.host == sa.bindparam('of_host'),
-        SERVER.c.identifier == sa.bindparam('called'),
-    )
-    .limit(1)
+_IDENTIFIERS = sa.select(SERVER.c.identifier).where(
+    SERVER.c.host == sa.bindparam('of_host'), SERVER.c.identifier.is_not(None)
 )
 _DROP_DETAILS = sa.delete(DETAIL).where(
     DETAIL.c.share_server_id == sa.bindparam('of_server'),
@@ -116,15 +111,6 @@ _USE = (
         SERVER.c.status == ServerStatus.ACTIVE,
     )
     .values(idle_since=None)
-)
-_IDLE = (
-    sa.update(SERVER)
-    .where(
-        SERVER.c.id == sa.bindparam('server_id'),
-        SERVER.c.idle_since.is_(None),
-        ~sa.exists().where(INSTANCE.c.share_server_id == SERVER.c.id),
-    )
-    .values(idle_since=sa.bindparam('now'))
 )
 
 
@@ -151,13 +137,23 @@ def find(session: Session, server_id: str) -> ShareServerRow | None:
 def is_identifier_known(
     session: Session, service_host: str, identifier: str
 ) -> bool:
-    """Whether the back end has a server with this identifier."""
-    return (
-        session.value(
-            _IDENTIFIER_KNOWN, of_host=service_host, called=identifier
+    """Whether the back end has a server with a similar identifier.
+
+    Back ends derive names from identifiers, so they are similar as well if
+    they differ by `-` and `_` only or if one contains the other.
+    """
+    wanted = _normalise(identifier)
+    return any(
+        wanted in known or known in wanted
+        for known in (
+            _normalise(row.identifier)
+            for row in session.rows(_IDENTIFIERS, of_host=service_host)
         )
-        is not None
     )
+
+
+def _normalise(identifier: str) -> str:
+    return identifier.replace('-', '_')
 
 
 def lock(session: Session, server_id: str) -> str | None:
@@ -461,49 +457,6 @@ def has_instances(session: Session, server_id: str) -> bool:
     return session.value(_ANY_ON, of_server=server_id) is not None
 
 
-def mark_idle(session: Session, server_id: str) -> bool:
-    """Set `idle_since` if no instance is on a server; True if it was set."""
-    lock(session, server_id)
-    return bool(session.run(_IDLE, server_id=server_id, now=session.now))
-
-
-def mark_all_idle(session: Session, service_host: str) -> int:
-    """Do the same for all active servers; return the number changed."""
-    return session.run(
-        sa.update(SERVER)
-        .where(
-            SERVER.c.host == service_host,
-            SERVER.c.status == ServerStatus.ACTIVE,
-            SERVER.c.idle_since.is_(None),
-            ~sa.exists().where(INSTANCE.c.share_server_id == SERVER.c.id),
-        )
-        .values(idle_since=session.now)
-    )
-
-
-def list_idle(
-    session: Session, service_host: str, before: datetime.datetime
-) -> Sequence[ShareServerRow]:
-    """Return auto-deletable servers that have been idle since `before`."""
-    return session.rows(
-        _FULL.where(
-            SERVER.c.host == service_host,
-            SERVER.c.status == ServerStatus.ACTIVE,
-            SERVER.c.is_auto_deletable.is_(True),
-            SERVER.c.idle_since <= before,
-        ).order_by(SERVER.c.id)
-    )
-
-
-def disable_auto_delete(session: Session, server_id: str) -> None:
-    """Keep a server from being deleted except by a request."""
-    session.run(
-        sa.update(SERVER)
-        .where(SERVER.c.id == server_id)
-        .values(is_auto_deletable=False)
-    )
-
-
 def update(session: Session, server_id: str, **values: object) -> None:
     """Change plain columns of a server; never a status."""
     session.run(
@@ -533,9 +486,11 @@ def list_ids_on_host(
 def delete_dependents(session: Session, server_id: str) -> None:
     """Delete the dependent rows of a server before it is removed.
 
+    What its driver has stored about it is deleted, too.
     Addresses are not among them: the network plug-in releases them.
     """
     for table in (DETAIL, OF_SUBNET):
         session.run(
             sa.delete(table).where(table.c.share_server_id == server_id)
         )
+    private_data.delete_all(session, [server_id])

@@ -10,11 +10,13 @@ from manila_lite.db.models import shares
 from manila_lite.db.queries.metadata import MetadataTable
 from manila_lite.db.rows import ExportLocationViewRow
 from manila_lite.db.session import Session
+from manila_lite.states.share_replica import DR
 from manila_lite.states.share_replica import ReplicaState
 
 EXPORT = shares.ExportLocation.__table__
 EXPORT_METADATA = shares.ExportLocationMetadata.__table__
 INSTANCE = shares.ShareInstance.__table__
+SHARE = shares.Share.__table__
 ZONE = services.AvailabilityZone.__table__
 
 METADATA = MetadataTable(EXPORT_METADATA, 'export_location_id', EXPORT)
@@ -22,8 +24,20 @@ METADATA = MetadataTable(EXPORT_METADATA, 'export_location_id', EXPORT)
 PREFERRED = 'preferred'
 """The metadata key that is a separate field on the wire."""
 
+# No client can use those of a passive replica of this type.
+_IS_ADMIN_ONLY = sa.case(
+    (
+        sa.and_(
+            SHARE.c.replication_type == DR,
+            INSTANCE.c.replica_state != ReplicaState.ACTIVE,
+        ),
+        sa.true(),
+    ),
+    else_=EXPORT.c.is_admin_only,
+)
 _COLUMNS = (
-    EXPORT,
+    *(column for column in EXPORT.c if column.name != 'is_admin_only'),
+    _IS_ADMIN_ONLY.label('is_admin_only'),
     INSTANCE.c.share_id,
     INSTANCE.c.replica_state,
     ZONE.c.name.label('availability_zone'),
@@ -31,9 +45,9 @@ _COLUMNS = (
 _ALL = (
     sa.select(*_COLUMNS)
     .select_from(
-        EXPORT.join(INSTANCE).outerjoin(
-            ZONE, ZONE.c.id == INSTANCE.c.availability_zone_id
-        )
+        EXPORT.join(INSTANCE)
+        .join(SHARE)
+        .outerjoin(ZONE, ZONE.c.id == INSTANCE.c.availability_zone_id)
     )
     .order_by(EXPORT.c.created_at, EXPORT.c.path)
 )

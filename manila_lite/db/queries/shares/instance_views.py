@@ -8,7 +8,9 @@ import sqlalchemy as sa
 
 from manila_lite.db.models import services
 from manila_lite.db.models import shares
+from manila_lite.db.queries import pages
 from manila_lite.db.rows import InstanceViewRow
+from manila_lite.db.rows import Page
 from manila_lite.db.session import Session
 
 SHARE = shares.Share.__table__
@@ -16,11 +18,9 @@ INSTANCE = shares.ShareInstance.__table__
 EXPORT = shares.ExportLocation.__table__
 ZONE = services.AvailabilityZone.__table__
 
-_SHOWN = (
-    sa.select(INSTANCE, ZONE.c.name.label('availability_zone'))
-    .select_from(INSTANCE.outerjoin(ZONE))
-    .order_by(INSTANCE.c.created_at.desc(), INSTANCE.c.id.desc())
-)
+_SHOWN = sa.select(
+    INSTANCE, ZONE.c.name.label('availability_zone')
+).select_from(INSTANCE.outerjoin(ZONE))
 
 
 @dataclasses.dataclass
@@ -41,17 +41,25 @@ class ShareInstanceListing(typing.NamedTuple):
 
 
 def list_instances(
-    session: Session, criteria: ShareInstanceFilter, *, exports: bool
+    session: Session,
+    criteria: ShareInstanceFilter,
+    page: Page,
+    *,
+    exports: bool,
 ) -> ShareInstanceListing:
-    """Return the instances, newest first, and the paths of their exports."""
+    """Return the instances of a page, and the paths of their exports."""
     conditions = _conditions(criteria)
-    rows = session.rows(_SHOWN.where(*conditions))
+    rows = session.rows(
+        pages.select_page(_SHOWN.where(*conditions), page, INSTANCE)
+    )
     paths: dict[str, list[str]] = {}
     if exports:
+        ids = pages.select_page(
+            sa.select(INSTANCE.c.id).where(*conditions), page, INSTANCE
+        ).subquery()
         for row in session.rows(
             sa.select(EXPORT.c.share_instance_id, EXPORT.c.path)
-            .select_from(EXPORT.join(INSTANCE))
-            .where(*conditions)
+            .join(ids, ids.c.id == EXPORT.c.share_instance_id)
             .order_by(EXPORT.c.created_at, EXPORT.c.path)
         ):
             paths.setdefault(row.share_instance_id, []).append(row.path)

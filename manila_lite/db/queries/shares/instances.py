@@ -1,6 +1,7 @@
 """Share instances: the rows that managers and schedulers act on."""
 
 from collections.abc import Collection
+import functools
 import typing
 
 import sqlalchemy as sa
@@ -12,10 +13,10 @@ from manila_lite.db.models import shares
 from manila_lite.db.rows import ExportLocationRow
 from manila_lite.db.rows import IdStatusRow
 from manila_lite.db.rows import InstanceRow
-from manila_lite.db.rows import LostInstanceRow
 from manila_lite.db.rows import NewExportLocation
+from manila_lite.db.rows import OwnedInstanceRow
 from manila_lite.db.session import Session
-from manila_lite.host import Host
+from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_instance import InstanceStatus
 
 INSTANCE = shares.ShareInstance.__table__
@@ -24,7 +25,6 @@ EXPORT = shares.ExportLocation.__table__
 EXPORT_METADATA = shares.ExportLocationMetadata.__table__
 METADATA = shares.ShareMetadata.__table__
 ZONE = services.AvailabilityZone.__table__
-SERVICE = services.Service.__table__
 WORK = engine.Work.__table__
 
 _ALL = sa.select(
@@ -75,6 +75,24 @@ _ASSIGN_HOST = (
         availability_zone_id=sa.select(ZONE.c.id)
         .where(ZONE.c.name == sa.bindparam('new_zone'))
         .scalar_subquery(),
+        scheduled_at=sa.bindparam('now'),
+        updated_at=sa.bindparam('now'),
+    )
+)
+_RELEASE_HOST = (
+    sa.update(INSTANCE)
+    .where(
+        INSTANCE.c.id == sa.bindparam('instance_id'),
+        INSTANCE.c.status == InstanceStatus.CREATING,
+        INSTANCE.c.host == sa.bindparam('old_host'),
+    )
+    .values(
+        host=None,
+        availability_zone_id=sa.select(ZONE.c.id)
+        .where(ZONE.c.name == sa.bindparam('new_zone'))
+        .scalar_subquery(),
+        share_server_id=None,
+        scheduled_at=None,
         updated_at=sa.bindparam('now'),
     )
 )
@@ -85,13 +103,34 @@ _SET_PROGRESS = (
         progress=sa.bindparam('new_progress'), updated_at=sa.bindparam('now')
     )
 )
+_WITHOUT_DATA = (
+    InstanceStatus.CREATING,
+    InstanceStatus.CREATING_FROM_SNAPSHOT,
+    InstanceStatus.ERROR,
+    InstanceStatus.DELETING,
+    InstanceStatus.ERROR_DELETING,
+    InstanceStatus.DEFERRED_DELETING,
+    InstanceStatus.ERROR_DEFERRED_DELETING,
+    InstanceStatus.MANAGE_STARTING,
+    InstanceStatus.MANAGE_ERROR,
+    InstanceStatus.MIGRATING_TO,
+)
+"""Statuses of which some data may exist, but no user relies on it."""
+
+_WITH_DATA = (
+    sa.select(INSTANCE.c.id)
+    .where(
+        INSTANCE.c.service_host == sa.bindparam('of_service'),
+        INSTANCE.c.status.not_in(_WITHOUT_DATA),
+    )
+    .limit(1)
+)
 _PATH_CLAIMED = (
     sa.select(INSTANCE.c.id)
     .select_from(EXPORT.join(INSTANCE))
     .where(
         EXPORT.c.path == sa.bindparam('of_path'),
-        sa.func.substr(INSTANCE.c.host, 1, sa.bindparam('length'))
-        == sa.bindparam('prefix'),
+        INSTANCE.c.service_host == sa.bindparam('of_service'),
     )
     .limit(1)
 )
@@ -104,43 +143,20 @@ _PATH_OWNED = _PATH_CLAIMED.where(
 _HOSTS_OF = sa.select(INSTANCE.c.share_id, INSTANCE.c.host).where(
     INSTANCE.c.share_id.in_(sa.bindparam('share_ids', expanding=True))
 )
-_PAGE = (
-    sa.select(INSTANCE.c.id, INSTANCE.c.status)
-    .where(
-        sa.func.substr(INSTANCE.c.host, 1, sa.bindparam('length'))
-        == sa.bindparam('prefix'),
-        INSTANCE.c.status.in_(sa.bindparam('statuses', expanding=True)),
-        INSTANCE.c.id > sa.bindparam('after'),
-    )
-    .order_by(INSTANCE.c.id)
-    .limit(sa.bindparam('page_size'))
-)
-_IN_FLIGHT = (
-    sa.select(
-        INSTANCE.c.id,
-        INSTANCE.c.host,
-        INSTANCE.c.status,
-        INSTANCE.c.share_id,
-        SHARE.c.project_id,
-        SHARE.c.user_id,
-    )
+_DELETING_FAILED = (
+    sa.select(INSTANCE.c.id, SHARE.c.project_id, SHARE.c.user_id)
     .select_from(INSTANCE.join(SHARE))
     .where(
-        INSTANCE.c.status.in_(sa.bindparam('statuses', expanding=True)),
+        INSTANCE.c.service_host == sa.bindparam('of_service'),
+        INSTANCE.c.status == InstanceStatus.ERROR_DEFERRED_DELETING,
+        INSTANCE.c.id > sa.bindparam('after'),
         ~sa.exists().where(
-            WORK.c.resource == 'share_instance',
+            WORK.c.resource == SHARE_INSTANCE.resource,
             WORK.c.resource_id == INSTANCE.c.id,
-        ),
-        # An instance in ensuring is processed by work of its service.
-        sa.or_(
-            INSTANCE.c.status != InstanceStatus.ENSURING,
-            ~sa.exists().where(
-                SERVICE.c.ensuring.is_(True),
-                SERVICE.c.host == sa.bindparam('of_service'),
-            ),
         ),
     )
     .order_by(INSTANCE.c.id)
+    .limit(sa.bindparam('most'))
 )
 
 
@@ -191,6 +207,28 @@ def list_with_details(
     return [(row, metadata[row.share_id], exports[row.id]) for row in rows]
 
 
+@functools.cache
+def _page(statuses: tuple[str, ...]) -> sa.CompoundSelect:
+    """Return the selection of a page; of each status by an index."""
+    parts = (
+        sa.select(INSTANCE.c.id, INSTANCE.c.status)
+        .where(
+            INSTANCE.c.service_host == sa.bindparam('of_service'),
+            INSTANCE.c.status == status,
+            INSTANCE.c.id > sa.bindparam('after'),
+        )
+        .order_by(INSTANCE.c.id)
+        .limit(sa.bindparam('page_size'))
+        .subquery()
+        for status in statuses
+    )
+    return (
+        sa.union_all(*(sa.select(part.c.id, part.c.status) for part in parts))
+        .order_by('id')
+        .limit(sa.bindparam('page_size'))
+    )
+
+
 def list_service_page(
     session: Session,
     service_host: str,
@@ -202,13 +240,10 @@ def list_service_page(
 
     The page starts after the id `after`; the empty one precedes all.
     """
-    prefix = f'{service_host}#'
     return session.rows(
-        _PAGE,
-        prefix=prefix,
-        length=len(prefix),
+        _page(tuple(sorted(statuses))),
+        of_service=service_host,
         after=after,
-        statuses=sorted(statuses),
         page_size=size,
     )
 
@@ -243,14 +278,9 @@ def _has_path(
     path: str,
     **params: str,
 ) -> bool:
-    prefix = f'{service_host}#'
     return (
         session.value(
-            statement,
-            of_path=path,
-            prefix=prefix,
-            length=len(prefix),
-            **params,
+            statement, of_path=path, of_service=service_host, **params
         )
         is not None
     )
@@ -292,6 +322,25 @@ def assign_host(
             event='place',
             allowed=f'{InstanceStatus.CREATING}, without a host',
         )
+
+
+def release_host(
+    session: Session, instance_id: str, host: str, zone: str | None
+) -> bool:
+    """Take a new instance off its host and share server.
+
+    `zone` is the one it was requested in, if any. Returns False if it is
+    no longer being created there.
+    """
+    return bool(
+        session.run(
+            _RELEASE_HOST,
+            instance_id=instance_id,
+            old_host=host,
+            new_zone=zone,
+            now=session.now,
+        )
+    )
 
 
 def set_progress(session: Session, instance_id: str, progress: str) -> None:
@@ -355,19 +404,18 @@ def insert_export_locations(
     session.run_many(sa.insert(EXPORT_METADATA), metadata_rows)
 
 
-def list_without_work(
-    session: Session, statuses: Collection[str], service_host: str | None
-) -> list[LostInstanceRow]:
-    """Return the instances in these statuses for which no work is queued.
+def list_failed_deferred_deletions(
+    session: Session, service_host: str, after: str, most: int
+) -> typing.Sequence[OwnedInstanceRow]:
+    """Return deferred deletions that failed and have no work, by id.
 
-    They are those of one back end (`host@backend`, including its pools),
-    or with None those that have no host yet.
+    They are up to `most` of one back end, after the id `after`.
     """
-    rows = session.rows(
-        _IN_FLIGHT, statuses=sorted(statuses), of_service=service_host
+    return session.rows(
+        _DELETING_FAILED, of_service=service_host, after=after, most=most
     )
-    return [
-        row
-        for row in rows
-        if (row.host and Host.parse(row.host).service_host) == service_host
-    ]
+
+
+def has_data_on_service(session: Session, service_host: str) -> bool:
+    """Whether a back end has shares that users rely on."""
+    return session.value(_WITH_DATA, of_service=service_host) is not None

@@ -11,6 +11,7 @@ from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.queries.metadata import MetadataTable
 from manila_lite.db.queries.shares import displayed_instance
+from manila_lite.db.rows import ExpiredShareRow
 from manila_lite.db.rows import ShareTarget
 from manila_lite.db.session import Session
 from manila_lite.states import share_instance as instance_states
@@ -20,7 +21,13 @@ SHARE = shares.Share.__table__
 INSTANCE = shares.ShareInstance.__table__
 SNAPSHOT = snapshots.Snapshot.__table__
 METADATA = MetadataTable(shares.ShareMetadata.__table__, 'share_id', SHARE)
+AFFINITY_KEYS = {
+    'same_host': '__affinity_same_host',
+    'different_host': '__affinity_different_host',
+}
+"""Metadata that records the scheduler hints of shares, by hint."""
 
+_METADATA = shares.ShareMetadata.__table__
 _INSTANCES = (
     sa.select(
         SHARE.c.id,
@@ -67,10 +74,12 @@ _RESIZE = (
     .where(SHARE.c.id == sa.bindparam('share_id'))
     .values(size=sa.bindparam('new_size'), updated_at=sa.bindparam('now'))
 )
-_COUNT_INSTANCES = (
-    sa.select(sa.func.count())
-    .select_from(INSTANCE)
-    .where(INSTANCE.c.share_id == sa.bindparam('of_share'))
+_REMAINDER = sa.select(
+    sa.exists().where(INSTANCE.c.share_id == sa.bindparam('of_share')),
+    sa.exists().where(
+        _METADATA.c.share_id == sa.bindparam('of_share'),
+        _METADATA.c.key.in_(AFFINITY_KEYS.values()),
+    ),
 )
 _REMOVE = sa.delete(SHARE).where(SHARE.c.id == sa.bindparam('share_id'))
 _DELETABLE = sa.exists().where(
@@ -108,25 +117,28 @@ _ANY_SNAPSHOT = (
     .where(SNAPSHOT.c.share_id == sa.bindparam('of_share'))
     .limit(1)
 )
+BEGINNING = (datetime.datetime(1970, 1, 1), '')
+"""What precedes all shares in the order of their expiry."""
+
 _EXPIRED = (
-    sa.select(SHARE.c.id)
+    sa.select(SHARE.c.id, SHARE.c.scheduled_to_be_deleted_at)
     .where(
-        SHARE.c.is_soft_deleted.is_(True),
-        SHARE.c.scheduled_to_be_deleted_at <= sa.bindparam('now'),
+        # IS TRUE would not be looked up in an index by MariaDB.
+        SHARE.c.is_soft_deleted == sa.true(),
+        SHARE.c.scheduled_to_be_deleted_at.between(
+            sa.bindparam('after'), sa.bindparam('now')
+        ),
+        sa.or_(
+            SHARE.c.scheduled_to_be_deleted_at > sa.bindparam('after'),
+            SHARE.c.id > sa.bindparam('after_id'),
+        ),
     )
-    .order_by(SHARE.c.scheduled_to_be_deleted_at)
+    .order_by(SHARE.c.scheduled_to_be_deleted_at, SHARE.c.id)
     .limit(100)
 )
 _EXPIRED_UNPLACED = _EXPIRED.where(_DELETABLE.where(INSTANCE.c.host.is_(None)))
 _EXPIRED_ON_HOST = _EXPIRED.where(
-    _DELETABLE.where(
-        sa.or_(
-            INSTANCE.c.host == sa.bindparam('of_host'),
-            INSTANCE.c.host.like(
-                sa.bindparam('of_pools', type_=sa.String()), escape='!'
-            ),
-        )
-    )
+    _DELETABLE.where(INSTANCE.c.service_host == sa.bindparam('of_service'))
 )
 
 
@@ -197,33 +209,32 @@ def restore(session: Session, share_id: str) -> bool:
     return session.run(_RESTORE, share_id=share_id, now=session.now) == 1
 
 
-def list_expired(session: Session, service_host: str | None) -> list[str]:
+def list_expired(
+    session: Session,
+    service_host: str | None,
+    after: tuple[datetime.datetime, str] = BEGINNING,
+) -> typing.Sequence[ExpiredShareRow]:
     """Return shares of a back end whose time in the recycle bin is over.
 
-    None means shares without a back end. Returns a limited number, and
-    none that cannot be deleted in their status.
+    None means shares without a back end. Returns a limited number, behind
+    the time and the id `after`, and none that cannot be deleted in their
+    status.
     """
+    values: dict[str, object] = {
+        'now': session.now,
+        'after': after[0],
+        'after_id': after[1],
+    }
     if service_host is None:
-        return [
-            row.id for row in session.rows(_EXPIRED_UNPLACED, now=session.now)
-        ]
-    escaped = (
-        service_host.replace('!', '!!').replace('%', '!%').replace('_', '!_')
-    )
-    return [
-        row.id
-        for row in session.rows(
-            _EXPIRED_ON_HOST,
-            now=session.now,
-            of_host=service_host,
-            of_pools=f'{escaped}#%',
-        )
-    ]
+        return session.rows(_EXPIRED_UNPLACED, **values)
+    return session.rows(_EXPIRED_ON_HOST, of_service=service_host, **values)
 
 
-def has_instances(session: Session, share_id: str) -> bool:
-    """Whether the share has any instance left."""
-    return bool(session.value(_COUNT_INSTANCES, of_share=share_id))
+def read_remainder(session: Session, share_id: str) -> tuple[bool, bool]:
+    """Return whether the share has any instance left, and hints recorded."""
+    (row,) = session.rows(_REMAINDER, of_share=share_id)
+    has_instances, has_hints = row
+    return bool(has_instances), bool(has_hints)
 
 
 def remove(session: Session, share_id: str) -> bool:

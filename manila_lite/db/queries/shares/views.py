@@ -16,6 +16,8 @@ import sqlalchemy as sa
 from manila_lite.db.models import services
 from manila_lite.db.models import shares
 from manila_lite.db.models import types
+from manila_lite.db.queries import pages
+from manila_lite.db.queries.metadata import has_pairs
 from manila_lite.db.queries.shares import displayed_instance
 from manila_lite.db.queries.shares.displayed_instance import instance_rank
 from manila_lite.db.rows import Page
@@ -183,14 +185,15 @@ def list_summaries(
     session: Session, criteria: ShareFilter, page: Page, count: bool = False
 ) -> ShareListing:
     """Return ids and names of the shares of a page."""
+    total = _check_length(session, criteria, page, count)
     statement = _page(
-        criteria, page, SHARE.c.id, SHARE.c.display_name.label('name')
+        criteria,
+        page,
+        SHARE.c.id,
+        SHARE.c.display_name.label('name'),
+        SHARE.c.created_at,
     )
-    return ShareListing(
-        session.rows(statement),
-        {},
-        _count(session, criteria) if count else None,
-    )
+    return ShareListing(session.rows(statement), {}, total)
 
 
 def list_details(
@@ -202,15 +205,18 @@ def list_details(
     count: bool = False,
 ) -> ShareListing:
     """Return the shares of a page with everything the detailed view shows."""
+    total = _check_length(session, criteria, page, count)
     ids = _page(criteria, page, SHARE.c.id).subquery()
     # An outer join from the page: for an inner join SQLite would scan all
     # shares if that saves it from sorting the page.
     these = ids.outerjoin(SHARE, SHARE.c.id == ids.c.id)
     found = session.rows(
         _SHOWN.select_from(_joined(these)).order_by(
-            *_order(page), *_OLDEST_FIRST
+            *pages.order(page, SHARE, _sort_value(page)), *_OLDEST_FIRST
         )
     )
+    if not found:  # to find nothing again could take as long
+        return ShareListing([], {}, total)
     rows, sums = select_displayed(found)
     metadata = _by_key(
         session.rows(_METADATA.join(ids, ids.c.id == METADATA.c.share_id))
@@ -219,9 +225,7 @@ def list_details(
         session, exports, _EXPORTS.join(ids, ids.c.id == INSTANCE.c.share_id)
     )
     return ShareListing(
-        rows,
-        {'metadata': metadata, 'exports': paths, **sums},
-        _count(session, criteria) if count else None,
+        rows, {'metadata': metadata, 'exports': paths, **sums}, total
     )
 
 
@@ -257,51 +261,68 @@ def select_displayed(
 def _page(
     criteria: ShareFilter, page: Page, *columns: sa.ColumnElement
 ) -> sa.Select:
-    statement = (
-        sa.select(*columns)
-        .where(*_conditions(criteria))
-        .order_by(*_order(page))
+    lists = _lists(criteria)
+    key = _sort_value(page)
+    if len(lists) == 1:
+        return pages.select_page(
+            sa.select(*columns).where(*lists[0]), page, SHARE, key
+        )
+    heads = (
+        pages.select_head(
+            sa.select(*columns, key.label('sort_value')).where(*conditions),
+            page,
+            SHARE,
+            key,
+        ).subquery()
+        for conditions in lists
     )
-    if page.limit is not None:
-        statement = statement.limit(page.limit)
-    if page.offset:
-        if page.limit is None:  # MariaDB and SQLite need a limit too
-            statement = statement.limit(2**31 - 1)
-        statement = statement.offset(page.offset)
-    return statement
+    # SQLite has no parentheses around selections with a limit.
+    union = sa.union_all(*(sa.select(head) for head in heads)).subquery()
+    return pages.cut(
+        sa.select(*(union.c[column.name] for column in columns)).order_by(
+            *pages.order(page, union, union.c.sort_value)
+        ),
+        page,
+    )
 
 
-def _order(page: Page) -> list[sa.ColumnElement]:
+def _sort_value(page: Page) -> sa.ColumnElement:
     # A subquery gives one value for each share: with a join, a share with
     # several instances would appear several times in the page.
-    key = (
+    return (
         displayed_instance.select_column(page.sort_key)
         if page.sort_key in INSTANCE_SORT_KEYS
         else SHARE.c[page.sort_key]
     )
-    if page.sort_dir == 'desc':
-        return [key.desc(), SHARE.c.id.desc()]
-    return [key.asc(), SHARE.c.id.asc()]
 
 
-def _count(session: Session, criteria: ShareFilter) -> int:
-    return session.value(
-        sa.select(sa.func.count())
-        .select_from(SHARE)
-        .where(*_conditions(criteria))
+def _check_length(
+    session: Session, criteria: ShareFilter, page: Page, count: bool
+) -> int | None:
+    return pages.check_length(
+        session, page, SHARE, *_lists(criteria), count=count
     )
 
 
+def _lists(criteria: ShareFilter) -> list[list[sa.ColumnElement]]:
+    """Return the conditions of lists that together have all matches.
+
+    The shares of a project and the public ones of others are two lists,
+    since each is in the order of an index: databases sort the matches of
+    "own or public".
+    """
+    others = _conditions(criteria)
+    if criteria.project_id is None:
+        return [others]
+    own = SHARE.c.project_id == criteria.project_id
+    if not criteria.include_public:
+        return [[own, *others]]
+    return [[own, *others], [~own, SHARE.c.is_public == sa.true(), *others]]
+
+
 def _conditions(criteria: ShareFilter) -> list[sa.ColumnElement]:
-    found: list[sa.ColumnElement] = []
-    if criteria.project_id is not None:
-        own = SHARE.c.project_id == criteria.project_id
-        found.append(
-            sa.or_(own, SHARE.c.is_public.is_(True))
-            if criteria.include_public
-            else own
-        )
-    found += [
+    """Return the conditions of all criteria except the project."""
+    found: list[sa.ColumnElement] = [
         _equals(SHARE.c[name], value) for name, value in criteria.share.items()
     ]
     found += [
@@ -323,15 +344,16 @@ def _conditions(criteria: ShareFilter) -> list[sa.ColumnElement]:
                 )
             )
         )
-    for key, value in criteria.extra_specs.items():
+    if criteria.extra_specs:
         of_instance.append(
-            sa.exists()
-            .where(
-                SPEC.c.share_type_id == INSTANCE.c.share_type_id,
-                SPEC.c.spec_key == key,
-                SPEC.c.spec_value == value,
+            has_pairs(
+                INSTANCE.c.share_type_id,
+                SPEC.c.share_type_id,
+                SPEC.c.spec_key,
+                SPEC.c.spec_value,
+                criteria.extra_specs,
+                one_by_one=False,
             )
-            .correlate(INSTANCE)
         )
     if of_instance:
         of_instance.append(_IS_DISPLAYED)
@@ -340,12 +362,15 @@ def _conditions(criteria: ShareFilter) -> list[sa.ColumnElement]:
         found.append(_some_instance(*of_instance))
     elif not criteria.include_hidden:
         found.append(_IS_VISIBLE)
-    for key, value in criteria.metadata.items():
+    if criteria.metadata:
         found.append(
-            sa.exists().where(
-                METADATA.c.share_id == SHARE.c.id,
-                METADATA.c.key == key,
-                METADATA.c.value == value,
+            has_pairs(
+                SHARE.c.id,
+                METADATA.c.share_id,
+                METADATA.c.key,
+                METADATA.c.value,
+                criteria.metadata,
+                one_by_one=criteria.project_id is not None,
             )
         )
     return found + _export_conditions(criteria)

@@ -6,6 +6,8 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import snapshots
+from manila_lite.db.queries import pages
+from manila_lite.db.rows import Page
 from manila_lite.db.rows import SnapshotInstanceViewRow
 from manila_lite.db.session import Session
 
@@ -16,10 +18,6 @@ _SHOWN = sa.select(INSTANCE, SNAPSHOT.c.share_id).select_from(
     INSTANCE.join(SNAPSHOT)
 )
 _ONE = _SHOWN.where(INSTANCE.c.id == sa.bindparam('instance_id'))
-_ALL = _SHOWN.order_by(INSTANCE.c.created_at.desc(), INSTANCE.c.id.desc())
-_OF_SNAPSHOT = _ALL.where(
-    INSTANCE.c.snapshot_id == sa.bindparam('of_snapshot')
-)
 
 
 def get(session: Session, instance_id: str) -> SnapshotInstanceViewRow:
@@ -32,9 +30,10 @@ def get(session: Session, instance_id: str) -> SnapshotInstanceViewRow:
 
 
 def list_instances(
-    session: Session, snapshot_id: str | None
+    session: Session, snapshot_id: str | None, page: Page
 ) -> Sequence[SnapshotInstanceViewRow]:
-    """Return all instances, or those of a snapshot, newest first."""
-    if snapshot_id is None:
-        return session.rows(_ALL)
-    return session.rows(_OF_SNAPSHOT, of_snapshot=snapshot_id)
+    """Return a page of all instances, or of those of a snapshot."""
+    statement = _SHOWN
+    if snapshot_id is not None:
+        statement = statement.where(INSTANCE.c.snapshot_id == snapshot_id)
+    return session.rows(pages.select_page(statement, page, INSTANCE))

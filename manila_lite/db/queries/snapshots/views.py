@@ -16,6 +16,8 @@ import sqlalchemy as sa
 
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
+from manila_lite.db.queries import pages
+from manila_lite.db.queries.metadata import has_pairs
 from manila_lite.db.rows import Page
 from manila_lite.db.session import Session
 from manila_lite.states import snapshot_instance as states
@@ -120,34 +122,38 @@ def list_summaries(
     session: Session, criteria: SnapshotFilter, page: Page, count: bool = False
 ) -> SnapshotListing:
     """Return ids and names of the snapshots of a page."""
+    total = _check_length(session, criteria, page, count)
     statement = _page(
-        criteria, page, SNAPSHOT.c.id, SNAPSHOT.c.display_name.label('name')
+        criteria,
+        page,
+        SNAPSHOT.c.id,
+        SNAPSHOT.c.display_name.label('name'),
+        SNAPSHOT.c.created_at,
     )
-    return SnapshotListing(
-        session.rows(statement),
-        {},
-        _count(session, criteria) if count else None,
-    )
+    return SnapshotListing(session.rows(statement), {}, total)
 
 
 def list_details(
     session: Session, criteria: SnapshotFilter, page: Page, count: bool = False
 ) -> SnapshotListing:
     """Return the snapshots of a page with all that the detailed view shows."""
+    total = _check_length(session, criteria, page, count)
     ids = _page(criteria, page, SNAPSHOT.c.id).subquery()
     # An outer join from the page: for an inner join SQLite would scan all
     # snapshots if that saves it from sorting the page.
     these = ids.outerjoin(SNAPSHOT, SNAPSHOT.c.id == ids.c.id)
     found = session.rows(
-        _SHOWN.select_from(_joined(these)).order_by(*_order(page))
+        _SHOWN.select_from(_joined(these)).order_by(
+            *pages.order(page, SNAPSHOT, _sort_value(page))
+        )
     )
+    if not found:  # to find nothing again could take as long
+        return SnapshotListing([], {}, total)
     metadata = session.rows(
         _METADATA.join(ids, ids.c.id == METADATA.c.share_snapshot_id)
     )
     return SnapshotListing(
-        select_displayed(found),
-        {'metadata': _by_key(metadata)},
-        _count(session, criteria) if count else None,
+        select_displayed(found), {'metadata': _by_key(metadata)}, total
     )
 
 
@@ -197,33 +203,29 @@ def _displayed_column(column: str) -> sa.ScalarSelect:
 def _page(
     criteria: SnapshotFilter, page: Page, *columns: sa.ColumnElement
 ) -> sa.Select:
-    statement = (
-        sa.select(*columns)
-        .where(*_conditions(criteria))
-        .order_by(*_order(page))
-        .limit(page.limit)
+    return pages.select_page(
+        sa.select(*columns).where(*_conditions(criteria)),
+        page,
+        SNAPSHOT,
+        _sort_value(page),
     )
-    return statement.offset(page.offset) if page.offset else statement
 
 
-def _order(page: Page) -> list[sa.ColumnElement]:
-    key: sa.ColumnElement
-    if page.sort_key in INSTANCE_SORT_KEYS:
-        # A subquery gives one value for each snapshot: with a join, one
-        # with several instances would appear several times in the page.
-        key = _displayed_column(page.sort_key)
-    else:
-        key = SNAPSHOT.c[page.sort_key]
-    if page.sort_dir == 'desc':
-        return [key.desc(), SNAPSHOT.c.id.desc()]
-    return [key.asc(), SNAPSHOT.c.id.asc()]
+def _sort_value(page: Page) -> sa.ColumnElement:
+    # A subquery gives one value for each snapshot: with a join, one with
+    # several instances would appear several times in the page.
+    return (
+        _displayed_column(page.sort_key)
+        if page.sort_key in INSTANCE_SORT_KEYS
+        else SNAPSHOT.c[page.sort_key]
+    )
 
 
-def _count(session: Session, criteria: SnapshotFilter) -> int:
-    return session.value(
-        sa.select(sa.func.count())
-        .select_from(SNAPSHOT)
-        .where(*_conditions(criteria))
+def _check_length(
+    session: Session, criteria: SnapshotFilter, page: Page, count: bool
+) -> int | None:
+    return pages.check_length(
+        session, page, SNAPSHOT, _conditions(criteria), count=count
     )
 
 
@@ -247,12 +249,15 @@ def _conditions(criteria: SnapshotFilter) -> list[sa.ColumnElement]:
             .correlate(SNAPSHOT)
         )
         found.append(_displayed_column('status') == criteria.status)
-    for key, value in criteria.metadata.items():
+    if criteria.metadata:
         found.append(
-            sa.exists().where(
-                METADATA.c.share_snapshot_id == SNAPSHOT.c.id,
-                METADATA.c.key == key,
-                METADATA.c.value == value,
+            has_pairs(
+                SNAPSHOT.c.id,
+                METADATA.c.share_snapshot_id,
+                METADATA.c.key,
+                METADATA.c.value,
+                criteria.metadata,
+                one_by_one=criteria.project_id is not None,
             )
         )
     if criteria.used is not None:

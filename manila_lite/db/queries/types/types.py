@@ -5,7 +5,10 @@ import typing
 
 import sqlalchemy as sa
 
+from manila_lite import exception
 from manila_lite.db.models import types
+from manila_lite.db.queries.types.tables import TypeErrors
+from manila_lite.db.queries.types.tables import TypeTables
 from manila_lite.db.session import Session
 
 TYPE = types.ShareType.__table__
@@ -14,23 +17,24 @@ PROJECT = types.ShareTypeProject.__table__
 
 _TRUE = frozenset({'1', 't', 'true', 'on', 'y', 'yes'})
 
-ACCESSIBLE = sa.or_(
-    TYPE.c.is_public,
-    sa.bindparam('sees_all', type_=sa.Boolean()),
-    sa.exists().where(
-        PROJECT.c.share_type_id == TYPE.c.id,
-        PROJECT.c.project_id == sa.bindparam('for_project'),
+TABLES = TypeTables(
+    TYPE,
+    SPEC,
+    PROJECT,
+    type_key='share_type_id',
+    errors=TypeErrors(
+        not_found=exception.ShareTypeNotFound,
+        spec_not_found=exception.ShareTypeExtraSpecNotFound,
+        is_public=exception.PublicShareType,
+        access_exists=exception.ShareTypeAccessExists,
+        access_not_found=exception.ShareTypeAccessNotFound,
     ),
 )
 _WITH_SPECS = sa.select(
     TYPE.c.id, TYPE.c.name, SPEC.c.spec_key, SPEC.c.spec_value
 ).select_from(TYPE.outerjoin(SPEC))
 _BY_ID_OR_NAME = _WITH_SPECS.where(
-    sa.or_(
-        TYPE.c.id == sa.bindparam('wanted'),
-        TYPE.c.name == sa.bindparam('wanted'),
-    ),
-    ACCESSIBLE,
+    TABLES.is_called('wanted'), TABLES.accessible
 )
 _SPECS = sa.select(SPEC.c.spec_key, SPEC.c.spec_value).where(
     SPEC.c.share_type_id == sa.bindparam('of_type')

@@ -5,6 +5,7 @@ from typing import Any
 
 from oslo_config import cfg
 
+from manila_lite import masking
 import manila_lite.conf
 
 
@@ -49,8 +50,13 @@ class Configuration:
         return Configuration(self._conf, group)
 
     def append_config_values(self, opts: Iterable[cfg.Opt]) -> None:
-        """Register a driver's own options in this section."""
+        """Register a driver's own options in this section.
+
+        The values of those that are declared as secret are masked in all that
+        the driver says.
+        """
         self._conf.register_opts(opts, group=self.config_group)
+        masking.remember_secret_options(self._conf)
 
     def safe_get(self, name: str) -> Any:
         """Return the value of an option, or None if it does not exist."""

@@ -85,8 +85,9 @@ class ReplicationDefaults:
 
         The reply is in_sync (only if it has all snapshots of the list),
         out_of_sync, error, or None if nothing has changed. A replica of the
-        writable type that has become writable is active. Whatever keeps the
-        replica from following is repaired if possible.
+        writable type that has become writable is active; so is one that
+        is the active one on the back end, contrary to the list. Whatever
+        keeps the replica from following is repaired if possible.
         """
         raise NotImplementedError
 
@@ -95,7 +96,11 @@ class ReplicationDefaults:
         replica: ShareForDriver,
         share_server: ShareServerMapping | None = None,
     ) -> StatusReply:
-        """Return the actual state of a replica, as for a share."""
+        """Return the actual state of a replica, as for a share.
+
+        If the replica should be active and the reply has another
+        `replica_state`, it is promoted again.
+        """
         raise NotImplementedError
 
     # Snapshots: `replica_snapshots` has the instances of all replicas

@@ -156,7 +156,10 @@ class ServerMigrationDefaults:
         shares: Sequence[ShareForDriver],
         snapshots: Sequence[SnapshotForDriver],
     ) -> Mapping[str, Any]:
-        """Return `total_progress` of the first phase, in percent."""
+        """Return `total_progress` of the first phase, in percent.
+
+        Other keys of the reply are shown to administrators as `details`.
+        """
         raise NotImplementedError
 
 

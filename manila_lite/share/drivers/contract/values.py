@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from dataclasses import field
+import datetime
 from typing import Any, ClassVar, NotRequired, TypedDict
 
 # Inputs of drivers
@@ -27,6 +28,21 @@ class _Record(Mapping[str, Any]):
         return len(self.__slots__) + len(self._derived)
 
 
+class _StoredRecord(_Record):
+    """A record of a row that exists, for drivers that look whether so."""
+
+    __slots__ = ()
+    _derived: ClassVar[tuple[str, ...]] = ('deleted', 'deleted_at')
+
+    @property
+    def deleted(self) -> bool:
+        return False
+
+    @property
+    def deleted_at(self) -> None:
+        return None
+
+
 class ExportLocation(TypedDict):
     """One path to reach a share; `metadata` may have preferred: 'True'."""
 
@@ -36,13 +52,14 @@ class ExportLocation(TypedDict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShareForDriver(_Record):
+class ShareForDriver(_StoredRecord):
     """A share instance: `id` and `name` are those of the instance.
 
     `host` is host@backend#pool, `export_locations` is what the driver last
     replied, and `share_server` is the server it is on, if any. A replica has
     a `replica_state`; `cast_rules_to_readonly` means that its rules are
-    passed as read-only.
+    passed as read-only. It was given its host at `scheduled_at` and became
+    available for the first time at `launched_at`.
     """
 
     id: str
@@ -56,8 +73,13 @@ class ShareForDriver(_Record):
     status: str | None = None
     share_type_id: str | None = None
     availability_zone: str | None = None
+    availability_zone_id: str | None = None
     snapshot_id: str | None = None
     display_name: str | None = None
+    is_public: bool = False
+    share_group_id: str | None = None
+    encryption_key_ref: str | None = None
+    progress: str | None = None
     mount_point_name: str | None = None
     replica_state: str | None = None
     replication_type: str | None = None
@@ -66,10 +88,23 @@ class ShareForDriver(_Record):
     share_network_id: str | None = None
     share_server_id: str | None = None
     share_server: 'ShareServerForDriver | None' = None
+    created_at: datetime.datetime | None = None
+    updated_at: datetime.datetime | None = None
+    scheduled_at: datetime.datetime | None = None
+    launched_at: datetime.datetime | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
     export_locations: list[ExportLocation] = field(default_factory=list)
 
-    _derived: ClassVar[tuple[str, ...]] = ('export_location',)
+    _derived: ClassVar[tuple[str, ...]] = (
+        *_StoredRecord._derived,
+        'export_location',
+        'terminated_at',
+    )
+
+    @property
+    def terminated_at(self) -> None:
+        """None, as for every share that exists."""
+        return None
 
     @property
     def export_location(self) -> str | None:
@@ -78,10 +113,11 @@ class ShareForDriver(_Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotForDriver(_Record):
+class SnapshotForDriver(_StoredRecord):
     """A snapshot instance with the share instance it belongs to.
 
-    `size` is the size of the share when the snapshot was created.
+    `size` is the size of the share when the snapshot was created. `share_id`
+    is the id of the share instance, as drivers expect: they know no other.
     """
 
     id: str
@@ -90,21 +126,26 @@ class SnapshotForDriver(_Record):
     size: int
     share: ShareForDriver
     status: str | None = None
+    progress: str | None = None
     provider_location: str | None = None
+    created_at: datetime.datetime | None = None
+    updated_at: datetime.datetime | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
 
     _derived: ClassVar[tuple[str, ...]] = (
+        *_StoredRecord._derived,
         'share_id',
         'share_instance_id',
         'share_name',
         'share_proto',
         'share_size',
         'project_id',
+        'user_id',
     )
 
     @property
     def share_id(self) -> str:
-        return self.share.share_id
+        return self.share.id
 
     @property
     def share_instance_id(self) -> str:
@@ -126,9 +167,13 @@ class SnapshotForDriver(_Record):
     def project_id(self) -> str:
         return self.share.project_id
 
+    @property
+    def user_id(self) -> str | None:
+        return self.share.user_id
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShareServerForDriver(_Record):
+class ShareServerForDriver(_StoredRecord):
     """A share server, as passed to its driver.
 
     `host` is host@backend, `backend_details` are the details stored for the
@@ -138,6 +183,7 @@ class ShareServerForDriver(_Record):
     id: str
     host: str
     status: str
+    task_state: str | None = None
     identifier: str | None = None
     share_network_id: str | None = None
     share_network_subnet_ids: list[str] = field(default_factory=list)
@@ -147,6 +193,8 @@ class ShareServerForDriver(_Record):
     security_service_update_support: bool = False
     network_allocation_update_support: bool = False
     share_replicas_migration_support: bool = False
+    created_at: datetime.datetime | None = None
+    updated_at: datetime.datetime | None = None
     backend_details: Mapping[str, str] = field(default_factory=dict)
     network_allocations: list['NetworkAllocation'] = field(
         default_factory=list
@@ -207,7 +255,7 @@ class NetworkInfo(TypedDict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AccessRuleForDriver(_Record):
+class AccessRuleForDriver(_StoredRecord):
     """An access rule of a share or snapshot, for one instance of it.
 
     `id` is that of the access rule; replies refer to it. `state` is the
@@ -223,7 +271,10 @@ class AccessRuleForDriver(_Record):
     access_key: str | None = None
     state: str | None = None
 
-    _derived: ClassVar[tuple[str, ...]] = ('access_id',)
+    _derived: ClassVar[tuple[str, ...]] = (
+        *_StoredRecord._derived,
+        'access_id',
+    )
 
     @property
     def access_id(self) -> str:
@@ -239,9 +290,13 @@ ExportLocationsReply = (
 
 
 class StatusReply(TypedDict):
-    """The actual state: available, error or still being created."""
+    """The actual state: available, error or still being created.
+
+    The `replica_state` of a replica says whether it is active.
+    """
 
     status: str
+    replica_state: NotRequired[str]
     size: NotRequired[int]
     share_proto: NotRequired[str]
     progress: NotRequired[str]
@@ -301,9 +356,13 @@ class ReplicatedSnapshotReply(TypedDict, total=False):
 
 
 class AccessReply(TypedDict, total=False):
-    """The result of one rule: active or error, and its access key."""
+    """The result of one rule: active or error, and its access key.
+
+    The users who gave a rule in error read its `reason`.
+    """
 
     state: str
+    reason: str
     access_key: str | None
 
 

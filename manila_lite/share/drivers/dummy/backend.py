@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 import pathlib
 import threading
+from typing import Any
 
 from manila_lite import exception
 from manila_lite.host import Host
@@ -12,6 +13,8 @@ from manila_lite.share.drivers import base
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.dummy import faults
+from manila_lite.share.drivers.dummy.fencing import FencingGate
+from manila_lite.share.drivers.dummy.replication_domain import READABLE
 from manila_lite.share.drivers.dummy.replication_domain import (
     ReplicationDomain,
 )
@@ -37,14 +40,21 @@ class DummyBackend:
         self.state = DummyState(
             pathlib.Path(options.dummy_driver_state_path).absolute()
         )
-        self.replication_type = options.dummy_driver_replication_type
+        self.replication_type: Any = options.dummy_driver_replication_type or (
+            READABLE if replication_domain else None
+        )
         self.domain: ReplicationDomain | None = None
         self.lock: LockContext = threading.RLock()
         if self.replication_type:
             self.domain = _domain(options, replication_domain)
             # It also serialises changes by other back ends to replicas.
             self.lock = self.domain.lock
-        self.faults = _injector(options, self.state, methods, sleep)
+        self.fencing = FencingGate(
+            self.state.path, options.dummy_driver_fencing
+        )
+        self.faults = _injector(
+            options, self.state, methods, sleep, self.fencing
+        )
 
     def get_share(self, share_id: str) -> records.Record:
         """Return the record of a share; raise if there is none."""
@@ -78,6 +88,7 @@ def _injector(
     state: DummyState,
     methods: frozenset[str],
     sleep: Callable[[float], object],
+    fencing: FencingGate,
 ) -> faults.FaultInjector:
     """Return an injector with the faults that the options schedule."""
     delays = options.dummy_driver_driver_methods_delays
@@ -87,6 +98,7 @@ def _injector(
         delays={method: float(delay) for method, delay in delays.items()},
         sleep=sleep,
         is_unreachable=state.is_unreachable,
+        gate=fencing,
     )
     try:
         for method, times in options.dummy_driver_fail_methods.items():

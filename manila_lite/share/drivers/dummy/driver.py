@@ -10,6 +10,7 @@ import time
 from typing import Any
 
 from manila_lite import exception
+from manila_lite.context import FencingToken
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.contract.share_servers import ServerDetails
@@ -18,6 +19,7 @@ from manila_lite.share.drivers.dummy.access import AccessCall
 from manila_lite.share.drivers.dummy.access import DummyAccess
 from manila_lite.share.drivers.dummy.backend import DummyBackend
 from manila_lite.share.drivers.dummy.domain_member import DomainMember
+from manila_lite.share.drivers.dummy.fencing import Overlap
 from manila_lite.share.drivers.dummy.inventory import access_inventory
 from manila_lite.share.drivers.dummy.inventory import inventory
 from manila_lite.share.drivers.dummy.inventory import replica_inventory
@@ -117,6 +119,9 @@ class DummyDriver(
             faults.instrumented_methods(type(self)),
             sleep,
         )
+        self.share_replicas_migration_support = (
+            self.configuration.dummy_driver_share_replicas_migration
+        )
         self.member = DomainMember(self.backend)
         self.access = DummyAccess(self.backend)
         self.servers = DummyServers(self.backend)
@@ -185,6 +190,16 @@ class DummyDriver(
     def calls(self) -> list[faults.RecordedCall]:
         """Return the latest calls, oldest first."""
         return self.faults.calls
+
+    @property
+    def refused_calls(self) -> list[tuple[str, FencingToken]]:
+        """Return the calls refused for their token, oldest first."""
+        return self.backend.fencing.refused
+
+    @property
+    def overlaps(self) -> list[Overlap]:
+        """Return the calls that ran beside calls for other work."""
+        return self.backend.fencing.overlaps
 
     @property
     def access_calls(self) -> list[AccessCall]:

@@ -8,17 +8,13 @@ import enum
 import functools
 import threading
 import time
-from typing import (
-    Any,
-    Concatenate,
-    Generic,
-    NamedTuple,
-    ParamSpec,
-    Protocol,
-    TypeVar,
-)
+from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from manila_lite import exception
+from manila_lite.context import FencingToken
+from manila_lite.context import current_fencing_token
+from manila_lite.share.drivers import delegation
+from manila_lite.share.drivers.dummy.fencing import FencingGate
 
 P = ParamSpec('P')
 R = TypeVar('R')
@@ -90,8 +86,10 @@ class FaultInjector:
         delays: Mapping[str, float] | None = None,
         sleep: Callable[[float], object] = time.sleep,
         is_unreachable: Callable[[], bool] = lambda: False,
+        gate: FencingGate | None = None,
     ):
         self._methods = methods
+        self._gate = gate
         self._delay = delay
         self._delays = delays or {}
         self._sleep = sleep
@@ -198,30 +196,43 @@ class FaultInjector:
             return self._always.get(call.method)
 
     @contextlib.contextmanager
-    def intercept(self, method: str, subject_id: str | None) -> Iterator[None]:
+    def intercept(
+        self,
+        method: str,
+        subject_id: str | None,
+        token: FencingToken | None = None,
+    ) -> Iterator[None]:
         """Record, delay and fault the work in the body as scheduled."""
         fault = self._next_fault(RecordedCall(method, subject_id))
-        delay = self._delays.get(method, self._delay)
-        if delay:
-            self._sleep(delay)
         if self._is_unreachable():
             raise exception.ShareBackendException(
                 msg='the back end is unreachable'
             )
         if fault is not None:
             fault.trigger(FaultKind.FAIL, FaultKind.HANG)
-        outer = getattr(self._current, 'fault', None)
-        self._current.fault = fault
-        try:
-            yield
-        finally:
-            self._current.fault = outer
+        with self._admitted(method, token):
+            delay = self._delays.get(method, self._delay)
+            if delay:
+                self._sleep(delay)
+            outer = getattr(self._current, 'fault', None)
+            self._current.fault = fault
+            try:
+                yield
+            finally:
+                self._current.fault = outer
         if fault is not None:
             fault.trigger(
                 FaultKind.HALF_FAIL,
                 FaultKind.LOSE_REPLY,
                 FaultKind.HANG_AFTER_WORK,
             )
+
+    def _admitted(
+        self, method: str, token: FencingToken | None
+    ) -> contextlib.AbstractContextManager[None]:
+        if self._gate is None or token is None:
+            return contextlib.nullcontext()
+        return self._gate.admitted(method, token)
 
     def midway(self) -> None:
         """Fail if so scheduled; called by methods half-way through."""
@@ -244,34 +255,22 @@ def instrumented(
 
     @functools.wraps(method)
     def call(self: F, *args: P.args, **kwargs: P.kwargs) -> R:
-        with self.faults.intercept(method.__name__, _subject_id(*args)):
+        with self.faults.intercept(
+            method.__name__, _subject_id(*args), current_fencing_token()
+        ):
             return method(self, *args, **kwargs)
 
     call.instrumented = True  # type: ignore[attr-defined]
     return call
 
 
-class Delegation(Generic[F, T]):
-    """Driver methods that call those of one part, as in
-
-        create_share = shares(DummyShares.create_share)
-
-    They are instrumented and have the name of the part's method.
-    """
-
-    def __init__(self, part_of: Callable[[F], T]):
-        self._part_of = part_of
+class Delegation(delegation.Delegation[F, T]):
+    """Methods of the parts that are recorded, delayed and faulted."""
 
     def __call__(
         self, method: Callable[Concatenate[T, P], R]
     ) -> Callable[Concatenate[F, P], R]:
-        part_of = self._part_of
-
-        @functools.wraps(method)
-        def call(driver: F, *args: P.args, **kwargs: P.kwargs) -> R:
-            return method(part_of(driver), *args, **kwargs)
-
-        return instrumented(call)
+        return instrumented(super().__call__(method))
 
 
 def instrumented_methods(driver_class: type) -> frozenset[str]:

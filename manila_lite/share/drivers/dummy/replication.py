@@ -209,7 +209,7 @@ class DummyReplication:
                 return ERROR
             replica_set = self._member.join_replica_set(replica_list, replica)
             if replica_set.active == replica['id']:
-                return ERROR  # a passive replica was expected
+                return ACTIVE  # a passive replica was expected
             if record.get('updates_left'):
                 self._backend.state.shares.put(
                     replica['id'],
@@ -225,7 +225,7 @@ class DummyReplication:
         replica: base.ShareForDriver,
         share_server: base.ShareServerMapping | None = None,
     ) -> base.StatusReply:
-        """Return the status; error if it should be active but is not."""
+        """Return status and role; error if it should be active but is not."""
         self._member.require_domain()
         with self._backend.lock:
             self._member.catch_up(replica['id'])
@@ -235,6 +235,7 @@ class DummyReplication:
         broken = replica['replica_state'] == ACTIVE and role != ACTIVE
         return {
             'status': 'error' if broken else record['status'],
+            'replica_state': ACTIVE if role == ACTIVE else OUT_OF_SYNC,
             'size': record['size'],
             'share_proto': record['share_proto'],
             'export_locations': share_exports(record),

@@ -97,6 +97,7 @@ class DummyServerMigration:
             and 'compatible' in offered
             and self._backend.options.driver_handles_share_servers
             and source.servers.find(share_server['id']) is not None
+            and self._reaches_replicas(source, share_server['id'])
         )
         pool = Host.parse(dest_host).pool
         if pool and pool not in self._backend.options.dummy_driver_pools:
@@ -297,11 +298,25 @@ class DummyServerMigration:
 
     # Both phases
 
+    def _reaches_replicas(self, source: DummyState, server_id: str) -> bool:
+        """Whether replicas on the server stay in their replication domain."""
+        domain = self._backend.domain
+        membership = domain and {
+            'path': str(domain.path),
+            'style': self._backend.replication_type,
+        }
+        return source.domain() == membership or not any(
+            record.get('server') == server_id and 'replica_of' in record
+            for _, record in source.shares.records()
+        )
+
     def _discard_copies(
         self, server_id: str, shares: ShareList, snapshots: SnapshotList
     ) -> None:
         for each in (*shares, *snapshots):
-            self._backend.state.incoming.drop(each['id'])
+            record = self._backend.state.incoming.find(each['id'])
+            if record is not None and record['to'] == server_id:
+                self._backend.state.incoming.drop(each['id'])
         self._backend.state.migrations.drop(server_id)
 
     def _source(self, server: base.ShareServerMapping) -> DummyState:

@@ -7,16 +7,18 @@ from manila_lite import exception
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.local import trees
+from manila_lite.share.drivers.local.backend import LocalBackend
+from manila_lite.share.drivers.local.store import SHARES
 from manila_lite.share.drivers.local.store import SNAPSHOTS
 from manila_lite.share.drivers.local.store import LocalItem
-from manila_lite.share.drivers.local.store import LocalStore
 from manila_lite.share.drivers.local.store import managed_size
 
 
-class LocalManaging(base.ShareDriver, base.ManageSupport):
+class LocalManaging:
     """Nothing is moved: directories are used in place."""
 
-    _store: LocalStore
+    def __init__(self, backend: LocalBackend):
+        self._backend = backend
 
     def manage_existing(
         self, share: base.ShareForDriver, driver_options: Mapping[str, str]
@@ -26,16 +28,18 @@ class LocalManaging(base.ShareDriver, base.ManageSupport):
         The option `size` gives its size in GiB. Otherwise it is the size
         recorded when it was unmanaged, or else that of its content.
         """
-        item = self._store.share(share['name'])
+        item = self._backend.store.share(share['name'])
         try:
             with (
-                self._store.managing_locked(),
-                self._store.locked_work_directory(item.name) as work,
+                self._backend.store.managing_locked(),
+                self._backend.store.locked_work_directory(item.name) as work,
             ):
                 record = item.find() or self._manage_directory(
                     item,
                     work,
-                    share['export_location'] or '',
+                    self._backend.local_path(
+                        SHARES, share['export_location'] or ''
+                    ),
                     driver_options,
                     {'size': 0, 'share_proto': share['share_proto']},
                 )
@@ -46,12 +50,12 @@ class LocalManaging(base.ShareDriver, base.ManageSupport):
             ) from error
         return {
             'size': record['size'],
-            'export_locations': export_locations(item.data_path(record)),
+            'export_locations': self._backend.export_locations(item, record),
         }
 
     def unmanage(self, share: base.ShareForDriver) -> None:
         """Stop managing a share; its clients keep their access."""
-        self._store.share(share['name']).unmanage()
+        self._backend.store.share(share['name']).unmanage()
 
     def manage_existing_snapshot(
         self,
@@ -62,21 +66,23 @@ class LocalManaging(base.ShareDriver, base.ManageSupport):
 
         The provider location is that of the snapshot, or a path.
         """
-        item = self._store.snapshot(snapshot['name'])
+        item = self._backend.store.snapshot(snapshot['name'])
         location = snapshot['provider_location'] or ''
-        share = self._store.share(snapshot['share_name'])
+        share = self._backend.store.share(snapshot['share_name'])
         owner = share.find()
         if owner is None:
             raise exception.ShareResourceNotFound(share_id=share.name)
         try:
             with (
-                self._store.managing_locked(),
-                self._store.locked_work_directory(item.name) as work,
+                self._backend.store.managing_locked(),
+                self._backend.store.locked_work_directory(item.name) as work,
             ):
                 record = item.find() or self._manage_directory(
                     item,
                     work,
-                    str(self._path_of(location)),
+                    self._backend.local_path(
+                        SNAPSHOTS, str(self._path_of(location))
+                    ),
                     driver_options,
                     {
                         'size': owner['size'],
@@ -92,17 +98,17 @@ class LocalManaging(base.ShareDriver, base.ManageSupport):
         return {
             'size': record['size'],
             'provider_location': location,
-            'export_locations': export_locations(item.data_path(record)),
+            'export_locations': self._backend.export_locations(item, record),
         }
 
     def unmanage_snapshot(self, snapshot: base.SnapshotForDriver) -> None:
         """Stop managing a snapshot; its clients keep their access."""
-        self._store.snapshot(snapshot['name']).unmanage()
+        self._backend.store.snapshot(snapshot['name']).unmanage()
 
     def _path_of(self, location: str) -> pathlib.Path:
         # Joining with an absolute path returns that path unchanged.
         return (
-            self._store.root
+            self._backend.store.root
             / SNAPSHOTS
             / (location if location.startswith('/') else f'{location}/data')
         )
@@ -115,14 +121,16 @@ class LocalManaging(base.ShareDriver, base.ManageSupport):
         driver_options: Mapping[str, str],
         expected: records.Record,
     ) -> records.Record:
-        directory = self._store.manageable_directory(item.kind, path)
+        directory = self._backend.store.manageable_directory(item.kind, path)
         known = expected
-        for previous in self._store.list_unmanaged(item.kind, directory):
+        for previous in self._backend.store.list_unmanaged(
+            item.kind, directory
+        ):
             known = previous.find_unmanaged() or expected
         for name in ('share_proto', 'of'):
             if known.get(name) != expected.get(name):
                 raise ValueError(f'it belongs to {known.get(name)}')
-        used = trees.used_bytes(self._store.root / directory)
+        used = trees.used_bytes(self._backend.store.root / directory)
         record = expected | {
             'directory': directory,
             'size': managed_size(
@@ -136,18 +144,7 @@ class LocalManaging(base.ShareDriver, base.ManageSupport):
         self, item: LocalItem, record: records.Record
     ) -> None:
         """Remove earlier records and exports of the same directory."""
-        for previous in self._store.list_unmanaged(
+        for previous in self._backend.store.list_unmanaged(
             item.kind, item.relative_data_path(record)
         ):
             previous.remove_unmanaged()
-
-
-def export_locations(data: pathlib.Path) -> list[base.ExportLocation]:
-    """Return the export location of a data directory on this machine."""
-    return [
-        {
-            'path': str(data),
-            'is_admin_only': False,
-            'metadata': {'preferred': 'True'},
-        }
-    ]

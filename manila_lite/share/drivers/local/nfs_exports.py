@@ -29,10 +29,13 @@ def format_exports(
     clients: list[tuple[Network, str]] = []
     for rule in rules:
         network = _network(rule)
-        replies[rule['access_id']] = {
-            'state': 'error' if network is None else 'active'
-        }
-        if network is not None:
+        if network is None:
+            replies[rule['access_id']] = {
+                'state': 'error',
+                'reason': 'NFS takes rules of the type ip only',
+            }
+        else:
+            replies[rule['access_id']] = {'state': 'active'}
             level = 'ro' if read_only else rule['access_level']
             clients.append(
                 (network, f'{_address(network)}({level},{options})')
@@ -53,7 +56,8 @@ def format_exports(
 
 
 def _network(rule: AccessRuleForDriver) -> Network | None:
-    if rule['access_type'] != 'ip':
+    # The zone of an address may be any text; the API refuses it, too.
+    if rule['access_type'] != 'ip' or '%' in rule['access_to']:
         return None
     try:
         return ipaddress.ip_network(rule['access_to'], strict=False)

@@ -10,33 +10,29 @@ import pathlib
 
 from manila_lite.host import Host
 from manila_lite.share.drivers import base
+from manila_lite.share.drivers.local.backend import LocalBackend
 from manila_lite.share.drivers.local.replica import LocalReplica
 from manila_lite.share.drivers.local.replica import ReplicaUnreachable
 from manila_lite.share.drivers.local.store import LocalStore
 
-ACTIVE = 'active'
+ACTIVE, IN_SYNC, OUT_OF_SYNC = 'active', 'in_sync', 'out_of_sync'
 
 ReplicaList = list[base.ShareForDriver]
 
 
-class LocalPeers(base.ShareDriver):
-    _store: LocalStore
+class LocalPeers:
+    """Replicas of this back end and of the others of its domain."""
 
-    @property
-    def _replication_type(self) -> str | None:
-        return self.configuration.local_replication_type
+    def __init__(self, backend: LocalBackend):
+        self._backend = backend
 
-    def _require_replication(self) -> None:
-        if not self._replication_type:
-            raise NotImplementedError
+    def own_replica(self, share: base.ShareForDriver) -> LocalReplica:
+        return LocalReplica(self._backend.store, share['name'], share['host'])
 
-    def _own_replica(self, share: base.ShareForDriver) -> LocalReplica:
-        return LocalReplica(self._store, share['name'], share['host'])
+    def peer_replica(self, share: base.ShareForDriver) -> LocalReplica | None:
+        return self.replica_at(share['host'], share['name'])
 
-    def _peer_replica(self, share: base.ShareForDriver) -> LocalReplica | None:
-        return self._replica_at(share['host'], share['name'])
-
-    def _replica_at(
+    def replica_at(
         self, host: str | None, name: str | None
     ) -> LocalReplica | None:
         """Return a replica on any back end; None if that cannot replicate.
@@ -46,7 +42,7 @@ class LocalPeers(base.ShareDriver):
         if not host or not name:
             return None
         address = Host.parse(host)
-        root = self.configuration.local_replication_peers.get(
+        root = self._backend.configuration.local_replication_peers.get(
             address.service_host
         )
         if root is None:
@@ -56,23 +52,24 @@ class LocalPeers(base.ShareDriver):
         return LocalReplica(LocalStore(pathlib.Path(root)), name, host)
 
     def _root_of(self, section: str) -> str | None:
-        if section == self.configuration.config_group:
-            return str(self._store.root)
-        configuration = self.configuration.for_backend(section)
+        if section == self._backend.configuration.config_group:
+            return str(self._backend.store.root)
+        configuration = self._backend.configuration.for_backend(section)
         if (
             configuration is None
             or not configuration.local_replication_type
-            or configuration.replication_domain != self.replication_domain
+            or configuration.replication_domain
+            != self._backend.replication_domain
         ):
             return None
         return configuration.local_root
 
-    def _reachable_active(
+    def reachable_active(
         self, replica_list: ReplicaList
     ) -> LocalReplica | None:
         """Return the active replica, or None if it is unreachable."""
         leader = find_active(replica_list)
-        other = self._peer_replica(leader) if leader is not None else None
+        other = self.peer_replica(leader) if leader is not None else None
         if other is not None:
             with contextlib.suppress(ReplicaUnreachable):
                 other.record()

@@ -26,6 +26,7 @@ import uuid
 
 from manila_lite import exception
 from manila_lite.share.drivers import records
+from manila_lite.share.drivers.local import tree_changes
 from manila_lite.share.drivers.local import tree_sync
 from manila_lite.share.drivers.local.store import FOLLOWER
 from manila_lite.share.drivers.local.store import KNOWN
@@ -182,10 +183,10 @@ class LocalReplica:
     def apply_pending_changes(self, work: pathlib.Path) -> None:
         """Apply the changes that a killed process left."""
         incoming = self.item.path / _INCOMING
-        plan = tree_sync.find_plan(incoming)
+        plan = tree_changes.find_plan(incoming)
         if plan is None:
             return
-        tree_sync.apply(self.data_path(), incoming, plan['changes'])
+        tree_changes.apply(self.data_path(), incoming, plan['changes'])
         with contextlib.suppress(FileNotFoundError):  # already done
             (incoming / KNOWN).replace(self.item.path / KNOWN)
         os.sync()
@@ -251,7 +252,7 @@ class LocalReplica:
             return
         records.write(incoming / KNOWN, staged.known)
         os.sync()
-        tree_sync.write_plan(
+        tree_changes.write_plan(
             incoming,
             {'changes': staged.changes, 'state': dataclasses.asdict(after)},
         )
@@ -361,3 +362,10 @@ def ignoring_read_only() -> Iterator[None]:
     except OSError as error:
         if error.errno != errno.EROFS:
             raise
+
+
+def format_time(at: float | None) -> str:
+    """Return a time of synchronisation as logs show it."""
+    if at is None:
+        return 'an unknown time'
+    return time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(at))

@@ -13,7 +13,7 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.local import trees
-from manila_lite.share.drivers.local.managing import export_locations
+from manila_lite.share.drivers.local.backend import LocalBackend
 from manila_lite.share.drivers.local.peers import LocalPeers
 from manila_lite.share.drivers.local.peers import ReplicaList
 from manila_lite.share.drivers.local.peers import find_active
@@ -21,6 +21,7 @@ from manila_lite.share.drivers.local.replica import NO_SPACE_ERRNOS
 from manila_lite.share.drivers.local.replica import LocalReplica
 from manila_lite.share.drivers.local.replica import ReplicaUnreachable
 from manila_lite.share.drivers.local.replica import raising_unreachable
+from manila_lite.share.drivers.local.snapshots import LocalSnapshots
 from manila_lite.share.drivers.local.store import LocalItem
 
 LOG = log.getLogger(__name__)
@@ -28,7 +29,19 @@ LOG = log.getLogger(__name__)
 SnapshotList = list[base.SnapshotForDriver]
 
 
-class LocalReplicatedSnapshots(LocalPeers, base.RevertSupport):
+class LocalReplicatedSnapshots:
+    """Snapshots that the back ends of a share copy from the active one."""
+
+    def __init__(
+        self,
+        backend: LocalBackend,
+        peers: LocalPeers,
+        snapshots: LocalSnapshots,
+    ):
+        self._backend = backend
+        self._peers = peers
+        self._snapshots = snapshots
+
     def create_replicated_snapshot(
         self,
         context: RequestContext,
@@ -37,10 +50,10 @@ class LocalReplicatedSnapshots(LocalPeers, base.RevertSupport):
         share_server: base.ShareServerMapping | None = None,
     ) -> Sequence[base.ReplicatedSnapshotReply]:
         """Create it on the active replica; the other back ends copy it."""
-        self._require_replication()
+        self._backend.require_replication()
         replies = []
         for snapshot in _instances_on_active(replica_snapshots, replica_list):
-            self.create_snapshot(context, snapshot, share_server)
+            self._snapshots.create_snapshot(context, snapshot, share_server)
             replies.append(self._available_reply(snapshot))
         return replies
 
@@ -51,10 +64,10 @@ class LocalReplicatedSnapshots(LocalPeers, base.RevertSupport):
         replica_snapshots: SnapshotList,
         share_server: base.ShareServerMapping | None = None,
     ) -> Sequence[base.ReplicatedSnapshotReply]:
-        self._require_replication()
+        self._backend.require_replication()
         replies: list[base.ReplicatedSnapshotReply] = []
         for snapshot in _instances_on_active(replica_snapshots, replica_list):
-            self.delete_snapshot(context, snapshot, share_server)
+            self._snapshots.delete_snapshot(context, snapshot, share_server)
             replies.append({'id': snapshot['id'], 'status': 'deleted'})
         return replies
 
@@ -68,17 +81,19 @@ class LocalReplicatedSnapshots(LocalPeers, base.RevertSupport):
         share_server: base.ShareServerMapping | None = None,
     ) -> base.ReplicatedSnapshotReply:
         """Copy or delete it; nothing runs in the background."""
-        self._require_replication()
+        self._backend.require_replication()
         if replica_snapshot['status'] == 'deleting':
-            self.delete_snapshot(context, replica_snapshot, share_server)
+            self._snapshots.delete_snapshot(
+                context, replica_snapshot, share_server
+            )
             raise exception.SnapshotResourceNotFound(
                 snapshot_id=replica_snapshot['id']
             )
-        active = self._reachable_active(replica_list)
+        active = self._peers.reachable_active(replica_list)
         source = next(
             iter(_instances_on_active(replica_snapshots, replica_list)), None
         )
-        if self._ensure_snapshot(active, source, replica_snapshot):
+        if self.ensure_snapshot(active, source, replica_snapshot):
             return self._available_reply(replica_snapshot)
         if (
             active is not None
@@ -103,8 +118,8 @@ class LocalReplicatedSnapshots(LocalPeers, base.RevertSupport):
         share_server: base.ShareServerMapping | None = None,
     ) -> int | None:
         """Revert the active replica; the others copy the changes as usual."""
-        self._require_replication()
-        return self.revert_to_snapshot(
+        self._backend.require_replication()
+        return self._snapshots.revert_to_snapshot(
             context,
             active_replica_snapshot,
             share_access_rules,
@@ -115,7 +130,7 @@ class LocalReplicatedSnapshots(LocalPeers, base.RevertSupport):
     def _available_reply(
         self, snapshot: base.SnapshotForDriver
     ) -> base.ReplicatedSnapshotReply:
-        item = self._store.snapshot(snapshot['name'])
+        item = self._backend.store.snapshot(snapshot['name'])
         record = item.find()
         if record is None:  # deleted meanwhile
             raise exception.SnapshotResourceNotFound(
@@ -127,22 +142,24 @@ class LocalReplicatedSnapshots(LocalPeers, base.RevertSupport):
             'progress': '100%',
             'provider_location': item.name,
             'size': record['size'],
-            'export_locations': export_locations(item.data_path(record)),
+            'export_locations': self._backend.export_locations(item, record),
         }
 
-    def _ensure_snapshot(
+    def ensure_snapshot(
         self,
         active: LocalReplica | None,
         source: base.SnapshotForDriver | None,
         snapshot: base.SnapshotForDriver,
     ) -> bool:
         """Return whether a snapshot exists here; copy it if possible."""
-        item = self._store.snapshot(snapshot['name'])
+        item = self._backend.store.snapshot(snapshot['name'])
         exists = item.find() is not None
-        if exists and not self._store.has_work_directory(item.name):
+        if exists and not self._backend.store.has_work_directory(item.name):
             return True
         try:
-            with self._store.try_locked_work_directory(item.name) as work:
+            with self._backend.store.try_locked_work_directory(
+                item.name
+            ) as work:
                 if work is None:
                     return exists
                 if active is None or source is None:
@@ -177,7 +194,7 @@ class LocalReplicatedSnapshots(LocalPeers, base.RevertSupport):
         snapshot: base.SnapshotForDriver,
         work: pathlib.Path,
     ) -> bool:
-        replica = self._own_replica(snapshot['share'])
+        replica = self._peers.own_replica(snapshot['share'])
         record = replica.record()
         with raising_unreachable():
             source_record = source_item.find()

@@ -27,14 +27,16 @@ def format_section(
     rules do: rules of other types than `user` fail. A name that begins with
     @ is a group.
     """
-    known = [rule for rule in rules if _is_known(rule, directory)]
-    ids = {rule['access_id'] for rule in known}
-    replies: dict[str, AccessReply] = {
-        rule['access_id']: {
-            'state': 'active' if rule['access_id'] in ids else 'error'
-        }
-        for rule in rules
-    }
+    known, replies = [], {}
+    for rule in rules:
+        refusal = _refusal(rule, directory)
+        if refusal is None:
+            known.append(rule)
+            replies[rule['access_id']] = AccessReply(state='active')
+        else:
+            replies[rule['access_id']] = AccessReply(
+                state='error', reason=refusal
+            )
     if not known:
         return None, replies
     writers = [
@@ -59,12 +61,15 @@ def format_index(files: Sequence[pathlib.Path]) -> str:
     return _HEADER + ''.join(f'include = {file}\n' for file in files)
 
 
-def _is_known(rule: AccessRuleForDriver, directory: pathlib.Path) -> bool:
-    return (
-        rule['access_type'] == 'user'
-        and _USER.fullmatch(rule['access_to']) is not None
-        and _PATH.fullmatch(str(directory)) is not None
-    )
+def _refusal(rule: AccessRuleForDriver, directory: pathlib.Path) -> str | None:
+    """Return why Samba cannot have the rule, or None."""
+    if rule['access_type'] != 'user':
+        return 'CIFS takes rules of the type user only'
+    if not _USER.fullmatch(rule['access_to']):
+        return 'Samba does not take % and other special characters in names'
+    if not _PATH.fullmatch(str(directory)):
+        return 'Samba does not take % and other special characters in paths'
+    return None
 
 
 def _users(rules: Sequence[AccessRuleForDriver]) -> str:

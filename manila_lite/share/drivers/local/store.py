@@ -7,6 +7,8 @@
     root/exports/<share or snapshot>.smb         for Samba
     root/exports/smb.conf                        includes the Samba files
     root/work/<share or snapshot>/      being created or removed
+    root/fencing/                       tokens of the last calls
+    root/.manila_lite                   marks the root, see `disk`
 
 See `replica` for the additional files of replicas.
 
@@ -28,15 +30,20 @@ import re
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.local import samba
 from manila_lite.share.drivers.local import trees
+from manila_lite.share.drivers.local.disk import MARKER
+from manila_lite.share.drivers.local.disk import LocalDisk
+from manila_lite.share.drivers.local.fencing import FencingTokens
 
 SHARES, SNAPSHOTS = 'shares', 'snapshots'
 REPLICA, KNOWN, FOLLOWER = 'replica.json', 'known.json', 'follower-'
 
-_PARTS = (SHARES, SNAPSHOTS, 'exports', 'work')
 _RECORDS = {SHARES: 'share.json', SNAPSHOTS: 'snapshot.json'}
 _UNMANAGED = 'unmanaged.json'
-_LOCK = '.managing'  # no share has such a name
+# No share has such names.
+_LOCK = '.managing'
 _SAMBA_LOCK = '.samba'
+_FENCING = 'fencing'
+_PARTS = (SHARES, SNAPSHOTS, 'exports', 'work', _FENCING)
 _SIZE = re.compile(r'[1-9][0-9]{0,8}')
 
 
@@ -101,10 +108,19 @@ class LocalItem:
 
 
 class LocalStore:
-    """All shares and snapshots below one root."""
+    """All shares and snapshots below one root.
+
+    What a call changes is changed only if no later call has come.
+    """
 
     def __init__(self, root: pathlib.Path):
         self.root = root
+        self.disk = LocalDisk(root)
+        self.fencing = FencingTokens(root / _FENCING)
+
+    def has_directories(self) -> bool:
+        """Whether `create_directories` was called, in any release."""
+        return (self.root / SHARES).is_dir() and (self.root / 'work').is_dir()
 
     def create_directories(self) -> None:
         """Create all directories; raises OSError if one is not writable."""
@@ -114,7 +130,12 @@ class LocalStore:
             probe.touch()
             probe.unlink(missing_ok=True)
         # Users must not reach trees that are being removed there.
-        (self.root / 'work').chmod(0o700)
+        for part in ('work', _FENCING):
+            (self.root / part).chmod(0o700)
+        # New shares are open to all users of their clients, not to those of
+        # this machine, who cannot learn their names.
+        for part in (SHARES, SNAPSHOTS):
+            (self.root / part).chmod(0o711)
 
     def share(self, name: str) -> LocalItem:
         return LocalItem(self.root, SHARES, name)
@@ -133,8 +154,10 @@ class LocalStore:
     def locked_work_directory(self, name: str) -> Iterator[pathlib.Path]:
         """Lock a name and provide an empty directory to work in."""
         top = self.root / 'work' / records.checked_file_name(name)
-        with _locked_directory(top), _empty_subdirectory(top) as work:
-            yield work
+        with _locked_directory(top):
+            self.fencing.check_call()
+            with _empty_subdirectory(top) as work:
+                yield work
 
     @contextlib.contextmanager
     def try_locked_work_directory(
@@ -150,6 +173,7 @@ class LocalStore:
             yield None
             return
         try:
+            self.fencing.check_call()
             with _empty_subdirectory(top) as work:
                 yield work
         finally:
@@ -176,6 +200,8 @@ class LocalStore:
 
     def remove(self, item: LocalItem) -> None:
         """Remove a managed item; a missing or unmanaged one is success."""
+        if self.disk.is_deleted():
+            return
         with self.locked_work_directory(item.name) as work:
             record = item.find()
             if record is not None:
@@ -199,6 +225,9 @@ class LocalStore:
 
     def remove_exports(self, item: LocalItem) -> None:
         """Remove the export files, so that servers deny all clients."""
+        if self.disk.is_deleted():
+            return
+        self.fencing.check_call()
         item.exports.unlink(missing_ok=True)
         if item.samba.exists():
             item.samba.unlink(missing_ok=True)
@@ -208,6 +237,7 @@ class LocalStore:
         self, item: LocalItem, file: pathlib.Path, text: str
     ) -> None:
         """Write the export file of a share or snapshot."""
+        self.fencing.check_call()
         records.write_text(file, text, durable=True, temp_dir=item.path)
         if file == item.samba:
             self._write_samba_index()
@@ -243,7 +273,7 @@ class LocalStore:
         if parts[:1] == (kind,):
             if len(parts) != 3 or parts[2] != 'data':
                 raise ValueError(f'only the data in {kind} can be managed')
-        elif not parts or parts[0] in _PARTS:
+        elif not parts or parts[0] in (*_PARTS, MARKER):
             raise ValueError('the directory is used by the driver')
         try:
             is_same_file_system = trees.is_one_file_system(self.root, parts)

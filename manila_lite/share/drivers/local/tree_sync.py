@@ -20,17 +20,18 @@ import pathlib
 import stat
 import typing
 
-from manila_lite.share.drivers import records
+from manila_lite.share.drivers.local import privileges
 from manila_lite.share.drivers.local import trees
+from manila_lite.share.drivers.local.tree_changes import NEW
+from manila_lite.share.drivers.local.tree_changes import OLD
+from manila_lite.share.drivers.local.tree_changes import PUT
+from manila_lite.share.drivers.local.tree_changes import REMOVE
+from manila_lite.share.drivers.local.tree_changes import SET
 from manila_lite.share.drivers.local.trees import Attributes
 from manila_lite.share.drivers.local.trees import PathParts
 
 # Inode and ctime of regular files, by directory and name.
 KnownInodes = dict[str, dict[str, list[int]]]
-
-NEW, OLD, PLAN = 'new', 'old', 'plan.json'
-
-_PUT, _REMOVE, _SET = 'put', 'remove', 'set'
 
 _TICK_NS = 2 * 10**9
 """Two changes within this time may have the same ctime."""
@@ -70,77 +71,6 @@ def stage(
         )
         staging.run()
     return Staged(staging.changes, staging.known)
-
-
-def apply(
-    copy: pathlib.Path, staged: pathlib.Path, changes: list[list[typing.Any]]
-) -> None:
-    """Apply all changes, or those that remain."""
-    with (
-        trees.opened_directory(copy) as root,
-        trees.opened_directory(staged / NEW) as new,
-        trees.opened_directory(staged / OLD) as old,
-    ):
-        for kind, parts, name, value in changes:
-            with trees.opened_below(root, tuple(parts)) as directory:
-                if kind == _SET:
-                    _set(directory, name, value)
-                    continue
-                _make_writable(directory)
-                if kind == _PUT:
-                    _put(directory, name, value, new)
-                else:
-                    _remove(directory, name, value, old)
-
-
-def _put(directory: int, name: str, number: str, new: int) -> None:
-    with contextlib.suppress(FileNotFoundError):  # already moved
-        os.rename(number, name, src_dir_fd=new, dst_dir_fd=directory)
-
-
-def _remove(directory: int, name: str, number: str, old: int) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        os.lstat(number, dir_fd=old)
-        return  # already removed; what is there now replaced it
-    with contextlib.suppress(
-        NotADirectoryError
-    ):  # the entry `..` in it changes
-        subdirectory = os.open(name, trees.DIRECTORY_FLAGS, dir_fd=directory)
-        try:
-            _make_writable(subdirectory)
-        finally:
-            os.close(subdirectory)
-    try:
-        os.rename(name, number, src_dir_fd=directory, dst_dir_fd=old)
-    except FileNotFoundError:  # do not remove what replaces it later
-        os.mknod(number, stat.S_IFREG | stat.S_IRUSR, dir_fd=old)
-
-
-def _set(directory: int, name: str | None, values: list[typing.Any]) -> None:
-    mode, uid, gid, atime_ns, mtime_ns, xattrs = values
-    wanted = Attributes(
-        mode,
-        uid,
-        gid,
-        atime_ns,
-        mtime_ns,
-        {each: bytes.fromhex(value) for each, value in xattrs.items()},
-    )
-    if name is None:
-        wanted.apply(directory)
-        return
-    file = os.open(name, trees.SOURCE_FLAGS, dir_fd=directory)
-    try:
-        wanted.apply(file)
-    finally:
-        os.close(file)
-
-
-def _make_writable(directory: int) -> None:
-    """Grant the owner access to the directory; its mode is set later."""
-    mode = stat.S_IMODE(os.fstat(directory).st_mode)
-    if mode & stat.S_IRWXU != stat.S_IRWXU:
-        os.chmod(directory, mode | stat.S_IRWXU)
 
 
 class _PendingDirectory(typing.NamedTuple):
@@ -192,7 +122,7 @@ class _Staging:
         self._attribute_changes: list[list[typing.Any]] = []
         self._link_targets: dict[tuple[int, int], _LinkTarget] = {}
         self._claimed_inodes: dict[int, tuple[int, int]] = {}
-        self._is_root = os.geteuid() == 0
+        self._can_chown = privileges.can_change_owners()
 
     def run(self) -> None:
         pending = [_PendingDirectory((), None)]
@@ -245,9 +175,7 @@ class _Staging:
                 for name in sorted(
                     existing.entries.keys() - {entry.name for entry in entries}
                 ):
-                    self._change(
-                        _REMOVE, here.parts, name, self._next_number()
-                    )
+                    self._change(REMOVE, here.parts, name, self._next_number())
             if len(self.changes) > before or not self._attributes_match(
                 wanted, Attributes.of(copy)
             ):
@@ -356,8 +284,8 @@ class _Staging:
         number = self._next_number()
         yield self._new, number
         if old is not None and (is_directory or stat.S_ISDIR(old.st_mode)):
-            self._change(_REMOVE, here.parts, name, self._next_number())
-        self._change(_PUT, here.parts, name, number)
+            self._change(REMOVE, here.parts, name, self._next_number())
+        self._change(PUT, here.parts, name, number)
 
     # Files, links and special files
 
@@ -439,7 +367,7 @@ class _Staging:
 
     def _attributes_match(self, one: Attributes, other: Attributes) -> bool:
         """Return whether the attributes that can be set are equal."""
-        if self._is_root and one[1:3] != other[1:3]:
+        if self._can_chown and one[1:3] != other[1:3]:
             return False
         return (one.mode, one.mtime_ns, one.xattrs) == (
             other.mode,
@@ -464,7 +392,7 @@ class _Staging:
         *numbers, xattrs = wanted
         self._attribute_changes.append(
             [
-                _SET,
+                SET,
                 parts,
                 name,
                 [
@@ -531,15 +459,3 @@ def _are_equal(one: int, other: int) -> bool:
                     return False
                 start += length
     return True
-
-
-# The plan on disk
-
-
-def find_plan(staged: pathlib.Path) -> records.Record | None:
-    """Return the plan of staged changes, or None."""
-    return records.find(staged / PLAN)
-
-
-def write_plan(staged: pathlib.Path, plan: records.Record) -> None:
-    records.write(staged / PLAN, plan, durable=True)

@@ -120,6 +120,11 @@ def copy_tree(source: pathlib.Path, target: pathlib.Path) -> None:
     vanish meanwhile are left out. The copy is on disk on return.
     """
     target.mkdir(mode=stat.S_IRWXU)
+    fill_tree(source, target)
+
+
+def fill_tree(source: pathlib.Path, target: pathlib.Path) -> None:
+    """Do the same into an empty directory that exists."""
     with (
         opened_directory(source) as from_root,
         opened_directory(target) as to_root,

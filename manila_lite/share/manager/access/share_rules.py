@@ -7,7 +7,7 @@ queued in the meantime belong to the next round, which the work table
 guarantees.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 import logging
 import typing
 
@@ -16,6 +16,7 @@ from manila_lite.context import RequestContext
 from manila_lite.coordination import Coordinator
 from manila_lite.coordination import NullCoordinator
 from manila_lite.db.moves.access_rules import mark_for_resync
+from manila_lite.db.queries.access import locks
 from manila_lite.db.queries.access import share_rules
 from manila_lite.db.rows import AccessRuleRow
 from manila_lite.db.session import ConcurrentChange
@@ -24,6 +25,8 @@ from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire_matching
 from manila_lite.messages import Action
 from manila_lite.messages import Detail
+from manila_lite.messages import detail_in
+from manila_lite.messages import reason_in
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.share import AccessRpc
@@ -35,6 +38,8 @@ from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.access_view import RuleView
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
 from manila_lite.share.manager.endpoint import outdated
+from manila_lite.share.manager.endpoint import owner_context
+from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.states.access_rule import ACCESS_RULE
 from manila_lite.states.access_rule import IN_TRANSIT
 from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
@@ -42,8 +47,8 @@ from manila_lite.states.access_rule import SYNC_EXCLUDED
 from manila_lite.states.access_rule import RulesStatus
 from manila_lite.states.access_rule import RuleState
 from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.work.job import JobContext
 from manila_lite.work.notify import notify_user
-from manila_lite.work.runner import JobContext
 from manila_lite.work.table import Claim
 
 LOG = logging.getLogger(__name__)
@@ -116,27 +121,6 @@ class AccessEndpoint:
         # Same lock order as in requests: the work, then the instance.
         self.sync_client.sync_access(session, ctx, instance_id=instance_id)
         mark_for_resync(session, [instance_id])
-
-    def run_pass(self) -> int:
-        """Submit work for pending rules without any; return the count."""
-        return self.db.write(self.submit_missing_work)
-
-    def submit_missing_work(self, session: Session) -> int:
-        pending = share_rules.list_instances_without_work(
-            session, self.service_host
-        )
-        for row in pending:
-            LOG.warning(
-                'Access rules of share instance %s are pending but have no '
-                'work; submitting it',
-                row.id,
-            )
-            self.resync(
-                session,
-                RequestContext(project_id=row.project_id, user_id=row.user_id),
-                row.id,
-            )
-        return len(pending)
 
     # Prepare
 
@@ -227,7 +211,7 @@ class AccessEndpoint:
         update: Sequence[RuleView] = (),
     ) -> dict[str, AccessReply]:
         return self.driver.apply_access(
-            RequestContext(),
+            driver_context(),
             share_view.share_for_driver(
                 sync_round.instance, self.name_template
             ),
@@ -293,7 +277,18 @@ class AccessEndpoint:
         ):
             self._resync_after_failure(session, job)
         if failed:
-            self._notify_user(session, job, Detail.FORBIDDEN_CLIENT_ACCESS)
+            self._notify_user(
+                session,
+                job,
+                Detail.FORBIDDEN_CLIENT_ACCESS,
+                _reason_of(
+                    failed,
+                    replies,
+                    locks.list_hiding_locks(
+                        session, sync_round.instance.row.share_id
+                    ),
+                ),
+            )
 
     def _failed(
         self, sync_round: SyncRound, replies: RuleReplies
@@ -376,9 +371,19 @@ class AccessEndpoint:
             session, SHARE_INSTANCE_ACCESS, 'failed', {'id': job.resource_id}
         )
         if failed:
-            self._notify_user(session, job, message_detail(error))
-        if isinstance(error, NotImplementedError):
-            return True
+            hidden = job.share_id is None or locks.list_hiding_locks(
+                session, job.share_id
+            )
+            self._notify_user(
+                session,
+                job,
+                message_detail(error),
+                None if hidden else reason_in(error),
+            )
+        if isinstance(
+            error, (NotImplementedError, exception.AttemptsExhausted)
+        ):
+            return True  # a resync would fail, or end its process, again
         if failed:
             self._resync_after_failure(session, job)
         else:  # the next pass over stale instances is soon enough
@@ -392,16 +397,19 @@ class AccessEndpoint:
         """
         share_rules.mark_stale(session, job.resource_id)
         self.sync_client.sync_access(
-            session,
-            RequestContext(project_id=job.project_id, user_id=job.user_id),
-            instance_id=job.resource_id,
+            session, owner_context(job), instance_id=job.resource_id
         )
 
     def _notify_user(
-        self, session: Session, job: Claim, detail: Detail
+        self, session: Session, job: Claim, detail: Detail, reason: str | None
     ) -> None:
         notify_user(
-            session, job, Action.UPDATE_ACCESS_RULES, detail, self.message_ttl
+            session,
+            job,
+            Action.UPDATE_ACCESS_RULES,
+            detail,
+            self.message_ttl,
+            reason,
         )
 
 
@@ -427,6 +435,27 @@ def _times(session: Session, event: str) -> dict[str, object]:
     )
 
 
+def _reason_of(
+    rules: Sequence[RuleView],
+    replies: RuleReplies,
+    hiding_locks: Collection[str],
+) -> str:
+    """Name the refused clients, and why the back end refused them.
+
+    Clients that a lock hides from other users are not named.
+    """
+    lines = []
+    for rule in rules[:_NAMED_CLIENTS]:
+        given = rule.for_driver
+        client = '***' if rule.id in hiding_locks else given['access_to']
+        line = f'{given["access_type"]} {client}'
+        why = replies.get(rule.id, {}).get('reason')
+        lines.append(f'{line}: {why}' if why else line)
+    left = len(rules) - len(lines)
+    return '; '.join([*lines, *([f'and {left} more'] if left else [])])
+
+
+_NAMED_CLIENTS = 5
 _UNSUPPORTED = (
     NotImplementedError,
     exception.InvalidShareAccess,
@@ -437,7 +466,7 @@ _UNSUPPORTED = (
 
 def message_detail(error: Exception) -> Detail:
     """Return the user message detail for an error of the driver."""
-    own = getattr(error, 'params', {}).get('message_detail')
+    own = detail_in(error)
     if own is not None:
         return own
     if isinstance(error, _UNSUPPORTED):

@@ -11,7 +11,7 @@ import contextlib
 import logging
 import typing
 
-from manila_lite.context import RequestContext
+from manila_lite import exception
 from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
@@ -36,13 +36,15 @@ from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
 from manila_lite.share.manager.endpoint import Owned
 from manila_lite.share.manager.endpoint import outdated
+from manila_lite.share.manager.endpoint import owner_context
+from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.states.access_rule import SNAPSHOT_ACCESS_RULE
 from manila_lite.states.access_rule import RuleState
 from manila_lite.states.machine import GONE
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.states.snapshot_instance import SYNC_EXCLUDED
+from manila_lite.work.job import JobContext
 from manila_lite.work.notify import notify_user
-from manila_lite.work.runner import JobContext
 from manila_lite.work.table import Claim
 
 LOG = logging.getLogger(__name__)
@@ -94,23 +96,6 @@ class SnapshotAccessEndpoint:
         self.service_host = service_host
         self.names = names
         self.message_ttl = message_ttl
-
-    def run_pass(self) -> int:
-        """Submit work for pending rules without any; return the count."""
-        return self.db.write(self.submit_missing_work)
-
-    def submit_missing_work(self, session: Session) -> int:
-        pending = snapshot_rules.list_instances_without_work(
-            session, self.service_host
-        )
-        for row in pending:
-            LOG.warning(
-                'Access rules of snapshot instance %s are pending but have '
-                'no work; submitting it',
-                row.id,
-            )
-            self._submit(session, row, row.id)
-        return len(pending)
 
     # A round: take the queued rules, call the driver, record the outcome
 
@@ -216,8 +201,10 @@ class SnapshotAccessEndpoint:
         ]
         if any(failed):
             self._notify_user(session, job, message_detail(error))
-        if isinstance(error, NotImplementedError):
-            return True
+        if isinstance(
+            error, (NotImplementedError, exception.AttemptsExhausted)
+        ):
+            return True  # a resync would fail, or end its process, again
         if any(failed):
             self._resync_after_failure(session, job)
         else:  # the next pass over stale instances is soon enough
@@ -237,7 +224,7 @@ class SnapshotAccessEndpoint:
     ) -> None:
         self.sync_client.sync_snapshot_access(
             session,
-            RequestContext(project_id=owner.project_id, user_id=owner.user_id),
+            owner_context(owner),
             snapshot_instance_id=snapshot_instance_id,
         )
 
@@ -309,7 +296,7 @@ def _update(
         raise NotImplementedError
     return normalise_access_replies(
         driver.snapshot_update_access(
-            RequestContext(),
+            driver_context(),
             snapshot,
             rules,
             add,

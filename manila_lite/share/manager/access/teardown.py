@@ -2,7 +2,6 @@
 
 import typing
 
-from manila_lite.context import RequestContext
 from manila_lite.db.queries.access import share_rules
 from manila_lite.db.rows import InstanceRow
 from manila_lite.db.session import Session
@@ -13,6 +12,7 @@ from manila_lite.share.drivers.base import ShareServerMapping
 from manila_lite.share.manager.driver_view import access_view
 from manila_lite.share.manager.driver_view.access_view import RuleView
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
+from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.states.access_rule import ACCESS_RULE
 from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
 
@@ -56,7 +56,7 @@ def deny_all(
     denied = [rule.for_driver for rule in removal.rules if not rule.hidden]
     if denied:
         driver.apply_access(
-            RequestContext(),
+            driver_context(),
             share,
             [],
             delete_rules=denied,

@@ -19,7 +19,7 @@ from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
 from manila_lite.states import snapshot_instance
 from manila_lite.states.access_rule import RuleState
-from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.share_replica import LEAVING
 from manila_lite.states.share_replica import UP_TO_DATE
 from manila_lite.states.share_replica import ReplicaState
 
@@ -48,7 +48,7 @@ class ReplicatedShare(typing.NamedTuple):
 
     @property
     def active(self) -> LoadedInstance | None:
-        """The active replica; of several, the oldest not being deleted."""
+        """The active replica; of several, the oldest one that stays."""
         return min(
             (
                 one
@@ -56,7 +56,7 @@ class ReplicatedShare(typing.NamedTuple):
                 if one.row.replica_state == ReplicaState.ACTIVE
             ),
             key=lambda one: (
-                one.row.status == InstanceStatus.DELETING,
+                one.row.status in LEAVING,
                 one.row.created_at,
                 one.row.id,
             ),

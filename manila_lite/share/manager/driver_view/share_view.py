@@ -1,6 +1,7 @@
 """Share and snapshot instances as read for work, and as given to drivers."""
 
 from collections.abc import Collection, Mapping
+import datetime
 import typing
 
 from manila_lite.db.queries.shares import instances as share_instances
@@ -135,8 +136,13 @@ def share_for_driver(
         status=row.status,
         share_type_id=row.share_type_id,
         availability_zone=row.availability_zone,
+        availability_zone_id=row.availability_zone_id,
         snapshot_id=row.snapshot_id,
         display_name=row.display_name,
+        is_public=row.is_public,
+        share_group_id=row.share_group_id,
+        encryption_key_ref=row.encryption_key_ref,
+        progress=row.progress,
         mount_point_name=row.mount_point_name,
         replica_state=row.replica_state,
         replication_type=row.replication_type,
@@ -145,6 +151,10 @@ def share_for_driver(
         share_network_id=row.share_network_id,
         share_server_id=row.share_server_id,
         share_server=instance.share_server,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        scheduled_at=_scheduled_at(row),
+        launched_at=row.launched_at,
         metadata=instance.metadata,
         export_locations=[
             {
@@ -155,6 +165,11 @@ def share_for_driver(
             for export in instance.exports
         ],
     )
+
+
+def _scheduled_at(row: InstanceRow) -> datetime.datetime | None:
+    """Return when the scheduler, or else the request, chose the host."""
+    return row.scheduled_at or (row.created_at if row.host else None)
 
 
 class NameTemplates(typing.NamedTuple):
@@ -175,6 +190,9 @@ def snapshot_for_driver(
         size=row.share_size,
         share=share_for_driver(snapshot.share, names.share),
         status=row.status,
+        progress=row.progress,
         provider_location=row.provider_location,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
         metadata=snapshot.metadata,
     )

@@ -5,7 +5,6 @@ from collections.abc import Callable
 import enum
 import typing
 
-from manila_lite.db.rows import OwnedRow
 from manila_lite.db.session import Session
 from manila_lite.quota import charges
 from manila_lite.rpc.contract import Client
@@ -26,6 +25,7 @@ class Decision(enum.StrEnum):
     REPEATED = 'repeated'
     RESUMED = 'resumed'
     CORRECTED = 'corrected'
+    NOT_CORRECTED = 'not corrected'
     LEFT_ALONE = 'left alone'
 
 
@@ -79,6 +79,8 @@ class ResourceRecovery(abc.ABC, typing.Generic[Row, Loaded]):
     """
 
     machine: Machine
+    work_kinds: typing.ClassVar[tuple[str, ...]] = ()
+    """Kinds of work that is not stored under the resource of `machine`."""
 
     def __init__(self, rescue_client: Client, work_clients: dict[str, Client]):
         self.rescue_client = rescue_client
@@ -107,13 +109,19 @@ class ResourceRecovery(abc.ABC, typing.Generic[Row, Loaded]):
         return self.machine.in_flight.get(self.status_of(case))
 
     def submit(
-        self, session: Session, id: str, owner: OwnedRow, asked_by: str = ''
+        self, session: Session, id: str, owner: Owned, asked_by: str = ''
     ) -> None:
         """Submit the rescue of a resource on behalf of its owner."""
         argument = _resource_argument(self.rescue_client, self.rescue)
         getattr(self.rescue_client, self.rescue)(
             session, owner_context(owner), asked_by=asked_by, **{argument: id}
         )
+
+    def recheck(
+        self, session: Session, case: RescueCase[Row, Loaded], id: str
+    ) -> None:
+        """Submit a comparison of a resource at rest with the back end."""
+        self.submit(session, id, case.row)
 
     def resubmit(
         self, session: Session, case: RescueCase[Row, Loaded], kind: str
@@ -138,6 +146,10 @@ class ResourceRecovery(abc.ABC, typing.Generic[Row, Loaded]):
         Kinds of resources that are never given up do not implement it.
         """
         raise NotImplementedError
+
+    def reason_of_loss(self, case: RescueCase[Row, Loaded]) -> str:
+        """Return why a resource is given up whose work was lost."""
+        return 'the progress of the lost work is unknown'
 
     def release_reservations(self, session: Session, job: Claim) -> None:
         """Release what lost work had reserved."""

@@ -11,8 +11,6 @@ resource.
 from collections.abc import Iterator, Mapping
 import datetime
 import logging
-import time
-import typing
 
 from manila_lite.context import RequestContext
 from manila_lite.coordination import Coordinator
@@ -25,32 +23,21 @@ from manila_lite.rpc.contract import Client
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.share import BINARY
 from manila_lite.rpc.share import ReconciliationRpc
-from manila_lite.share.manager.driver_probe import AnswerPending
-from manila_lite.share.manager.driver_probe import BackendUnresponsive
 from manila_lite.share.manager.driver_probe import DriverProbe
 from manila_lite.share.manager.recovery.base import Decision
 from manila_lite.share.manager.recovery.base import ProbedRecovery
 from manila_lite.share.manager.recovery.base import RescueCase
 from manila_lite.share.manager.recovery.base import ResourceRecovery
-from manila_lite.share.manager.recovery.base import Verdict
-from manila_lite.states.machine import Ask
-from manila_lite.states.machine import GiveUp
-from manila_lite.states.machine import Repeat
-from manila_lite.states.machine import Resume
-from manila_lite.work import table
-from manila_lite.work.runner import JobContext
+from manila_lite.share.manager.recovery.rescue import RescueRun
+from manila_lite.share.manager.recovery.rescue import is_elsewhere
+from manila_lite.share.manager.recovery.rescue import log_decision
+from manila_lite.work.job import JobContext
 from manila_lite.work.table import Claim
 
 LOG = logging.getLogger(__name__)
 
 LOCKED_PAUSE = 5.0
 """Seconds until a retry when another manager holds the rescue lock."""
-
-REPLY_PAUSE = 1.0
-"""Seconds until the next poll for a pending reply of the driver."""
-
-UNRESPONSIVE_PAUSE = 30.0
-"""Seconds until an unresponsive back end is called again."""
 
 ROUND_PAUSE = 0.2
 """Seconds between the rounds of a pass that exceeds one batch."""
@@ -89,8 +76,12 @@ class ReconciliationEndpoint:
             f'{ReconciliationRpc.name}.{method}' for method in _RESCUES
         ]
         self._by_kind = {
-            f'{ReconciliationRpc.name}.{one.rescue}': one
+            kind: one
             for one in resources.values()
+            for kind in (
+                f'{ReconciliationRpc.name}.{one.rescue}',
+                *one.work_kinds,
+            )
         }
 
     # The pass
@@ -135,7 +126,7 @@ class ReconciliationEndpoint:
             asked_by,
         )
         if is_complete:
-            job.finish(lambda session: None)
+            job.finish()
         else:
             job.release(ROUND_PAUSE)
 
@@ -251,7 +242,7 @@ class ReconciliationEndpoint:
         if case and rescue and isinstance(resource, ProbedRecovery):
             event = rescue.events[-1]
             resource.give_up(session, job, case, event)
-            self._log_decision(
+            log_decision(
                 session,
                 job,
                 resource,
@@ -263,11 +254,41 @@ class ReconciliationEndpoint:
         return True
 
     def recheck(self, session: Session, job: Claim) -> None:
-        """Submit a rescue of the resource of this job."""
-        resource = self._resource(job)
-        case = resource and resource.find(session, job.resource_id)
-        if case:
-            resource.submit(session, job.resource_id, case.row)
+        """Submit a comparison of the resource with the back end.
+
+        A worker that lost its claim, or whose outcome could not be
+        recorded, may have changed the back end after the rows.
+        """
+        resource, case = self._find_case(session, job)
+        if resource and case and not is_elsewhere(resource, case, job.queue):
+            resource.recheck(session, case, job.resource_id)
+
+    def record_exhausted(
+        self, session: Session, job: Claim, error: Exception
+    ) -> None:
+        """Record that work was given up without asking the driver."""
+        resource, case = self._find_case(session, job)
+        if resource and case:
+            log_decision(
+                session,
+                job,
+                resource,
+                case,
+                Decision.GIVEN_UP,
+                evidence=job.kind,
+                reason=str(error),
+            )
+
+    def _find_case(
+        self, session: Session, job: Claim
+    ) -> tuple[ResourceRecovery | None, RescueCase | None]:
+        """Return how the resource of a job is rescued, and its state."""
+        resource = self._by_kind.get(job.kind) or self.resources.get(
+            job.resource
+        )
+        if resource is None:
+            return None, None
+        return resource, resource.find(session, job.resource_id)
 
     # One rescue
 
@@ -279,239 +300,9 @@ class ReconciliationEndpoint:
         """
         with self.locks.try_lock(f'rescue-{job.claim.resource_id}') as held:
             if held:
-                _Rescue(self, job).carry_out()
+                RescueRun(self._resource(job), job, self.probe).carry_out()
             else:
                 job.release(LOCKED_PAUSE)
 
     def _resource(self, job: Claim | JobContext) -> ResourceRecovery:
         return self._by_kind.get(job.kind) or self.resources[job.resource]
-
-    def _log_decision(
-        self,
-        session: Session,
-        job: Claim,
-        resource: ResourceRecovery,
-        case: RescueCase,
-        decision: Decision,
-        event: str | None = None,
-        *,
-        evidence: str | None = None,
-        reason: str | None = None,
-        duration: float = 0.0,
-    ) -> None:
-        """Record the decision in the transaction that acts on it."""
-        before = resource.status_of(case)
-        rows.record_decision(
-            session,
-            resource=resource.machine.resource,
-            resource_id=case.row.id,
-            host=case.row.host,
-            status_before=before,
-            evidence=evidence,
-            action=str(decision),
-            status_after=(resource.machine[event].target if event else before),
-            reason=reason,
-            duration=duration,
-            asked_by=job.args.get('asked_by') or None,
-        )
-
-
-class _Rescue:
-    """One rescue, from reading the rows to writing the outcome."""
-
-    def __init__(self, owner: ReconciliationEndpoint, job: JobContext):
-        self.owner = owner
-        self.job = job
-        self.resource = owner._resource(job.claim)
-        self.started_at = time.monotonic()
-
-    @property
-    def _probed(self) -> ProbedRecovery:
-        """The recovery of a resource that the back end is asked about."""
-        assert isinstance(self.resource, ProbedRecovery)
-        return self.resource
-
-    def carry_out(self) -> None:
-        case, is_last = self.job.read(self._read)
-        if case is None or not is_last:
-            # Removed, or its status belongs to newer work.
-            self._end(case, Decision.LEFT_ALONE, reason='it has other work')
-            return
-        rescue = self.resource.rescue_of(case)
-        if isinstance(rescue, Ask):
-            self._ask(case, rescue)
-        elif isinstance(rescue, GiveUp):
-            self._give_up(
-                case, rescue.event, 'the progress of the lost work is unknown'
-            )
-        elif rescue is not None:
-            self._resubmit(case, rescue)
-        elif isinstance(self.resource, ProbedRecovery) and (
-            self.resource.is_comparable(case)
-        ):
-            self._compare(case)
-        else:
-            self._end(case, Decision.LEFT_ALONE, reason='it is at rest')
-
-    def _read(self, session: Session) -> tuple[RescueCase | None, bool]:
-        claim = self.job.claim
-        return (
-            self.resource.find(session, claim.resource_id),
-            not table.has_other_work(session, claim),
-        )
-
-    def _ask(self, case: RescueCase, rescue: Ask) -> None:
-        verdict = self._verdict(case, rescue.driver_method)
-        if verdict is None:
-            return
-        LOG.warning(
-            'Rescue of %s in status %s: %s',
-            case.row.id,
-            self.resource.status_of(case),
-            verdict.reason or 'the back end has completed it',
-        )
-        if verdict.reason:
-            self._give_up(
-                case, rescue.no, verdict.reason, rescue.driver_method
-            )
-            return
-        self._end(
-            case,
-            Decision.CONVERGED,
-            rescue.yes,
-            self._probed.converge,
-            case,
-            rescue.yes,
-            verdict.facts,
-            evidence=f'{rescue.driver_method}: {_brief(verdict.facts)}',
-        )
-
-    def _compare(self, case: RescueCase) -> None:
-        verdict = self._verdict(case, 'get_share_status')
-        if verdict is None:
-            return
-        if verdict.reason:
-            self._end(case, Decision.LEFT_ALONE, reason=verdict.reason)
-            return
-
-        def correct(session: Session, job: Claim) -> None:
-            changed = self._probed.correct(session, case, verdict.facts)
-            if changed or job.args.get('asked_by'):
-                self._log_decision(
-                    session,
-                    case,
-                    Decision.CORRECTED if changed else Decision.LEFT_ALONE,
-                    evidence=f'get_share_status: {_brief(verdict.facts)}',
-                )
-
-        self._end(None, Decision.LEFT_ALONE, None, correct)
-
-    def _verdict(self, case: RescueCase, method: str) -> Verdict | None:
-        """Probe the back end; return None when it is to be retried later."""
-        try:
-            result = self.owner.probe.poll(
-                self.job.claim.id, *self._probed.driver_call(case, method)
-            )
-        except AnswerPending:
-            self.job.release(REPLY_PAUSE)
-            return None
-        except BackendUnresponsive as error:
-            LOG.warning('%s of %s is deferred: %s', method, case.row.id, error)
-            self.job.release(UNRESPONSIVE_PAUSE)
-            return None
-        if result.reason:
-            return Verdict(reason=result.reason)
-        verdict = self._probed.interpret(case, result.value)
-        if verdict.retry_after is not None:
-            self.job.release(verdict.retry_after)
-            return None
-        return verdict
-
-    def _give_up(
-        self,
-        case: RescueCase,
-        event: str,
-        reason: str,
-        evidence: str | None = None,
-    ) -> None:
-        self._end(
-            case,
-            Decision.GIVEN_UP,
-            event,
-            self.resource.give_up,
-            case,
-            event,
-            reason=reason,
-            evidence=evidence,
-        )
-
-    def _resubmit(self, case: RescueCase, rescue: Repeat | Resume) -> None:
-        def resubmit(session: Session, job: Claim) -> None:
-            self.resource.resubmit(session, case, rescue.kind)
-
-        self._end(
-            case,
-            Decision.REPEATED
-            if isinstance(rescue, Repeat)
-            else Decision.RESUMED,
-            None,
-            resubmit,
-            evidence=rescue.kind,
-        )
-
-    def _end(
-        self,
-        case: RescueCase | None,
-        decision: Decision,
-        event: str | None = None,
-        function: typing.Callable | None = None,
-        *args: typing.Any,
-        evidence: str | None = None,
-        reason: str | None = None,
-    ) -> None:
-        """Finish the work, run `function`, and release reservations.
-
-        That a resource was left alone is logged only on an administrator's
-        request.
-        """
-        claim = self.job.claim
-
-        def end(session: Session) -> None:
-            if function is not None:
-                function(session, claim, *args)
-            self.resource.release_reservations(session, claim)
-            if case and (
-                decision is not Decision.LEFT_ALONE
-                or claim.args.get('asked_by')
-            ):
-                self._log_decision(
-                    session,
-                    case,
-                    decision,
-                    event,
-                    evidence=evidence,
-                    reason=reason,
-                )
-
-        self.job.finish(end)
-
-    def _log_decision(
-        self,
-        session: Session,
-        case: RescueCase,
-        *args: typing.Any,
-        **facts: typing.Any,
-    ) -> None:
-        self.owner._log_decision(
-            session,
-            self.job.claim,
-            self.resource,
-            case,
-            *args,
-            duration=time.monotonic() - self.started_at,
-            **facts,
-        )
-
-
-def _brief(facts: typing.Any) -> str:
-    return str(facts)[:500]

@@ -6,6 +6,7 @@ set, so a rescue only has to submit this work. A record in the recovery
 log is about the set and has the id of the instance.
 """
 
+from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.rows import InstanceRow
@@ -58,6 +59,11 @@ class RuleSetRecovery(ResourceRecovery[InstanceRow, None]):
             else Resume('access.sync_access')
         )
 
+    def recheck(self, session: Session, case: InstanceCase, id: str) -> None:
+        """Send the whole set: a late call may have let a client in."""
+        if self.rescue_of(case):
+            self.access.resync(session, owner_context(case.row), id)
+
     def resubmit(
         self, session: Session, case: InstanceCase, kind: str
     ) -> None:
@@ -71,6 +77,7 @@ class SnapshotRuleSetRecovery(ResourceRecovery[SnapshotInstanceRow, None]):
     """Rescues the rules of snapshot instances."""
 
     machine = SNAPSHOT_ACCESS_RULE
+    work_kinds = ('snapshot_access.sync_snapshot_access',)
 
     def find(self, session: Session, id: str) -> SnapshotCase | None:
         row = snapshots.find(session, id)
@@ -86,3 +93,11 @@ class SnapshotRuleSetRecovery(ResourceRecovery[SnapshotInstanceRow, None]):
             if case.row.status in LEAVING
             else Resume('snapshot_access.sync_snapshot_access')
         )
+
+    def recheck(self, session: Session, case: SnapshotCase, id: str) -> None:
+        """Send the whole set: a late call may have let a client in."""
+        rescue = self.rescue_of(case)
+        if isinstance(rescue, Resume):
+            # Same lock order as in requests: the work, then the instance.
+            self.resubmit(session, case, rescue.kind)
+            snapshot_rules.mark_stale(session, id)

@@ -4,6 +4,7 @@ import typing
 
 from manila_lite import messages
 from manila_lite.db.moves import replicas as replica_moves
+from manila_lite.db.moves.snapshots import release_share
 from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import instances as share_instances
@@ -17,9 +18,11 @@ from manila_lite.messages import Detail
 from manila_lite.quota.shares import lock_instances
 from manila_lite.quota.shares import resize
 from manila_lite.rpc.contract import Client
+from manila_lite.rpc.share import ReplicaUpdatesRpc
 from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
+from manila_lite.share.manager.endpoint import owner_context
 from manila_lite.share.manager.provisioning import PROGRESS_DONE
 from manila_lite.share.manager.provisioning import ProvisioningEndpoint
 from manila_lite.share.manager.recovery.base import DriverCall
@@ -28,7 +31,6 @@ from manila_lite.share.manager.recovery.base import RescueCase
 from manila_lite.share.manager.recovery.base import Verdict
 from manila_lite.share.manager.replication.replicas import ReplicasEndpoint
 from manila_lite.share.manager.replication.replicas import ReportedReplica
-from manila_lite.share.manager.snapshots import release_share
 from manila_lite.states.machine import Ask
 from manila_lite.states.machine import Repeat
 from manila_lite.states.machine import Rescue
@@ -61,11 +63,20 @@ _PASSIVE_REPLICA_RESCUES: dict[str, Rescue] = {
 """Rescues of passive replicas where they differ from other instances."""
 
 
+REVERT_ADVICE = (
+    'the share may have the content of the snapshot in part: revert to the '
+    'same snapshot again, or check the share and reset the status of both'
+)
+
 InstanceCase = RescueCase[InstanceRow, LoadedInstance]
 
 
 class ShareInstanceRecovery(ProbedRecovery[InstanceRow, LoadedInstance]):
     machine = SHARE_INSTANCE
+    work_kinds = (
+        'replica_updates.update_share_replica',
+        'replica_roles.reassert_active_replica',
+    )
 
     def __init__(
         self,
@@ -92,6 +103,17 @@ class ShareInstanceRecovery(ProbedRecovery[InstanceRow, LoadedInstance]):
             if rescue is not None:
                 return rescue
         return super().rescue_of(case)
+
+    def recheck(self, session: Session, case: InstanceCase, id: str) -> None:
+        """Submit updates of all replicas, too: roles may have changed."""
+        super().recheck(session, case, id)
+        if case.row.replica_state is None:
+            return
+        updates = self.work_clients[ReplicaUpdatesRpc.name]
+        for row in replicas.list_placed(session, case.row.share_id):
+            updates.on(row.host).update_share_replica(
+                session, owner_context(case.row), share_replica_id=row.id
+            )
 
     def resubmit(
         self, session: Session, case: InstanceCase, kind: str
@@ -232,6 +254,12 @@ class ShareInstanceRecovery(ProbedRecovery[InstanceRow, LoadedInstance]):
                     resource_id=one.snapshot_id,
                     ttl=self.message_ttl,
                 )
+
+    def reason_of_loss(self, case: InstanceCase) -> str:
+        reason = super().reason_of_loss(case)
+        if case.row.status == InstanceStatus.REVERTING:
+            return f'{reason}; {REVERT_ADVICE}'
+        return reason
 
     def release_reservations(self, session: Session, job: Claim) -> None:
         """Release what lost work had reserved: quota and pool capacity."""

@@ -14,9 +14,9 @@ import typing
 
 from manila_lite import exception
 from manila_lite import messages
-from manila_lite.context import RequestContext
 from manila_lite.db.moves import replicas as replica_moves
 from manila_lite.db.moves.access_rules import mark_for_resync
+from manila_lite.db.moves.access_rules import retry_failed_rules
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.replicas import updates as replica_updates
 from manila_lite.db.queries.shares import instances as share_instances
@@ -36,8 +36,10 @@ from manila_lite.share.drivers.base import ExportLocation
 from manila_lite.share.manager.access.share_rules import AccessEndpoint
 from manila_lite.share.manager.driver_view import replica_view
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
+from manila_lite.share.manager.endpoint import owner_context
 from manila_lite.share.manager.replication import outcomes
 from manila_lite.share.manager.replication.outcomes import SnapshotOutcome
+from manila_lite.states.access_rule import RulesStatus
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_replica import SHARE_REPLICA
@@ -47,6 +49,10 @@ from manila_lite.states.snapshot_instance import SnapshotStatus
 from manila_lite.work.table import Claim
 
 PROGRESS_DONE = '100%'
+
+_UP_TO_DATE = (ReplicaState.ACTIVE, ReplicaState.IN_SYNC)
+_IN_REACH = (None, 'caught_up', 'activated')
+"""The events of a replica, if any, that is up to date."""
 
 PROMOTING_OR_REVERTING = frozenset(
     {InstanceStatus.REPLICATION_CHANGE, InstanceStatus.REVERTING}
@@ -92,7 +98,10 @@ class OutcomeWriter:
         reported: typing.Any,
         exports: list[ExportLocation] | None,
     ) -> None:
-        if row.status == InstanceStatus.ERROR and reported in outcomes.HEALTHY:
+        retries = may_retry_rules(row, reported)
+        if retries or (
+            row.status == InstanceStatus.ERROR and reported in outcomes.HEALTHY
+        ):
             self._submit_rule_sync(session, row)
         own = self._lock_current(session, row)
         if own is None or own.replica_state == ReplicaState.ACTIVE:
@@ -124,6 +133,8 @@ class OutcomeWriter:
             )
         if transitions.healed:
             self._mark_healthy(session, own, exports)
+        if retries and view.active and transitions.state in _IN_REACH:
+            retry_failed_rules(session, own.id, view.active.row.id)
         if transitions.failed:
             self._record_message(
                 session, row, messages.Action.UPDATE, 'SHARE_REPLICA', own.id
@@ -168,9 +179,7 @@ class OutcomeWriter:
     def _submit_rule_sync(self, session: Session, row: InstanceRow) -> None:
         # Same lock order as in requests: the work, then the replicas.
         self.access.sync_client.sync_access(
-            session,
-            RequestContext(project_id=row.project_id, user_id=row.user_id),
-            instance_id=row.id,
+            session, owner_context(row), instance_id=row.id
         )
 
     def _mark_healthy(
@@ -318,6 +327,19 @@ class OutcomeWriter:
             resource_id=resource_id,
             ttl=self.message_ttl,
         )
+
+
+def may_retry_rules(row: InstanceRow, reported: typing.Any) -> bool:
+    """Return whether rules may have failed because of an outage.
+
+    It is over when the replica is up to date again, or when the back end
+    may not have the rules as recorded. Rules that it refused stay in error.
+    """
+    return (
+        row.access_rules_status == RulesStatus.ERROR
+        and reported in _UP_TO_DATE
+        and (row.replica_state != reported or row.access_stale)
+    )
 
 
 def is_promoting_or_reverting(rows: Sequence[IdStatusRow]) -> bool:

@@ -7,6 +7,7 @@ from manila_lite import exception
 from manila_lite.share.manager.driver_view.replica_view import ReplicatedShare
 from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
 from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.share_replica import PROMOTABLE
 from manila_lite.states.share_replica import UP_TO_DATE
 from manila_lite.states.share_replica import WRITABLE
 from manila_lite.states.share_replica import ReplicaState
@@ -21,6 +22,9 @@ _EVENTS: dict[str | None, str] = {
     ReplicaState.ERROR: 'failed',
     ReplicaState.ACTIVE: 'activated',
 }
+# Tuples: a driver may reply with something that has no hash.
+_FOLLOWING = (ReplicaState.IN_SYNC, ReplicaState.OUT_OF_SYNC)
+_REPORTED = (*_FOLLOWING, ReplicaState.ACTIVE, ReplicaState.ERROR)
 HEALTHY = frozenset(
     {ReplicaState.IN_SYNC, ReplicaState.OUT_OF_SYNC, ReplicaState.ACTIVE}
 )
@@ -70,17 +74,35 @@ class Transitions(typing.NamedTuple):
 def reported_state(
     reply: DriverReply, replication_type: str | None
 ) -> typing.Any:
-    """Return the reported state, None for no news, or FAILED."""
+    """Return the reported state, None for no news, or FAILED.
+
+    A replica that is active on the back end, contrary to its row, is in
+    error until that is corrected.
+    """
     if reply.error is not None:
         return None if _is_unsupported(reply, replication_type) else FAILED
-    states = [
-        ReplicaState.IN_SYNC,
-        ReplicaState.OUT_OF_SYNC,
-        ReplicaState.ERROR,
-    ]
-    if replication_type == WRITABLE:
-        states.append(ReplicaState.ACTIVE)
-    return reply.value if reply.value in states else None
+    if claims_active_role(reply, replication_type):
+        return ReplicaState.ERROR
+    return reply.value if reply.value in _REPORTED else None
+
+
+def claims_active_role(
+    reply: DriverReply, replication_type: str | None
+) -> bool:
+    """Return whether a passive replica is active on its back end.
+
+    Several may be, if the type is writable.
+    """
+    return (
+        replication_type in PROMOTABLE and reply.value == ReplicaState.ACTIVE
+    )
+
+
+def denies_active_role(reply: DriverReply) -> bool:
+    """Return whether the active replica is passive on its back end."""
+    return isinstance(reply.value, Mapping) and (
+        reply.value.get('replica_state') in _FOLLOWING
+    )
 
 
 def transitions_for(

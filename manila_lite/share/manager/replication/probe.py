@@ -1,10 +1,13 @@
 """Calls about replicas to drivers that may be slow or never return."""
 
+from collections.abc import Mapping
 import threading
 import time
 import typing
 
 from manila_lite import exception
+from manila_lite.share.drivers.base import ShareServerForDriver
+from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.manager.driver_probe import DriverProbe
 from manila_lite.share.manager.replication.outcomes import DriverReply
 
@@ -89,6 +92,8 @@ class ReplicaProbe:
                 replica_id=subject.replica_id, overdue=False
             )
         self._forget(call)
+        if isinstance(call.reply.error, exception.ClaimLost):
+            raise call.reply.error  # says nothing about the replica
         return call.reply
 
     def _begin(
@@ -104,7 +109,12 @@ class ReplicaProbe:
                     >= before.started_at + self.probe.timeout,
                 )
             call = self._calls[subject.replica_id] = _Call(subject)
-            if before is not None and before.subject == subject:
+            if (
+                before is not None
+                and before.subject == subject
+                and before.reply is not None
+                and not isinstance(before.reply.error, exception.ClaimLost)
+            ):
                 del self._calls[subject.replica_id]
                 return call, before.reply
             return call, None
@@ -113,3 +123,27 @@ class ReplicaProbe:
         with self._lock:
             if self._calls.get(call.subject.replica_id) is call:
                 del self._calls[call.subject.replica_id]
+
+
+def with_normalised_exports(method: typing.Callable) -> typing.Callable:
+    """Wrap a driver method so that invalid exports raise as its error."""
+
+    def call(*args: typing.Any, **kwargs: typing.Any) -> typing.Any:
+        reply = method(*args, **kwargs)
+        if isinstance(reply, Mapping):
+            return {
+                **reply,
+                'export_locations': normalise_export_locations(
+                    reply.get('export_locations')
+                ),
+            }
+        return reply
+
+    return call
+
+
+def with_server(
+    method: typing.Callable, server: ShareServerForDriver | None
+) -> typing.Callable:
+    """Wrap a driver method so that it gets the server of the replica."""
+    return lambda *args: method(*args, share_server=server)

@@ -4,13 +4,11 @@ Everything is written in one transaction, the new active replica last: the
 database refuses a second active replica.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from manila_lite import exception
-from manila_lite.context import RequestContext
 from manila_lite.db.moves import replicas as replica_moves
 from manila_lite.db.moves.access_rules import mark_for_resync
-from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.rows import InstanceRow
@@ -24,6 +22,7 @@ from manila_lite.share.drivers.base import ReplicaReply
 from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.manager.driver_view import replica_view
 from manila_lite.share.manager.driver_view.replica_view import ReplicatedShare
+from manila_lite.share.manager.endpoint import owner_context
 from manila_lite.share.manager.replication.rule_resync import RuleResync
 from manila_lite.share.manager.replication.rule_resync import rules_in_force
 from manila_lite.states.share_instance import SHARE_INSTANCE
@@ -62,6 +61,55 @@ class PromotionWriter:
 
         Raises InvalidStatus when `reset_status` has changed the replica.
         """
+        rows = self._record_promoted(session, job, share, replies, 'promoted')
+        promoted = share.find_replica(job.resource_id)
+        assert promoted is not None
+        replica_moves.activate(
+            session, rows[job.resource_id], promoted.row.replication_type
+        )
+        replicas.advance_generation(session, share.share_id)
+
+    def record_reassertion(
+        self,
+        session: Session,
+        job: Claim,
+        share: ReplicatedShare,
+        replies: Iterable[ReplicaReply],
+    ) -> Sequence[ReplicaRow]:
+        """Record that the active replica was promoted once more.
+
+        Returns the replicas as they were before; they are now locked. No
+        other replica is known to be in sync.
+        """
+        known = {reply['id']: reply for reply in replies}
+        rows = self._record_promoted(
+            session,
+            job,
+            share,
+            [
+                {
+                    'id': one.row.id,
+                    'replica_state': ReplicaState.OUT_OF_SYNC,
+                    **known.get(one.row.id, {}),
+                }
+                for one in share.replicas
+            ],
+            None,
+        )
+        return list(rows.values())
+
+    def _record_promoted(
+        self,
+        session: Session,
+        job: Claim,
+        share: ReplicatedShare,
+        replies: Iterable[ReplicaReply],
+        event: str | None,
+    ) -> dict[str, ReplicaRow]:
+        """Make the others passive and their rules stale; return all rows.
+
+        `event` is fired for the promoted replica before anything else.
+        """
         by_id = {reply['id']: reply for reply in replies}
         self._check(job.resource_id, by_id)
         stale = [
@@ -70,51 +118,65 @@ class PromotionWriter:
             if share.rules.get(one.row.id)
             and not rules_in_force(by_id.get(one.row.id))
         ]
-        self.rules.submit(
-            session,
-            RequestContext(project_id=job.project_id, user_id=job.user_id),
-            stale,
-        )
+        self.rules.submit(session, owner_context(job), stale)
         rows = {
             row.id: row
             for row in replicas.lock_instances(session, share.share_id)
         }
-        fire(
-            session,
-            SHARE_INSTANCE,
-            job.resource_id,
-            'promoted',
-            updated_at=session.now,
-        )
-        promoted = share.find_replica(job.resource_id)
-        assert promoted is not None
-        type_ = promoted.row.replication_type
-        complete = _complete(session, share.share_id, job.resource_id)
-        for id, row in rows.items():
-            state = self._passive_state(
-                row, by_id.get(id), complete.get(id, False)
+        if event is not None:
+            fire(
+                session,
+                SHARE_INSTANCE,
+                job.resource_id,
+                event,
+                updated_at=session.now,
             )
-            if (
-                id != job.resource_id
-                and row.replica_state == ReplicaState.ACTIVE
-            ):
-                replica_moves.retire(
-                    session, row, type_, _RETIRED.get(state, 'retired')
-                )
-            elif id != job.resource_id and state != row.replica_state:
-                fire_matching(
-                    session,
-                    SHARE_REPLICA,
-                    _PASSIVE[state],
-                    {'id': id},
-                    updated_at=session.now,
-                )
-            self._replace_exports(session, id, by_id.get(id))
-        replica_moves.activate(session, rows[job.resource_id], type_)
-        replicas.advance_generation(session, share.share_id)
+        self._write_states(session, job, share, rows, by_id)
         mark_for_resync(session, {row.id for row in stale} & rows.keys())
         # Access to snapshots may depend on which replica is active.
-        snapshot_rules.mark_stale_on_share_instances(session, rows.keys())
+        self.rules.resync_snapshots(session, owner_context(job), rows.values())
+        return rows
+
+    def _write_states(
+        self,
+        session: Session,
+        job: Claim,
+        share: ReplicatedShare,
+        rows: Mapping[str, ReplicaRow],
+        replies: Mapping[str, ReplicaReply],
+    ) -> None:
+        promoted = share.find_replica(job.resource_id)
+        assert promoted is not None
+        complete = _complete(session, share.share_id, job.resource_id)
+        for id, row in rows.items():
+            if id != job.resource_id:
+                state = self._passive_state(
+                    row, replies.get(id), complete.get(id, False)
+                )
+                self._make_passive(
+                    session, row, promoted.row.replication_type, state
+                )
+            self._replace_exports(session, id, replies.get(id))
+
+    def _make_passive(
+        self,
+        session: Session,
+        row: ReplicaRow,
+        replication_type: str | None,
+        state: str | None,
+    ) -> None:
+        if row.replica_state == ReplicaState.ACTIVE:
+            replica_moves.retire(
+                session, row, replication_type, _RETIRED.get(state, 'retired')
+            )
+        elif state != row.replica_state:
+            fire_matching(
+                session,
+                SHARE_REPLICA,
+                _PASSIVE[state],
+                {'id': row.id},
+                updated_at=session.now,
+            )
 
     def _check(
         self, promoted_id: str, replies: Mapping[str, ReplicaReply]

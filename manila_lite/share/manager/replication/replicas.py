@@ -13,7 +13,6 @@ import logging
 import typing
 
 from manila_lite import exception
-from manila_lite.context import RequestContext
 from manila_lite.coordination import Coordinator
 from manila_lite.coordination import NullCoordinator
 from manila_lite.db.moves import replicas as replica_moves
@@ -24,7 +23,6 @@ from manila_lite.db.rows import InstanceRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import fire_matching
-from manila_lite.messages import Detail
 from manila_lite.quota.replicas import remove_and_credit
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.share import ReplicationRpc
@@ -43,8 +41,10 @@ from manila_lite.share.manager.driver_view.share_view import NameTemplates
 from manila_lite.share.manager.endpoint import owner_context
 from manila_lite.share.manager.endpoint import require_status
 from manila_lite.share.manager.endpoint import undo_if_gone
+from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.provisioning import PROGRESS_DONE
 from manila_lite.share.manager.replication.lock import replica_lock
+from manila_lite.share.manager.replication.members import require_active
 from manila_lite.share.manager.replication.promotion import PromotionWriter
 from manila_lite.share.manager.replication.rule_resync import RuleResync
 from manila_lite.share.manager.replication.rule_resync import rules_in_force
@@ -54,12 +54,13 @@ from manila_lite.states.access_rule import ACCESS_RULE
 from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.share_replica import LEAVING
 from manila_lite.states.share_replica import SHARE_REPLICA
 from manila_lite.states.share_replica import WRITABLE
 from manila_lite.states.share_replica import ReplicaState
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.states.snapshot_instance import SnapshotStatus
-from manila_lite.work.runner import JobContext
+from manila_lite.work.job import JobContext
 from manila_lite.work.table import Claim
 
 LOG = logging.getLogger(__name__)
@@ -123,14 +124,10 @@ class ReplicasEndpoint:
     ) -> None:
         share = job.read(replica_view.load_replicated_share, share_id)
         own = self._get_replica(share, instance_id)
-        if share.active is None:
-            raise exception.ReplicationException(
-                reason=f'share {share.share_id} has no active replica',
-                message_detail=Detail.NO_ACTIVE_REPLICA,
-            )
+        require_active(share)
         pairs = share.snapshot_pairs(instance_id, self.names)
         reply = self.driver.create_replica(
-            RequestContext(),
+            driver_context(),
             share.replicas_for_driver(self.names),
             self._view(own),
             share.rules_for_driver(instance_id, self.driver),
@@ -186,7 +183,12 @@ class ReplicasEndpoint:
         row: InstanceRow,
         reported: ReportedReplica,
     ) -> None:
-        """Record the creation from the reply to a later status query."""
+        """Record the creation from the reply to a later status query.
+
+        Whether an active one has all snapshots is left to its update.
+        """
+        if reported.state == ReplicaState.ACTIVE:
+            reported = reported._replace(state=None)
         self._created(session, job, row, reported, [])
 
     def _mark_rules_applied(
@@ -279,7 +281,7 @@ class ReplicasEndpoint:
         replica = self._expect(session, job, InstanceStatus.DELETING)
         if replica.row.replica_state == ReplicaState.ACTIVE and not any(
             one.replica_state == ReplicaState.ACTIVE
-            and one.status != InstanceStatus.DELETING
+            and one.status not in LEAVING
             for one in rows
             if one.id != row.id
         ):
@@ -325,7 +327,7 @@ class ReplicasEndpoint:
 
     def _remove(self, share: ReplicatedShare, own: LoadedInstance) -> None:
         self.driver.delete_replica(
-            RequestContext(),
+            driver_context(),
             share.replicas_for_driver(self.names),
             [
                 replica_view.snapshot_for_driver(one, self.names)
@@ -355,22 +357,14 @@ class ReplicasEndpoint:
             self._deleted(session, row.id, row.share_id)
             return True
         teardown.fail_denials(session, row.id)
-        self._mark_broken(session, row)
+        fire_matching(
+            session,
+            SHARE_REPLICA,
+            'delete_failed',
+            {'id': row.id},
+            updated_at=session.now,
+        )
         return False
-
-    def _mark_broken(self, session: Session, row: InstanceRow) -> None:
-        if row.replica_state == ReplicaState.ACTIVE:
-            replica_moves.retire(
-                session, row, row.replication_type, 'retired_broken'
-            )
-        else:
-            fire_matching(
-                session,
-                SHARE_REPLICA,
-                'failed',
-                {'id': row.id},
-                updated_at=session.now,
-            )
 
     # Promote
 
@@ -406,7 +400,7 @@ class ReplicasEndpoint:
             )
             return
         replies = self.driver.promote_replica(
-            RequestContext(),
+            driver_context(),
             share.replicas_for_driver(self.names),
             self._view(own),
             share.rules_for_driver(instance_id, self.driver, read_only=False),

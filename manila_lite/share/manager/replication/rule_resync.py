@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from manila_lite.context import RequestContext
+from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.rows import InstanceRow
 from manila_lite.db.rows import ReplicaRow
 from manila_lite.db.session import Session
@@ -18,8 +19,9 @@ _IN_FORCE = (RulesStatus.ACTIVE, ReplicaState.IN_SYNC)
 class RuleResync:
     """Submits the work that resyncs access rules of replicas."""
 
-    def __init__(self, sync_client: Client):
+    def __init__(self, sync_client: Client, snapshot_client: Client):
         self.sync_client = sync_client
+        self.snapshot_client = snapshot_client
 
     def submit(
         self,
@@ -33,6 +35,25 @@ class RuleResync:
                 self.sync_client.on(row.host).sync_access(
                     session, ctx, instance_id=row.id
                 )
+
+    def resync_snapshots(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        replicas: Iterable[ReplicaRow | InstanceRow],
+    ) -> None:
+        """Submit the work that resyncs all snapshots on the replicas."""
+        hosts = {row.id: row.host for row in replicas}
+        # Same lock order as in requests: the work, then the instance.
+        for id, replica_id in snapshot_rules.list_with_rules_on(
+            session, hosts
+        ).items():
+            host = hosts[replica_id]
+            if host:
+                self.snapshot_client.on(host).sync_snapshot_access(
+                    session, ctx, snapshot_instance_id=id
+                )
+        snapshot_rules.mark_stale_on_share_instances(session, hosts)
 
 
 def rules_in_force(reply: ReplicaReply | None) -> bool:

@@ -11,10 +11,10 @@ import contextlib
 import functools
 
 from manila_lite import exception
-from manila_lite.context import RequestContext
 from manila_lite.coordination import Coordinator
 from manila_lite.coordination import NullCoordinator
 from manila_lite.db.moves import replicas as replica_moves
+from manila_lite.db.moves.snapshots import release_share
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.snapshots import exports as snapshot_exports
 from manila_lite.db.queries.snapshots import snapshots as rows
@@ -24,7 +24,6 @@ from manila_lite.db.rows import SnapshotOnInstanceRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire_matching
 from manila_lite.host import Host
-from manila_lite.messages import Detail
 from manila_lite.quota.snapshots import remove_and_credit
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.contract import implements
@@ -40,8 +39,12 @@ from manila_lite.share.manager.driver_view import replica_view
 from manila_lite.share.manager.driver_view.replica_view import ReplicatedShare
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
 from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
+from manila_lite.share.manager.endpoint import owner_context
 from manila_lite.share.manager.endpoint import undo_if_gone
+from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.replication.lock import replica_lock
+from manila_lite.share.manager.replication.members import find_on
+from manila_lite.share.manager.replication.members import require_active
 from manila_lite.share.manager.snapshots import PROGRESS_DONE
 from manila_lite.share.manager.snapshots import REVERT_PAUSE
 from manila_lite.share.manager.snapshots import RevertTarget
@@ -49,12 +52,12 @@ from manila_lite.share.manager.snapshots import SnapshotsEndpoint
 from manila_lite.share.manager.snapshots import UnusableSnapshot
 from manila_lite.share.manager.snapshots import expect
 from manila_lite.share.manager.snapshots import get_revert_target
-from manila_lite.share.manager.snapshots import release_share
 from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.share_replica import BROKEN
 from manila_lite.states.share_replica import ReplicaState
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.states.snapshot_instance import SnapshotStatus
-from manila_lite.work.runner import JobContext
+from manila_lite.work.job import JobContext
 from manila_lite.work.table import Claim
 
 DELETING_PAUSE = 5.0
@@ -117,7 +120,7 @@ class ReplicatedSnapshotsEndpoint:
         ]
         replies = _by_id(
             self.driver.create_replicated_snapshot(
-                RequestContext(), replica_list, instances, share_server=server
+                driver_context(), replica_list, instances, share_server=server
             )
         )
         own = replies.get(row.id, {})
@@ -128,7 +131,7 @@ class ReplicatedSnapshotsEndpoint:
             raise UnusableSnapshot(own)
         undo = functools.partial(
             self.driver.delete_replicated_snapshot,
-            RequestContext(),
+            driver_context(),
             replica_list,
             instances,
             share_server=server,
@@ -192,7 +195,7 @@ class ReplicatedSnapshotsEndpoint:
         removal: SnapshotTeardown,
         force: bool,
     ) -> None:
-        active, row = _active(share), removal.snapshot.row
+        active, row = require_active(share), removal.snapshot.row
         if _back_end(active.row.host) != self.service_host:
             # Another replica has been promoted since.
             job.finish(self._forward, job.claim, share, row, active.row, force)
@@ -206,7 +209,7 @@ class ReplicatedSnapshotsEndpoint:
             for one in share.instances_of(row.snapshot_id)
             if one.row.status == SnapshotStatus.DELETING
         ]
-        own = _on(instances, active.row.id)
+        own = find_on(instances, active.row.id)
         # Without an instance on the active replica, nothing is left.
         replies = (
             {}
@@ -239,7 +242,7 @@ class ReplicatedSnapshotsEndpoint:
                 )
             return _by_id(
                 self.driver.delete_replicated_snapshot(
-                    RequestContext(),
+                    driver_context(),
                     share.replicas_for_driver(self.snapshots.names),
                     [self.snapshots.view(one) for one in instances],
                     share_server=active.share_server,
@@ -281,12 +284,12 @@ class ReplicatedSnapshotsEndpoint:
         force: bool,
     ) -> None:
         """Forward the work to the back end of the new active replica."""
-        own = _on(share.instances_of(row.snapshot_id), active.id)
+        own = find_on(share.instances_of(row.snapshot_id), active.id)
         if own is not None and own.row.status == SnapshotStatus.DELETING:
             row = own.row
         self.snapshot_client.on(active.host).delete_replicated_snapshot(
             session,
-            RequestContext(project_id=job.project_id, user_id=job.user_id),
+            owner_context(job),
             snapshot_instance_id=row.id,
             force=force,
         )
@@ -335,7 +338,7 @@ class ReplicatedSnapshotsEndpoint:
         row, server = target.snapshot.row, target.snapshot.share_server
         replica_list = share.replicas_for_driver(self.snapshots.names)
         size = self.driver.revert_to_replicated_snapshot(
-            RequestContext(),
+            driver_context(),
             next(
                 one
                 for one in replica_list
@@ -472,30 +475,8 @@ def _is_pending_on(row: SnapshotOnInstanceRow, force: bool) -> bool:
     """
     if row.replica_state == ReplicaState.ACTIVE or not row.host:
         return False
-    return not (
-        force and ReplicaState.ERROR in (row.replica_state, row.share_status)
-    )
-
-
-def _active(share: ReplicatedShare) -> LoadedInstance:
-    if share.active is None:
-        raise exception.ReplicationException(
-            reason=f'share {share.share_id} has no active replica',
-            message_detail=Detail.NO_ACTIVE_REPLICA,
-        )
-    return share.active
-
-
-def _on(
-    instances: list[LoadedSnapshot], share_instance_id: str
-) -> LoadedSnapshot | None:
-    return next(
-        (
-            one
-            for one in instances
-            if one.row.share_instance_id == share_instance_id
-        ),
-        None,
+    return not force or not (
+        row.replica_state in BROKEN or row.share_status == InstanceStatus.ERROR
     )
 
 

@@ -12,7 +12,6 @@ query checks all of them.
 """
 
 from collections.abc import Callable, Mapping
-import contextlib
 import functools
 import logging
 import time
@@ -32,30 +31,37 @@ from manila_lite.rpc.share import BINARY
 from manila_lite.rpc.share import ReplicaUpdatesRpc
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.drivers.base import ShareForDriver
-from manila_lite.share.drivers.base import ShareServerForDriver
-from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.manager.driver_probe import BackendUnresponsive
 from manila_lite.share.manager.driver_view import replica_view
 from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.replica_view import ReplicatedShare
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
+from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.replication import outcomes
 from manila_lite.share.manager.replication.lock import LOCKED_PAUSE
-from manila_lite.share.manager.replication.lock import replica_lock_name
+from manila_lite.share.manager.replication.lock import ReplicaLocks
+from manila_lite.share.manager.replication.lock import replica_lock
 from manila_lite.share.manager.replication.outcome_writer import OutcomeWriter
 from manila_lite.share.manager.replication.outcome_writer import changed_fields
 from manila_lite.share.manager.replication.outcome_writer import (
     is_promoting_or_reverting,
+)
+from manila_lite.share.manager.replication.outcome_writer import (
+    may_retry_rules,
 )
 from manila_lite.share.manager.replication.outcomes import DriverReply
 from manila_lite.share.manager.replication.outcomes import Transitions
 from manila_lite.share.manager.replication.probe import ProbeSubject
 from manila_lite.share.manager.replication.probe import ReplicaProbe
 from manila_lite.share.manager.replication.probe import ReplicaProbePending
+from manila_lite.share.manager.replication.probe import with_normalised_exports
+from manila_lite.share.manager.replication.probe import with_server
+from manila_lite.share.manager.replication.roles import RoleWriter
 from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.share_replica import PROMOTABLE
 from manila_lite.states.share_replica import ReplicaState
-from manila_lite.work.runner import JobContext
+from manila_lite.work.job import JobContext
 
 LOG = logging.getLogger(__name__)
 
@@ -106,6 +112,7 @@ class ReplicaUpdatesEndpoint:
         update_client: Client,
         service_host: str,
         outcome_writer: OutcomeWriter,
+        role_writer: RoleWriter,
         *,
         names: NameTemplates,
         locks: Coordinator | NullCoordinator,
@@ -119,12 +126,14 @@ class ReplicaUpdatesEndpoint:
         self.update_client = update_client.on(service_host)
         self.service_host = service_host
         self.outcome_writer = outcome_writer
+        self.role_writer = role_writer
         self.names = names
         self.locks = locks
         self.probe = probe
         self.page = page
         self.yield_after = yield_after
         self.lock_seconds = lock_seconds
+        self._is_unsupported_logged = False
 
     # The timer
 
@@ -168,15 +177,15 @@ class ReplicaUpdatesEndpoint:
             LOG.warning(
                 'Replicas of %s are not updated: %s', self.service_host, error
             )
-            job.finish(_nothing)
+            job.finish()
             return
         last = (
             page.last if done == len(page.due) else page.due[done - 1].row.id
         )
         if last is None:
-            job.finish(_nothing)
+            job.finish()
         else:
-            job.continue_with({**job.args, 'after': last}, _nothing)
+            job.continue_with({**job.args, 'after': last})
 
     def _read(self, session: Session, after: str) -> ReplicaPage:
         rows = replica_updates.list_page(
@@ -217,22 +226,28 @@ class ReplicaUpdatesEndpoint:
         At least one is updated. Replicas whose lock is held elsewhere are
         left to the next pass.
         """
-        with _Locks(self.locks, group) as locks:
+        with ReplicaLocks(
+            self.locks, [one.row.share_id for one in group]
+        ) as locks:
             generations = job.read(
                 replica_updates.get_generations,
-                [one.row.id for one in group if locks.has(one)],
+                [one.row.id for one in group if locks.has(one.row.share_id)],
             )
             until = time.monotonic() + self.lock_seconds
             done = 0
             for one in group:
                 done += 1
                 if (
-                    locks.has(one)
+                    locks.has(one.row.share_id)
                     and generations.get(one.row.id)
                     == one.row.replica_generation
                 ):
                     self._update(
-                        job, one, functools.partial(locks.release_others, one)
+                        job,
+                        one,
+                        functools.partial(
+                            locks.release_others, one.row.share_id
+                        ),
                     )
                 if locks.are_released or time.monotonic() >= until:
                     break
@@ -245,12 +260,14 @@ class ReplicaUpdatesEndpoint:
     ) -> None:
         share_id = job.read(replica_updates.find_share_id, share_replica_id)
         if share_id is None:
-            job.finish(_nothing)
+            job.finish()
             return
-        with self.locks.try_lock(replica_lock_name(share_id)) as held:
-            pause = self._update_one(job, share_id) if held else LOCKED_PAUSE
+        with replica_lock(self.locks, job, share_id) as held:
+            if not held:
+                return
+            pause = self._update_one(job, share_id)
         if pause is None:
-            job.finish(_nothing)
+            job.finish()
         else:
             job.release(pause)
             job.wake_after = pause
@@ -288,7 +305,7 @@ class ReplicaUpdatesEndpoint:
             return
         try:
             if due.row.replica_state == ReplicaState.ACTIVE:
-                self._heal(job, due, on_slow)
+                self._check_active(job, due, on_slow)
             elif due.view.active is not None:
                 current = self._poll_snapshots(job, due, on_slow)
                 if current is not None:
@@ -318,10 +335,10 @@ class ReplicaUpdatesEndpoint:
                 due,
                 one.row.id,
                 on_slow,
-                _with_normalised_exports(
+                with_normalised_exports(
                     self.driver.update_replicated_snapshot
                 ),
-                RequestContext(),
+                driver_context(),
                 due.view.replicas_for_driver(self.names),
                 self._for_driver(due.replica),
                 [
@@ -368,12 +385,14 @@ class ReplicaUpdatesEndpoint:
             'state',
             on_slow,
             self.driver.update_replica_state,
-            RequestContext(),
+            driver_context(),
             view.replicas_for_driver(self.names),
             self._for_driver(due.replica),
             view.rules_for_driver(row.id, self.driver),
             view.snapshot_pairs(row.id, self.names),
         )
+        if outcomes.claims_active_role(reply, row.replication_type):
+            self.role_writer.request_correction(job.claim, view, row.id)
         state = outcomes.reported_state(reply, row.replication_type)
         transitions = outcomes.transitions_for(
             row.status,
@@ -381,7 +400,7 @@ class ReplicaUpdatesEndpoint:
             state,
             outcomes.missing_snapshots(view, row.id),
         )
-        if transitions == Transitions():
+        if transitions == Transitions() and not may_retry_rules(row, state):
             return
         if transitions.failed:
             LOG.error(
@@ -397,31 +416,44 @@ class ReplicaUpdatesEndpoint:
             details = self._get_status(due, on_slow)[0]
         self.outcome_writer.write_state(job.claim, due.replica, state, details)
 
-    def _heal(
+    def _check_active(
         self,
         job: JobContext,
         due: DueReplica,
         on_slow: Callable[[], object] | None,
     ) -> None:
-        """Heal an active replica in error if the driver has it available.
+        """Check the role of the active replica, or heal it.
 
-        Only after a failed promotion: a sole replica was never promoted,
-        and errors from other operations, such as a revert, stay.
+        It is healed after a failed promotion only; other errors stay.
         """
-        if (
-            due.row.status != InstanceStatus.ERROR
-            or len(due.view.replicas) == 1
-            or not job.read(replica_updates.has_failed_promotion, due.row.id)
+        row, is_in_error = due.row, due.row.status == InstanceStatus.ERROR
+        if len(due.view.replicas) == 1 or not (
+            job.read(replica_updates.has_failed_promotion, row.id)
+            if is_in_error
+            else row.replication_type in PROMOTABLE
         ):
             return
         details, reply = self._get_status(due, on_slow)
-        if details:
+        if outcomes.denies_active_role(reply) and not is_in_error:
+            self.role_writer.request_correction(job.claim, due.view)
+        elif is_in_error and details:
             self.outcome_writer.write_healed(job.claim, due.replica, details)
-        else:
+        elif isinstance(reply.error, NotImplementedError):
+            self._log_unsupported()
+        elif not details:
             LOG.warning(
-                'Active replica %s is still in error: %s',
-                due.row.id,
+                'Active replica %s is not reported as available: %s',
+                row.id,
                 reply.error or reply.value,
+            )
+
+    def _log_unsupported(self) -> None:
+        if not self._is_unsupported_logged:
+            self._is_unsupported_logged = True
+            LOG.warning(
+                'The roles of active replicas on %s are not checked: its '
+                'driver has no get_replica_status',
+                self.service_host,
             )
 
     def _get_status(
@@ -432,7 +464,7 @@ class ReplicaUpdatesEndpoint:
             due,
             'status',
             on_slow,
-            _with_normalised_exports(self.driver.get_replica_status),
+            with_normalised_exports(self.driver.get_replica_status),
             self._for_driver(due.replica),
         )
         is_available = (
@@ -451,7 +483,7 @@ class ReplicaUpdatesEndpoint:
     ) -> DriverReply:
         return self.probe.ask(
             ProbeSubject(due.row.id, due.row.replica_generation, what),
-            _with_server(method, due.replica.share_server),
+            with_server(method, due.replica.share_server),
             *args,
             on_slow=on_slow,
         )
@@ -460,73 +492,9 @@ class ReplicaUpdatesEndpoint:
         return share_view.share_for_driver(replica, self.names.share)
 
 
-class _Locks:
-    """Holds the locks of the shares of some replicas, as far as free."""
-
-    def __init__(
-        self, locks: Coordinator | NullCoordinator, group: list[DueReplica]
-    ):
-        self._locks = locks
-        self._wanted = sorted({one.row.share_id for one in group})
-        self._held: dict[str, contextlib.ExitStack] = {}
-        self._all = contextlib.ExitStack()
-        self.are_released = False
-
-    def __enter__(self) -> '_Locks':
-        with self._all:
-            for share_id in self._wanted:
-                own = self._all.enter_context(contextlib.ExitStack())
-                if own.enter_context(
-                    self._locks.try_lock(replica_lock_name(share_id))
-                ):
-                    self._held[share_id] = own
-            self._all = self._all.pop_all()
-        return self
-
-    def __exit__(self, *error: typing.Any) -> None:
-        self._all.__exit__(*error)
-
-    def has(self, one: DueReplica) -> bool:
-        return one.row.share_id in self._held
-
-    def release_others(self, kept: DueReplica) -> None:
-        """Release all locks but one, as its driver call takes long."""
-        for share_id, own in self._held.items():
-            if share_id != kept.row.share_id:
-                own.close()
-        self.are_released = True
-
-
 def _supports_replication(stats: Mapping[str, typing.Any]) -> bool:
     """Return whether a back end reports any replication type."""
     return any(
         one.get('replication_type')
         for one in (stats, *(stats.get('pools') or ()))
     )
-
-
-def _with_normalised_exports(method: Callable) -> Callable:
-    """Wrap a driver method so that invalid exports raise as its error."""
-
-    def call(*args: typing.Any, **kwargs: typing.Any) -> typing.Any:
-        reply = method(*args, **kwargs)
-        if isinstance(reply, Mapping):
-            return {
-                **reply,
-                'export_locations': normalise_export_locations(
-                    reply.get('export_locations')
-                ),
-            }
-        return reply
-
-    return call
-
-
-def _with_server(
-    method: Callable, server: ShareServerForDriver | None
-) -> Callable:
-    return lambda *args: method(*args, share_server=server)
-
-
-def _nothing(session: Session) -> None:
-    """Finish work that writes nothing."""

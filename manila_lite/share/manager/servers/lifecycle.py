@@ -4,7 +4,7 @@ Each method contains the success path only, as in provisioning. Placing a
 share on a server and removing the server both lock its row first.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 import contextlib
 import datetime
 import functools
@@ -12,8 +12,9 @@ import logging
 import typing
 
 from manila_lite import exception
-from manila_lite.context import RequestContext
+from manila_lite.db.queries.servers import idle_servers
 from manila_lite.db.queries.servers import share_servers
+from manila_lite.db.rows import ServerIdRow
 from manila_lite.db.rows import ShareServerRow
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
@@ -28,13 +29,17 @@ from manila_lite.share.manager.driver_view.server_view import LoadedServer
 from manila_lite.share.manager.endpoint import owner_context
 from manila_lite.share.manager.endpoint import require_status
 from manila_lite.share.manager.endpoint import undo_if_gone
+from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.servers.setup import ServerSetup
 from manila_lite.states.share_server import SHARE_SERVER
 from manila_lite.states.share_server import ServerStatus
-from manila_lite.work.runner import JobContext
+from manila_lite.work.job import JobContext
 from manila_lite.work.table import Claim
 
 LOG = logging.getLogger(__name__)
+
+BATCH = 100
+"""The number of servers read or marked in one transaction."""
 
 
 class LockedServer(typing.NamedTuple):
@@ -78,7 +83,7 @@ class ShareServersEndpoint:
         """Record that a share has left a server; delete it if configured."""
         if server_id is None:
             return
-        if not share_servers.mark_idle(session, server_id):
+        if not idle_servers.mark(session, server_id):
             return
         row = share_servers.get(session, server_id)
         if (
@@ -96,16 +101,37 @@ class ShareServersEndpoint:
         It may contain resources that are no longer managed here.
         """
         if server_id is not None:
-            share_servers.disable_auto_delete(session, server_id)
+            idle_servers.disable_auto_delete(session, server_id)
 
     def delete_idle(self, idle_for: datetime.timedelta) -> int:
         """Delete servers that have been empty for `idle_for`; count them."""
-        self.db.write(share_servers.mark_all_idle, self.service_host)
+        for page in self._pages(idle_servers.list_unmarked):
+            self.db.write(self._mark_idle, page)
         before = self.db.utcnow() - idle_for
-        idle = self.db.read(share_servers.list_idle, self.service_host, before)
         return sum(
-            self.db.write(self._delete_idle, row.id, before) for row in idle
+            self.db.write(self._delete_idle, server_id, before)
+            for page in self._pages(idle_servers.list_idle, before)
+            for server_id in page
         )
+
+    def _pages(
+        self,
+        find: Callable[..., Sequence[ServerIdRow]],
+        *args: datetime.datetime,
+    ) -> Iterator[list[str]]:
+        """Yield the ids of servers of this back end, some at a time."""
+        after = ''
+        while rows := self.db.read(
+            find, self.service_host, *args, after, BATCH
+        ):
+            yield [row.id for row in rows]
+            if len(rows) < BATCH:
+                return
+            after = rows[-1].id
+
+    def _mark_idle(self, session: Session, server_ids: list[str]) -> None:
+        for server_id in server_ids:
+            idle_servers.mark(session, server_id)
 
     def _delete_idle(
         self, session: Session, server_id: str, before: datetime.datetime
@@ -197,13 +223,13 @@ class ShareServersEndpoint:
         locked: LockedServer = job.prepared
         server = server_view.server_for_driver(locked.server)
         addresses = self.driver.get_share_server_network_info(
-            RequestContext(), server, identifier, driver_options
+            driver_context(), server, identifier, driver_options
         )
         self._store_addresses(locked.server, addresses)
         # Read again, now with its addresses.
         loaded = job.read(server_view.load_server, share_server_id)
         new_identifier, details = self.driver.manage_server(
-            RequestContext(),
+            driver_context(),
             server_view.server_for_driver(loaded),
             identifier,
             driver_options,

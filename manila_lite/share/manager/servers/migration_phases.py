@@ -8,6 +8,7 @@ keep others from coming to rest.
 from collections.abc import Collection, Mapping
 import typing
 
+from manila_lite import messages
 from manila_lite.db.moves.access_rules import mark_for_resync
 from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.admin import services
@@ -16,12 +17,14 @@ from manila_lite.db.queries.servers import relocation as server_relocation
 from manila_lite.db.queries.servers import share_servers
 from manila_lite.db.rows import InstanceRow
 from manila_lite.db.rows import MigrationRow
-from manila_lite.db.rows import ShareServerRow
+from manila_lite.db.rows import ServerShareRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import fire_matching
 from manila_lite.db.transitions import insert_row
 from manila_lite.host import Host
+from manila_lite.messages import Action
+from manila_lite.messages import Detail
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import BINARY
 from manila_lite.share.drivers.base import MigratedShare
@@ -35,10 +38,10 @@ from manila_lite.share.manager.endpoint import owner_context
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_server import SHARE_SERVER
 from manila_lite.states.share_server import SHARE_SERVER_TASK
-from manila_lite.states.share_server import ServerStatus
 from manila_lite.states.share_server import TaskState
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.work import table
+from manila_lite.work.notify import displayed_resource
 
 _END_STATES = {'cancelled': TaskState.CANCELLED, 'failed': TaskState.ERROR}
 
@@ -52,8 +55,13 @@ class ServerMigrationPhases:
     """
 
     def __init__(
-        self, access: Client, snapshot_access: Client, servers: Client
+        self,
+        access: Client,
+        snapshot_access: Client,
+        servers: Client,
+        message_ttl: int,
     ):
+        self.message_ttl = message_ttl
         self.access_client = access
         self.snapshot_access_client = snapshot_access
         self.server_client = servers
@@ -112,10 +120,10 @@ class ServerMigrationPhases:
             return
         if not migration.made_destination:
             fire_matching(session, SHARE_SERVER, 'let_go', {'id': id})
-        elif fire_matching(
-            session, SHARE_SERVER, 'migration_withdrawn', {'id': id}
-        ):
-            self._remove(session, migration, id, migration.destination_host)
+            return
+        fire_matching(session, SHARE_SERVER, 'migration_withdrawn', {'id': id})
+        share_servers.lock(session, id)
+        self._remove(session, migration, id, migration.destination_host)
 
     def _remove(
         self,
@@ -124,9 +132,20 @@ class ServerMigrationPhases:
         server_id: str,
         host: str,
     ) -> None:
-        fire(
-            session, SHARE_SERVER, server_id, 'delete', updated_at=session.now
-        )
+        """Request the deletion of a server, whose row is locked.
+
+        Its status may have been reset, and then shares placed on it.
+        """
+        if share_servers.has_instances(session, server_id) or not (
+            fire_matching(
+                session,
+                SHARE_SERVER,
+                'delete',
+                {'id': server_id},
+                updated_at=session.now,
+            )
+        ):
+            return
         self.server_client.on(host).delete_share_server(
             session, owner_context(migration), share_server_id=server_id
         )
@@ -232,10 +251,10 @@ class ServerMigrationPhases:
         fire_matching(
             session, SHARE_SERVER_TASK, 'completed', {'id': source.id}
         )
-        if fire_matching(
+        fire_matching(
             session, SHARE_SERVER, 'migrated_away', {'id': source.id}
-        ):
-            self._remove(session, migration, source.id, source.host)
+        )
+        self._remove(session, migration, source.id, source.host)
         server_migrations.close(session, migration.id, TaskState.COMPLETED)
 
     def _relocate(
@@ -364,9 +383,20 @@ class ServerMigrationPhases:
     ) -> None:
         """Put everything into error for an administrator to check."""
         share_servers.lock(session, source_id)
-        self._end_on_source(
+        for row in self._end_on_source(
             session, source_id, migration, 'server_migration_failed'
-        )
+        ):
+            messages.record(
+                session,
+                project_id=row.project_id,
+                request_id=None,
+                action=Action.UPDATE,
+                detail=Detail.UNKNOWN_ERROR,
+                ttl=self.message_ttl,
+                **displayed_resource(
+                    row.instance_id, row.share_id, row.replica_state
+                ),
+            )
         for id in (source_id, migration.destination_server_id):
             fire_matching(
                 session, SHARE_SERVER, 'migration_failed', {'id': id}
@@ -380,7 +410,8 @@ class ServerMigrationPhases:
         source_id: str,
         migration: MigrationRow | None,
         event: str,
-    ) -> None:
+    ) -> list[ServerShareRow]:
+        """Move all that is on the source; return the rows of its shares."""
         rows = [
             row
             for row in server_migrations.list_server_with_shares(
@@ -402,6 +433,7 @@ class ServerMigrationPhases:
                 )
             ],
         )
+        return rows
 
     def _move(
         self,
@@ -426,19 +458,6 @@ class ServerMigrationPhases:
                 {'id': sorted(snapshot_ids)},
                 updated_at=session.now,
             )
-
-
-def is_abandoned(
-    server: ShareServerRow, migration: MigrationRow | None
-) -> bool:
-    """Return whether a migrating server has no task that will continue."""
-    return server.status == ServerStatus.SERVER_MIGRATING and not (
-        migration is not None
-        and (
-            server.task_state in SHARE_SERVER_TASK.in_flight
-            or server.task_state == TaskState.PHASE1_DONE
-        )
-    )
 
 
 def store_details(

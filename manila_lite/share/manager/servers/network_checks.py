@@ -7,7 +7,6 @@ means no. All servers of the back end on the network must support it.
 from collections.abc import Sequence
 import typing
 
-from manila_lite.context import RequestContext
 from manila_lite.db.queries.networks import checks as network_checks
 from manila_lite.db.queries.networks import security_services
 from manila_lite.db.queries.networks import share_networks
@@ -15,6 +14,7 @@ from manila_lite.db.queries.networks import subnets
 from manila_lite.db.session import Session
 from manila_lite.share.drivers.base import SecurityServiceForDriver
 from manila_lite.share.manager.driver_view import server_view
+from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.servers.server_with_shares import (
     ServerWithShares,
 )
@@ -22,7 +22,7 @@ from manila_lite.share.manager.servers.server_with_shares import (
     load_server_with_shares,
 )
 from manila_lite.share.manager.servers.setup import ServerSetup
-from manila_lite.work.runner import JobContext
+from manila_lite.work.job import JobContext
 from manila_lite.work.table import Claim
 
 
@@ -65,7 +65,7 @@ class NetworkChecks:
         new, current = request.facts
         compatible = all(
             self.setup.driver.check_update_share_server_security_service(
-                RequestContext(),
+                driver_context(),
                 one.for_driver,
                 one.network_info,
                 one.shares,
@@ -116,7 +116,7 @@ class NetworkChecks:
         }
         compatible = all(
             self.setup.driver.check_update_share_server_network_allocations(
-                RequestContext(),
+                driver_context(),
                 one.for_driver,
                 one.addresses,
                 subnet,

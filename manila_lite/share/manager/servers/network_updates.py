@@ -10,7 +10,6 @@ import typing
 
 from manila_lite import exception
 from manila_lite import messages
-from manila_lite.context import RequestContext
 from manila_lite.db.moves import share_networks as network_moves
 from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.networks import security_services
@@ -25,6 +24,7 @@ from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import fire_matching
 from manila_lite.messages import Action
 from manila_lite.messages import Detail
+from manila_lite.messages import detail_in
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.share import NetworkUpdatesRpc
 from manila_lite.share.drivers.base import AccessReplies
@@ -36,6 +36,7 @@ from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.access_view import RuleView
 from manila_lite.share.manager.driver_view.server_view import LoadedServer
 from manila_lite.share.manager.endpoint import require_status
+from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.servers.network_checks import NetworkChecks
 from manila_lite.share.manager.servers.server_with_shares import (
     ServerWithShares,
@@ -51,7 +52,7 @@ from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_server import SHARE_SERVER
 from manila_lite.states.share_server import ServerStatus
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
-from manila_lite.work.runner import JobContext
+from manila_lite.work.job import JobContext
 from manila_lite.work.table import Claim
 
 Details = Mapping[str, typing.Any]
@@ -109,7 +110,7 @@ class NetworkUpdatesEndpoint(NetworkChecks):
         update: SecurityUpdate = job.prepared
         server = update.server
         replies = self.setup.driver.update_share_server_security_service(
-            RequestContext(),
+            driver_context(),
             server.for_driver,
             server.network_info,
             server.shares,
@@ -143,7 +144,7 @@ class NetworkUpdatesEndpoint(NetworkChecks):
             session,
             job,
             Action.ADD_UPDATE_SECURITY_SERVICE,
-            _detail(error, Detail.UNSUPPORTED_ADD_UDPATE_SECURITY_SERVICE),
+            detail_in(error) or Detail.UNSUPPORTED_ADD_UDPATE_SECURITY_SERVICE,
             'SECURITY_SERVICE',
             job.args['new_id'],
         )
@@ -174,7 +175,7 @@ class NetworkUpdatesEndpoint(NetworkChecks):
         new = job.read(self._subnet_entry, share_server_id, subnet_id)
         snapshot_ids = job.read(self._snapshots_on, share_server_id)
         reply = driver.update_share_server_network_allocations(
-            RequestContext(),
+            driver_context(),
             before.for_driver,
             before.addresses,
             new,
@@ -289,7 +290,7 @@ class NetworkUpdatesEndpoint(NetworkChecks):
             session,
             job,
             Action.UPDATE,
-            _detail(error, detail),
+            detail_in(error) or detail,
             'SHARE_NETWORK_SUBNET',
             job.args['subnet_id'],
         )
@@ -323,7 +324,7 @@ class NetworkUpdatesEndpoint(NetworkChecks):
     ) -> None:
         update: SubnetUpdate = job.prepared
         self.setup.driver.update_share_network_subnet_from_metadata(
-            RequestContext(),
+            driver_context(),
             update.network,
             update.subnet,
             server_view.server_for_driver(update.server),
@@ -481,8 +482,3 @@ def _record_snapshot(session: Session, id: str, reported: typing.Any) -> None:
             id,
             normalise_export_locations(reported['export_locations']),
         )
-
-
-def _detail(error: Exception, default: Detail) -> Detail:
-    own = getattr(error, 'params', {}).get('message_detail')
-    return own if isinstance(own, Detail) else default

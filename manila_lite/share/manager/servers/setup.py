@@ -7,11 +7,10 @@ the same server, the first builds it and the others wait and then choose.
 """
 
 from collections.abc import Mapping
-import logging
+import functools
 import typing
 
 from manila_lite import exception
-from manila_lite.context import RequestContext
 from manila_lite.db.queries.servers import share_servers
 from manila_lite.db.queries.servers.share_servers import ServerLimits
 from manila_lite.db.rows import InstanceRow
@@ -19,10 +18,8 @@ from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import insert_row
-from manila_lite.host import Host
 from manila_lite.messages import Action
 from manila_lite.messages import Detail
-from manila_lite.network.base import NetworkPlugin
 from manila_lite.share.drivers.base import NetworkInfo
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.drivers.base import ShareServerSupport
@@ -32,36 +29,27 @@ from manila_lite.share.manager.driver_view.server_view import LoadedServer
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
 from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
+from manila_lite.share.manager.endpoint import is_on
+from manila_lite.share.manager.endpoint import undo_if_gone
+from manila_lite.share.manager.guarded_driver import driver_context
+from manila_lite.share.manager.servers.failures import failure_detail
+from manila_lite.share.manager.servers.failures import no_server
+from manila_lite.share.manager.servers.failures import reported_details
+from manila_lite.share.manager.servers.networks import ServerNetworks
+from manila_lite.share.manager.servers.networks import with_servers
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_server import SHARE_SERVER
 from manila_lite.states.share_server import ServerStatus
 from manila_lite.work import table
+from manila_lite.work.job import JobContext
 from manila_lite.work.notify import notify_user
-from manila_lite.work.runner import JobContext
 from manila_lite.work.table import Claim
-
-LOG = logging.getLogger(__name__)
 
 RETRY_PAUSE = 0.5
 """Seconds until a retry while other work builds the server."""
 
 _CHOICES = 10
 """Number of choices by the driver before the work has to wait."""
-
-
-class ServerNetworks(typing.NamedTuple):
-    """The network plug-ins that allocate addresses for share servers."""
-
-    user: NetworkPlugin
-    admin: NetworkPlugin | None = None
-
-    def deallocate(self, session: Session, share_server_id: str) -> int:
-        """Release all addresses of a server; return the count."""
-        return sum(
-            plugin.deallocate_network(session, share_server_id)
-            for plugin in self
-            if plugin is not None
-        )
 
 
 class _ServerAppeared(exception.ManilaLiteError):
@@ -101,25 +89,13 @@ class ServerSetup:
         """Add to the statistics of a driver what only the manager knows.
 
         IP versions are limited to those of the network plug-in, and
-        `server_pools_mapping` tells schedulers the pools of each server.
+        `server_pools_mapping` lists for schedulers the pools of each server.
         """
         if self.networks is None:
             return dict(stats)
-        versions = self.networks.user.ip_versions
-        servers = self.db.read(self._list_active)
-        return {
-            **stats,
-            **{
-                name: bool(stats.get(name)) and version in versions
-                for name, version in (('ipv4_support', 4), ('ipv6_support', 6))
-            },
-            'server_pools_mapping': {
-                server.row.id: self.driver.get_share_server_pools(
-                    server_view.server_for_driver(server)
-                )
-                for server in servers
-            },
-        }
+        return with_servers(
+            stats, self.networks, self.driver, self.db.read(self._list_active)
+        )
 
     def _list_active(self, session: Session) -> list[LoadedServer]:
         return list(
@@ -208,7 +184,7 @@ class ServerSetup:
             ServerStatus.ACTIVE,
             ServerStatus.CREATING,
         ):
-            raise _no_server(
+            raise no_server(
                 f'share server {server.row.id} is {server.row.status}'
             )
         return server
@@ -225,7 +201,7 @@ class ServerSetup:
         """
         row = instance.row
         if row.share_network_id is None:
-            raise _no_server('the share has no share network')
+            raise no_server('the share has no share network')
         subnet_ids = [
             subnet.id
             for subnet in share_servers.list_zone_subnets(
@@ -233,7 +209,7 @@ class ServerSetup:
             )
         ]
         if not subnet_ids:
-            raise _no_server(
+            raise no_server(
                 f'share network {row.share_network_id} has no '
                 f'subnet for {row.availability_zone}'
             )
@@ -247,7 +223,7 @@ class ServerSetup:
                 id for id in ids if id == snapshot.share.row.share_server_id
             ]
             if not ids:
-                raise _no_server(
+                raise no_server(
                     'the share server of the snapshot cannot take the share'
                 )
         servers = server_view.load_servers(session, ids)
@@ -259,9 +235,8 @@ class ServerSetup:
 
     def _is_here(self, snapshot: LoadedSnapshot) -> bool:
         row = snapshot.share.row
-        return (
-            row.share_server_id is not None
-            and Host.parse(row.host).service_host == self.service_host
+        return row.share_server_id is not None and is_on(
+            row, self.service_host
         )
 
     def _choose(
@@ -274,7 +249,7 @@ class ServerSetup:
         if not candidates:
             return None
         chosen = self.driver.choose_share_server_compatible_with_share(
-            RequestContext(),
+            driver_context(),
             [server_view.server_for_driver(each) for each in candidates],
             share_view.share_for_driver(instance, self.names.share),
             snapshot=snapshot
@@ -283,7 +258,7 @@ class ServerSetup:
         if chosen is None:
             return None
         if chosen['id'] not in {each.row.id for each in candidates}:
-            raise _no_server(
+            raise no_server(
                 'the driver chose a share server that was not offered'
             )
         return chosen['id']
@@ -389,17 +364,21 @@ class ServerSetup:
         self.allocate(server)
         network_info = job.read(self.network_info, server.row.id)
         details = self.set_up(network_info, instance.row)
-        try:
+        undo = functools.partial(
+            self.driver.teardown_server,
+            {'server_id': server.row.id, **details},
+            security_services=network_info[0]['security_services'],
+        )
+        with undo_if_gone(
+            job,
+            share_servers.find,
+            server.row.id,
+            undo,
+            given_up=[ServerStatus.ERROR],
+        ):
             return self.db.write(
                 self._built, job.claim, server.row.id, details, by=job.claim
             )
-        except (exception.ClaimLost, exception.ResourceNotFound):
-            # Given up during the driver call: it will never be used.
-            self.driver.teardown_server(
-                {'server_id': server.row.id, **details},
-                security_services=network_info[0]['security_services'],
-            )
-            raise
 
     @property
     def addresses_per_subnet(self) -> int:
@@ -486,12 +465,9 @@ class ServerSetup:
         ):
             return False
         self.give_up(session, server_id, 'create_failed')
-        reported = getattr(error, 'detail_data', None)
-        details = isinstance(reported, Mapping) and reported.get(
-            'server_details'
+        share_servers.merge_details(
+            session, server_id, reported_details(error)
         )
-        if isinstance(details, Mapping):
-            share_servers.merge_details(session, server_id, details)
         fire(
             session,
             SHARE_INSTANCE,
@@ -500,7 +476,11 @@ class ServerSetup:
             updated_at=session.now,
         )
         notify_user(
-            session, job, Action.CREATE, _detail_of(error), self.message_ttl
+            session,
+            job,
+            Action.CREATE,
+            failure_detail(error),
+            self.message_ttl,
         )
         return True
 
@@ -516,21 +496,3 @@ class ServerSetup:
         )
         if self.networks is not None:
             self.networks.deallocate(session, server_id)
-
-
-def _detail_of(error: Exception) -> Detail:
-    """Return the user message detail for a server that failed to build."""
-    own = getattr(error, 'params', {}).get('message_detail')
-    if own is not None:
-        return own
-    return (
-        Detail.NEUTRON_SUBNET_FULL
-        if isinstance(error, exception.NoFreeAddress)
-        else Detail.NO_SHARE_SERVER
-    )
-
-
-def _no_server(reason: str) -> exception.ManilaLiteError:
-    return exception.InvalidShareServer(
-        reason=reason, message_detail=Detail.NO_SHARE_SERVER
-    )

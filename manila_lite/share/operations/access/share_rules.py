@@ -72,7 +72,8 @@ def _serialised(method: Callable) -> Callable:
         *args: typing.Any,
         **kwargs: typing.Any,
     ) -> typing.Any:
-        with self.locks.lock(f'access-{share.instance_id}'):
+        name = f'access-{share.instance_id}'
+        with self.locks.lock(name, can_refuse=True):
             return method(self, ctx, share, *args, **kwargs)
 
     return run

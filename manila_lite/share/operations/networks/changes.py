@@ -266,7 +266,7 @@ class NetworkChanges:
         """
         network = share_networks.lock(session, network_id)
         zone_id, servers = self._new_subnet(
-            session, network_id, zone, subnet, allow_several
+            session, network_id, zone, allow_several
         )
         if servers:
             self._begin_change(
@@ -301,7 +301,7 @@ class NetworkChanges:
     ) -> CheckResult:
         """Check whether servers can be given addresses in such a subnet."""
         network = share_networks.lock(session, network_id)
-        zone_id, servers = self._new_subnet(session, network_id, zone, subnet)
+        zone_id, servers = self._new_subnet(session, network_id, zone)
         if not servers:
             return NO_SERVERS
         change = _allocation_change(zone_id, subnet)
@@ -329,7 +329,6 @@ class NetworkChanges:
         session: Session,
         network_id: str,
         zone: str | None,
-        subnet: Mapping[str, object],
         allow_several: bool = True,
     ) -> tuple[str | None, Sequence[typing.Any]]:
         """Check a new subnet; return the id of its zone and its servers."""
@@ -339,9 +338,7 @@ class NetworkChanges:
             for row in subnets.list_for_network(session, network_id)
             if row.availability_zone_id == zone_id
         ]
-        if present and (
-            not allow_several or any(_is_same(row, subnet) for row in present)
-        ):
+        if present and not allow_several:
             raise exception.ShareNetworkSubnetExists(
                 share_network_id=network_id,
                 where=f'zone {zone}' if zone else 'all zones',
@@ -430,12 +427,6 @@ def _allocation_change(
             subnet.get('neutron_subnet_id'),
         ),
     )
-
-
-def _is_same(row: subnets.Subnet, subnet: Mapping[str, object]) -> bool:
-    """Return whether both are the same Neutron subnet; False without ids."""
-    id = subnet.get('neutron_subnet_id')
-    return id is not None and row.neutron_subnet_id == id
 
 
 def _not_modifiable(network_id: str, what: str) -> exception.ManilaLiteError:

@@ -96,6 +96,7 @@ class ShareNetworks:
                 share_network_id=network_id,
                 reason='only its name and description can be changed',
             )
+        network_rules.check_neutron_ids(subnet)
         defaults = [
             row
             for row in subnets.list_for_network(session, network_id)

@@ -14,6 +14,7 @@ from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import shares
 from manila_lite.db.session import Session
 from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.share_replica import LEAVING
 from manila_lite.states.share_replica import ReplicaState
 
 _RESIZE_EXCLUDED = frozenset(
@@ -56,7 +57,10 @@ def lock_for_resize(
 
 
 def get_active(instances: Sequence[typing.Any], share_id: str) -> typing.Any:
-    """Return the oldest active replica; raises InvalidShare without one."""
+    """Return the oldest active replica that stays, else the oldest.
+
+    Raises InvalidShare without an active one.
+    """
     active = [
         row for row in instances if row.replica_state == ReplicaState.ACTIVE
     ]
@@ -64,7 +68,9 @@ def get_active(instances: Sequence[typing.Any], share_id: str) -> typing.Any:
         raise exception.InvalidShare(
             reason=f'share {share_id} has no active replica'
         )
-    return min(active, key=lambda row: (row.created_at, row.id))
+    return min(
+        active, key=lambda row: (row.status in LEAVING, row.created_at, row.id)
+    )
 
 
 def refuse_replicas(
@@ -81,3 +87,12 @@ def refuse_replicas(
     if sum(1 for row in instances if row.replica_state) > 1:
         raise exception.ShareHasReplicas(share_id=share.id)
     return instances
+
+
+def refuse_during_promotion(instances: Sequence[typing.Any]) -> None:
+    """Refuse any other change while a replica is being promoted."""
+    for row in instances:
+        if row.status == InstanceStatus.REPLICATION_CHANGE:
+            raise exception.ReplicationException(
+                reason=f'replica {row.id} is being promoted'
+            )

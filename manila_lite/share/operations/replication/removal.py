@@ -12,6 +12,7 @@ from manila_lite.quota.replicas import remove_and_credit
 from manila_lite.rpc.contract import Client
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.share_replica import LEAVING
 from manila_lite.states.share_replica import ReplicaState
 
 
@@ -75,8 +76,7 @@ def is_last_active(
 ) -> bool:
     """Return whether no other replica that stays is active."""
     return replica.replica_state == ReplicaState.ACTIVE and not any(
-        row.replica_state == ReplicaState.ACTIVE
-        and row.status != InstanceStatus.DELETING
+        row.replica_state == ReplicaState.ACTIVE and row.status not in LEAVING
         for row in instances
         if row.id != replica.id
     )

@@ -12,41 +12,26 @@ from manila_lite.context import RequestContext
 from manila_lite.db import rows
 from manila_lite.db.moves import replicas as replica_moves
 from manila_lite.db.moves.access_rules import mark_for_resync
-from manila_lite.db.queries.access import share_rules
-from manila_lite.db.queries.access import snapshot_rules
-from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.replicas import replicas
-from manila_lite.db.queries.shares import instances as share_instances
-from manila_lite.db.queries.snapshots import snapshots
-from manila_lite.db.queries.types import types as share_types
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.session import transaction
-from manila_lite.db.transitions import TransitionBatch
 from manila_lite.db.transitions import fire
 from manila_lite.quota import charges
 from manila_lite.quota.shares import owner_of
 from manila_lite.quota.shares import replica_deltas
 from manila_lite.rpc.contract import Client
-from manila_lite.share.operations import network_rules
+from manila_lite.share.operations.replication import creation
+from manila_lite.share.operations.replication import guards
 from manila_lite.share.operations.replication import removal as replica_removal
-from manila_lite.states.access_rule import ACCESS_RULE
-from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
-from manila_lite.states.access_rule import SNAPSHOT_ACCESS_RULE
-from manila_lite.states.access_rule import RulesStatus
-from manila_lite.states.access_rule import RuleState
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_instance import InstanceStatus
-from manila_lite.states.share_replica import READABLE
 from manila_lite.states.share_replica import SHARE_REPLICA
 from manila_lite.states.share_replica import WRITABLE
 from manila_lite.states.share_replica import ReplicaState
-from manila_lite.states.snapshot_instance import LEAVING
-from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.work.admission import AdmissionControl
 from manila_lite.work.admission import admission_controlled
-
-_DENIED = (RuleState.QUEUED_TO_DENY, RuleState.DENYING)
+from manila_lite.work.admission import placement_controlled
 
 
 class Replicas:
@@ -75,7 +60,7 @@ class Replicas:
 
     # Create
 
-    @admission_controlled
+    @placement_controlled
     @transaction
     def create(
         self,
@@ -101,14 +86,14 @@ class Replicas:
                 f'share {share.id} is busy: {share.task_state}'
             )
         instances = replicas.lock_instances(session, share.id)
-        active = _get_source(session, instances, share.id)
+        active = creation.get_source(session, instances, share.id)
         if active.is_soft_deleted:
             raise exception.ShareSoftDeleted(share_id=share.id)
-        zone = _zone(session, availability_zone)
+        zone = creation.get_zone(session, availability_zone)
         network_id = share_network_id or active.share_network_id
-        zones = self._zones(session, active, zone, network_id)
+        zones = creation.list_zones(session, active, zone, network_id)
         replica_id = session.new_id()
-        self._insert_rows(session, active, replica_id, zone, network_id)
+        creation.insert_rows(session, active, replica_id, zone, network_id)
         replicas.METADATA.insert(session, replica_id, metadata or {})
         charges.charge(
             session,
@@ -125,143 +110,6 @@ class Replicas:
             hints={'only_host': only} if only else {},
         )
         return replica_id
-
-    def _zones(
-        self,
-        session: Session,
-        active: rows.InstanceRow,
-        zone: rows.ZoneRow | None,
-        network_id: str | None,
-    ) -> list[str]:
-        """Return the zones it may be placed in; empty means any."""
-        specs = share_types.get_extra_specs(session, active.share_type_id)
-        _check_network(specs, network_id)
-        allowed = [
-            name.strip()
-            for name in (specs.get('availability_zones') or '').split(',')
-            if name.strip()
-        ]
-        if zone is not None:
-            if allowed and zone.name not in allowed:
-                raise _replication_error(
-                    f'availability zone {zone.name} is not one of those of '
-                    f'the share type: {", ".join(allowed)}'
-                )
-            allowed = [zone.name]
-        if network_id is None:
-            return allowed
-        network = network_rules.lock_active_shared(session, network_id)
-        return network_rules.zones_with_subnet(session, network.id, allowed)
-
-    def _insert_rows(
-        self,
-        session: Session,
-        active: rows.InstanceRow,
-        replica_id: str,
-        zone: rows.ZoneRow | None,
-        network_id: str | None,
-    ) -> None:
-        """Insert a replica with its access rules and snapshot instances."""
-        rules = [
-            row
-            for row in share_rules.list_for_instance(session, active.id)
-            if row.state not in _DENIED
-        ]
-        snapshot_instances = [
-            row
-            for row in snapshots.list_on_share_instance(session, active.id)
-            if row.status not in LEAVING
-        ]
-        moves = TransitionBatch(session)
-        moves.insert_rows(
-            SHARE_INSTANCE,
-            'create',
-            [
-                {
-                    'id': replica_id,
-                    'share_id': active.share_id,
-                    'share_type_id': active.share_type_id,
-                    'replica_state': SHARE_REPLICA.initial['replicate'],
-                    'availability_zone_id': zone and zone.id,
-                    'share_network_id': network_id,
-                    'access_rules_status': RulesStatus.ACTIVE,
-                    'cast_rules_to_readonly': active.replication_type
-                    == READABLE,
-                    'created_at': session.now,
-                }
-            ],
-        )
-        if rules:
-            moves.insert_rows(
-                ACCESS_RULE,
-                'allow',
-                [
-                    {
-                        'id': session.new_id(),
-                        'share_instance_id': replica_id,
-                        'access_id': row.id,
-                        'created_at': session.now,
-                    }
-                    for row in rules
-                ],
-            )
-            moves.fire(
-                SHARE_INSTANCE_ACCESS,
-                'change',
-                {replica_id: RulesStatus.ACTIVE},
-            )
-        if snapshot_instances:
-            self._insert_snapshot_rows(
-                session, moves, active, replica_id, snapshot_instances
-            )
-        moves.write()
-
-    def _insert_snapshot_rows(
-        self,
-        session: Session,
-        moves: TransitionBatch,
-        active: rows.InstanceRow,
-        replica_id: str,
-        snapshot_instances: Sequence[rows.SnapshotInstanceRow],
-    ) -> None:
-        """Insert its snapshot instances and their access rules."""
-        instance_ids = {
-            row.snapshot_id: session.new_id() for row in snapshot_instances
-        }
-        moves.insert_rows(
-            SNAPSHOT_INSTANCE,
-            'create',
-            [
-                {
-                    'id': id,
-                    'snapshot_id': snapshot_id,
-                    'share_instance_id': replica_id,
-                    'progress': '0%',
-                    'created_at': session.now,
-                }
-                for snapshot_id, id in instance_ids.items()
-            ],
-        )
-        if any(row.mount_snapshot_support for row in snapshot_instances):
-            moves.insert_rows(
-                SNAPSHOT_ACCESS_RULE,
-                'allow',
-                [
-                    {
-                        'id': session.new_id(),
-                        'access_id': rule.access_id,
-                        'share_snapshot_instance_id': instance_ids[
-                            rule.snapshot_id
-                        ],
-                        'created_at': session.now,
-                    }
-                    for rule in snapshot_rules.list_on_share_instance(
-                        session, active.id
-                    )
-                    if rule.state not in _DENIED
-                    and rule.snapshot_id in instance_ids
-                ],
-            )
 
     # Delete
 
@@ -327,7 +175,7 @@ class Replicas:
             raise _replication_error(
                 f'replica {locked.id} must be available, not {locked.status}'
             )
-        _refuse_during_promotion(instances)
+        guards.refuse_during_promotion(instances)
         for row in instances:
             if (
                 row.replica_state == ReplicaState.ACTIVE
@@ -421,7 +269,7 @@ class Replicas:
             raise _replication_error(
                 f'replica {locked.id} is active; promote another one instead'
             )
-        _refuse_during_promotion(instances)
+        guards.refuse_during_promotion(instances)
         if not activates:
             fire(
                 session,
@@ -460,57 +308,6 @@ _BUSY_TASKS = frozenset(
 )
 
 
-def _get_source(
-    session: Session, instances: Sequence[typing.Any], share_id: str
-) -> typing.Any:
-    """Return the active replica that others can be created from."""
-    if not instances:
-        raise exception.ShareNotFound(share_id=share_id)
-    _refuse_during_promotion(instances)
-    active = [
-        row for row in instances if row.replica_state == ReplicaState.ACTIVE
-    ]
-    usable = sorted(
-        (
-            row
-            for row in active
-            if row.status == InstanceStatus.AVAILABLE and row.host
-        ),
-        key=lambda row: (row.created_at, row.id),
-    )
-    if usable:
-        return share_instances.get(session, usable[0].id)
-    if not active:
-        raise _replication_error(f'share {share_id} has no active replica')
-    raise _replication_error(
-        f'the active replica must be available, not {active[0].status}'
-    )
-
-
-def _zone(session: Session, name_or_id: str | None) -> typing.Any:
-    """Return the zone with this name or id."""
-    if name_or_id is None:
-        return None
-    zone = services.find_zone(session, name_or_id)
-    if zone is None:
-        # The published code of this error is 400 here.
-        raise exception.InvalidInput(
-            reason=f'there is no availability zone {name_or_id}'
-        )
-    return zone
-
-
-def _check_network(specs: Mapping[str, str], network_id: str | None) -> None:
-    with_servers = share_types.is_true(
-        specs.get('driver_handles_share_servers')
-    )
-    if network_id is not None and not with_servers:
-        raise exception.InvalidInput(
-            reason='share_network_id cannot be used with a share type whose '
-            'driver_handles_share_servers is false'
-        )
-
-
 def _find_replica(
     instances: Sequence[typing.Any], replica_id: str
 ) -> typing.Any:
@@ -519,13 +316,6 @@ def _find_replica(
         if row.id == replica_id and row.replica_state is not None:
             return row
     raise exception.ShareReplicaNotFound(replica_id=replica_id)
-
-
-def _refuse_during_promotion(instances: Sequence[typing.Any]) -> None:
-    """Refuse any other change while a replica is being promoted."""
-    for row in instances:
-        if row.status == InstanceStatus.REPLICATION_CHANGE:
-            raise _replication_error(f'replica {row.id} is being promoted')
 
 
 def _reset(machine: typing.Any, attribute: str, value: str) -> str:

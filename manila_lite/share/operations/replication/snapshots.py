@@ -12,13 +12,14 @@ from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.session import Session
 from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.share_replica import LEAVING
 from manila_lite.states.share_replica import UP_TO_DATE
 from manila_lite.states.share_replica import ReplicaState
 from manila_lite.states.snapshot_instance import DELETABLE
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.states.snapshot_instance import SnapshotStatus
 
-_LEAVING = frozenset(
+_BEING_DELETED = frozenset(
     {InstanceStatus.DELETING, InstanceStatus.DEFERRED_DELETING}
 )
 
@@ -36,14 +37,17 @@ class LockedReplicas(typing.NamedTuple):
 
     @property
     def active(self) -> typing.Any | None:
-        """The oldest placed active replica; snapshots are taken of it."""
+        """The active replica that snapshots are taken of.
+
+        The oldest one on a back end; one that stays, if there is any.
+        """
         return min(
             (
                 row
                 for row in self.rows
                 if row.replica_state == ReplicaState.ACTIVE and row.host
             ),
-            key=lambda row: (row.created_at, row.id),
+            key=lambda row: (row.status in LEAVING, row.created_at, row.id),
             default=None,
         )
 
@@ -57,7 +61,7 @@ class LockedReplicas(typing.NamedTuple):
         return [
             row.id
             for row in self.rows
-            if row.status not in _LEAVING
+            if row.status not in _BEING_DELETED
             and (row.host is not None or row.status != InstanceStatus.ERROR)
         ]
 

@@ -35,12 +35,14 @@ class MigrationPlan(typing.NamedTuple):
     """The network of the migrated server, and what its shares need.
 
     `needs` are the sums of `sum_by_type_and_protocol`. `network_reasons` say
-    why the network does not allow the requested migration.
+    why the network does not allow the requested migration; `serves_zone` is
+    false if it has no subnet for the zone of the destination.
     """
 
     share_network_id: str | None
     needs: list[Mapping[str, object]]
     network_reasons: list[str]
+    serves_zone: bool
 
 
 def refuse_destination(server: typing.Any, options: MigrationOptions) -> None:
@@ -90,6 +92,7 @@ def refuse_shares(
         (row for row in share_rows if row.share_group_id),
         'has shares in share groups',
     )
+    refuse_soft_deleted(rows)
     refuse_share_replicas(rows)
     _refuse_listed(
         server,
@@ -112,6 +115,18 @@ def refuse_shares(
             'has snapshots, which would be lost; preserve, '
             'unmanage or delete the snapshots of shares',
         )
+
+
+def refuse_soft_deleted(rows: Sequence[typing.Any]) -> None:
+    """Raise ShareServerNotMigratable if a share is in the recycle bin.
+
+    It would be deleted in the middle of the migration.
+    """
+    _refuse_listed(
+        rows[0],
+        (row for row in rows if row.is_soft_deleted),
+        'has shares in the recycle bin',
+    )
 
 
 def refuse_share_replicas(rows: Sequence[typing.Any]) -> None:
@@ -177,7 +192,21 @@ def plan_migration(
             row for row in rows if row.instance_id
         ),
         reasons,
+        bool(usable),
     )
+
+
+def refuse_unknown_network(
+    server: typing.Any,
+    networks: Sequence[typing.Any],
+    options: MigrationOptions,
+) -> None:
+    """Raise InvalidInput if the network of the request does not exist."""
+    network_id = options.new_share_network_id or server.share_network_id
+    if network_id not in {row.id for row in networks}:
+        raise exception.InvalidInput(
+            reason=f'share network {network_id} could not be found'
+        )
 
 
 def _refuse_network(
@@ -185,11 +214,7 @@ def _refuse_network(
 ) -> None:
     """Raise InvalidInput unless the server can be on the network."""
     by_id = {row.id: row for row in networks}
-    old, new = by_id.get(server.share_network_id), by_id.get(network_id)
-    if new is None:
-        raise exception.InvalidInput(
-            reason=f'share network {network_id} could not be found'
-        )
+    old, new = by_id.get(server.share_network_id), by_id[network_id]
     for row in filter(None, (old, new)):
         if row.status != NetworkStatus.ACTIVE:
             raise exception.InvalidInput(

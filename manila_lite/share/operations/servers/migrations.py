@@ -4,6 +4,8 @@ import dataclasses
 import datetime
 import typing
 
+import orjson
+
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.admin import services
@@ -22,6 +24,7 @@ from manila_lite.share.operations.servers import migration_checks
 from manila_lite.share.operations.servers.migration_checks import (
     MigrationOptions,
 )
+from manila_lite.share.operations.servers.settling import settle_migration
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_server import SHARE_SERVER
 from manila_lite.states.share_server import SHARE_SERVER_TASK
@@ -54,12 +57,14 @@ class MigrationCompatibility(typing.NamedTuple):
 class MigrationProgress:
     """The progress of a migration.
 
-    `total` is a percentage, or None if it is not known. `heard_at` is the
-    time (UTC) of the last reply of the driver. The destination is None if
+    `total` is a percentage, or None if it is not known. `details` is what
+    else the driver has reported, and `heard_at` is the time (UTC) of its
+    last reply. The destination is None if
     there is none, or none any longer.
     """
 
     total: int | None
+    details: dict[str, object]
     task_state: str
     phase: int
     heard_at: datetime.datetime | None
@@ -120,9 +125,12 @@ class ServerMigrations:
         """Accept a migration; of concurrent requests only one is accepted."""
         plan = self._plan(server_id, options)
         if plan.network_reasons:
-            raise exception.InvalidInput(
-                reason='; '.join(plan.network_reasons)
+            refusal = (
+                exception.InvalidInput
+                if plan.serves_zone
+                else exception.ShareServerNotMigratable
             )
+            raise refusal(reason='; '.join(plan.network_reasons))
         reasons = self._reasons_without_room(ctx, options, plan)
         if reasons:
             raise exception.ShareServerNotMigratable(reason='; '.join(reasons))
@@ -141,13 +149,14 @@ class ServerMigrations:
         rows = server_migrations.list_server_with_shares(session, server_id)
         if not rows:
             raise exception.ShareServerNotFound(share_server_id=server_id)
-        migration_checks.refuse_destination(rows[0], options)
-        service = self._service(session, options.dest_host)
         networks = server_migrations.list_networks_with_subnets(
             session,
             {rows[0].share_network_id, options.new_share_network_id},
             server_id,
         )
+        migration_checks.refuse_unknown_network(rows[0], networks, options)
+        migration_checks.refuse_destination(rows[0], options)
+        service = self._service(session, options.dest_host)
         migration_checks.refuse_status(rows[0])
         migration_checks.refuse_shares(
             rows,
@@ -209,11 +218,12 @@ class ServerMigrations:
             'migrate_server',
             {row.instance_id: row.instance_status for row in rows},
         )
+        # After these moves no share is put into the recycle bin, and no
+        # replica can be created.
+        rows = server_migrations.list_server_with_shares(session, server_id)
+        migration_checks.refuse_soft_deleted(rows)
         if any(row.replica_state is not None for row in rows):
-            # After these moves no replica can be created.
-            migration_checks.refuse_share_replicas(
-                server_migrations.list_server_with_shares(session, server_id)
-            )
+            migration_checks.refuse_share_replicas(rows)
         moves.fire(
             SNAPSHOT_INSTANCE,
             'migrate_server',
@@ -247,6 +257,14 @@ class ServerMigrations:
     ) -> str:
         """Request the second phase; return the id of the destination."""
         migration = self._continue(session, server_id, 'complete')
+        server = share_servers.get(session, server_id)
+        if (
+            migration.destination_server_id is None
+            or server.status != ServerStatus.SERVER_MIGRATING
+        ):
+            raise exception.InvalidShareServer(
+                reason=f'{server_id} is not being migrated'
+            )
         server_migrations.update(session, migration.id, phase=2)
         self.work.on(migration.destination_host).complete_server_migration(
             session, ctx, share_server_id=server_id
@@ -278,9 +296,8 @@ class ServerMigrations:
             raise exception.InvalidShareServer(
                 reason=error.public_message
             ) from error
-        server = share_servers.get(session, server_id)
         migration = server_migrations.find_open(session, server_id)
-        if migration is None or server.status != ServerStatus.SERVER_MIGRATING:
+        if migration is None:
             raise exception.InvalidShareServer(
                 reason=f'{server_id} is not being migrated'
             )
@@ -341,6 +358,7 @@ class ServerMigrations:
             server_id,
             SHARE_SERVER_TASK.reset_event(task_state),
         )
+        settle_migration(session, ctx, self.work, server_id)
 
 
 def _progress(migration: typing.Any) -> MigrationProgress:
@@ -358,6 +376,7 @@ def _progress(migration: typing.Any) -> MigrationProgress:
     ) and (migration.phase == 1)
     return MigrationProgress(
         total,
+        orjson.loads(migration.progress_details or '{}'),
         task_state,
         migration.phase,
         migration.heard_at,

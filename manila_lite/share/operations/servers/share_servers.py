@@ -19,6 +19,7 @@ from manila_lite.db.transitions import insert_row
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import BINARY
 from manila_lite.share.operations import network_rules
+from manila_lite.share.operations.servers.settling import settle_migration
 from manila_lite.states.share_server import SHARE_SERVER
 from manila_lite.states.share_server import ServerStatus
 
@@ -50,9 +51,16 @@ class ShareServers:
     chooses the HTTP code.
     """
 
-    def __init__(self, db: Database, work: Client, down_time: float):
+    def __init__(
+        self,
+        db: Database,
+        work: Client,
+        migration_work: Client,
+        down_time: float,
+    ):
         self.db = db
         self.work = work
+        self.migration_work = migration_work
         self.down_time = down_time
 
     @transaction
@@ -99,7 +107,7 @@ class ShareServers:
         ):
             raise exception.InvalidShareServer(
                 reason=f'{request.identifier} on {service.host} is '
-                'already managed'
+                'already managed, or similar to an identifier that is'
             )
         server_id = session.new_id()
         insert_row(
@@ -221,6 +229,7 @@ class ShareServers:
             build_key=None,
             updated_at=session.now,
         )
+        settle_migration(session, ctx, self.migration_work, server.id)
 
     def _lock(self, session: Session, server: rows.ServerTarget) -> str:
         """Lock the server against new shares and return its status."""

@@ -12,8 +12,8 @@ from manila_lite.context import RequestContext
 from manila_lite.db import rows
 from manila_lite.db.queries.access import locks
 from manila_lite.db.queries.admin import pools
-from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.replicas import replicas
+from manila_lite.db.queries.shares import affinity
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.shares import shares
 from manila_lite.db.queries.snapshots import snapshots
@@ -26,20 +26,20 @@ from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import insert_row
 from manila_lite.quota import charges
 from manila_lite.quota.charges import Owner
-from manila_lite.quota.shares import deltas_of
 from manila_lite.quota.shares import owner_of
-from manila_lite.quota.shares import remove_and_credit
 from manila_lite.rpc.contract import Client
-from manila_lite.share.operations import network_rules
+from manila_lite.share.operations import unserved
 from manila_lite.share.operations.replication import guards as replica_guards
-from manila_lite.share.operations.replication import removal as replica_removal
 from manila_lite.share.operations.shares import clone_request
+from manila_lite.share.operations.shares import placement
+from manila_lite.share.operations.shares import removal
 from manila_lite.share.operations.shares import share_request
 from manila_lite.share.operations.shares.share_request import ShareRequest
 from manila_lite.states.access_rule import RulesStatus
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.work.admission import AdmissionControl
 from manila_lite.work.admission import admission_controlled
+from manila_lite.work.admission import placement_controlled
 
 
 class Shares:
@@ -71,10 +71,11 @@ class Shares:
         self.schedules_clones = conf.use_scheduler_creating_share_from_snapshot
         self.mount_prefix = conf.default_mount_point_prefix
         self.deferred_deletion_enabled = conf.is_deferred_deletion_enabled
+        self.down_time = conf.service_down_time
 
     # Create
 
-    @admission_controlled
+    @placement_controlled
     @transaction
     def create(
         self, session: Session, ctx: RequestContext, request: ShareRequest
@@ -90,12 +91,13 @@ class Shares:
             request = clone_request.complete_request(
                 request, source, proto, allow_other_zone=self.schedules_clones
             )
-        share_type = self._type(session, ctx, request, source)
-        zone = self._zone(session, request.availability_zone)
+        # An unknown zone is 404 before the type requires a share network.
+        zone = placement.get_zone(session, request.availability_zone)
         if zone is not None:
             request = dataclasses.replace(request, availability_zone=zone.name)
-        zones = self._zones(session, request, share_type)
-        hints = self._hints(session, ctx, request.scheduler_hints)
+        share_type = self._type(session, ctx, request, source)
+        zones = placement.list_zones(session, request, share_type)
+        hints = placement.parse_hints(session, ctx, request.scheduler_hints)
         share_id, instance_id = session.new_id(), session.new_id()
         capabilities = share_request.capability_columns(share_type)
         project_id = typing.cast(str, ctx.project_id)
@@ -128,6 +130,12 @@ class Shares:
                 **capabilities,
             },
             request.metadata,
+        )
+        affinity.record(
+            session,
+            share_id,
+            hints,
+            of_project=None if ctx.is_admin else project_id,
         )
         try:
             insert_row(
@@ -219,60 +227,6 @@ class Shares:
         share_request.check_type(request, found)
         return found
 
-    def _zone(
-        self, session: Session, name_or_id: str | None
-    ) -> rows.ZoneRow | None:
-        """Return the zone with this name or id."""
-        if name_or_id is None:
-            return None
-        zone = services.find_zone(session, name_or_id)
-        if zone is None:
-            raise exception.AvailabilityZoneNotFound(zone=name_or_id)
-        return zone
-
-    def _zones(
-        self,
-        session: Session,
-        request: ShareRequest,
-        share_type: TypeWithSpecs | None,
-    ) -> list[str]:
-        """Return the zones of the type in which the network has subnets."""
-        zones = share_request.allowed_zones(request, share_type)
-        if request.share_network_id is None:
-            return zones
-        network = network_rules.lock_active_shared(
-            session, request.share_network_id
-        )
-        return network_rules.zones_with_subnet(session, network.id, zones)
-
-    def _hints(
-        self,
-        session: Session,
-        ctx: RequestContext,
-        hints: Mapping[str, typing.Any],
-    ) -> dict[str, typing.Any]:
-        """Return the hints with lists of share ids; all must be visible."""
-        parsed: dict[str, typing.Any] = {
-            key: sorted({id.strip() for id in hints[key].split(',')})
-            for key in ('same_host', 'different_host')
-            if hints.get(key)
-        }
-        wanted = {id for ids in parsed.values() for id in ids}
-        missing = wanted - shares.filter_visible(
-            session,
-            wanted,
-            typing.cast(str, ctx.project_id),
-            bool(ctx.is_admin),
-        )
-        if missing:
-            raise exception.InvalidInput(
-                reason='scheduler_hints name shares that do not exist: '
-                + ', '.join(sorted(missing))
-            )
-        if hints.get('only_host'):
-            parsed['only_host'] = hints['only_host']
-        return parsed
-
     def _charge(
         self,
         session: Session,
@@ -314,6 +268,7 @@ class Shares:
         if values:
             shares.update(session, share.id, values)
 
+    @placement_controlled
     @admission_controlled
     @transaction
     def extend(
@@ -407,19 +362,25 @@ class Shares:
     ) -> None:
         """Request the deletion of a share with all its instances."""
         instances = replica_guards.refuse_replicas(session, share)
+        events = []
         for instance in instances:
-            fire(
-                session,
-                SHARE_INSTANCE,
-                instance.instance_id,
-                'defer_delete' if self._is_deferred(instance) else 'delete',
-            )
-        self._refuse_dependents(session, share, exception.ShareNotAllowed)
-        for instance in instances:
-            if self._is_deferred(instance):
-                self._delete_deferred(session, ctx, instance)
+            event = self._deletion_event(session, instance)
+            fire(session, SHARE_INSTANCE, instance.instance_id, event)
+            events.append(event)
+        removal.refuse_dependents(session, share, exception.ShareNotAllowed)
+        for instance, event in zip(instances, events, strict=True):
+            if event == unserved.EVENT:
+                removal.remove_unserved(
+                    session, ctx, self.provisioning, instance
+                )
+            elif event == 'defer_delete':
+                removal.remove_deferred(
+                    session, ctx, self.provisioning, instance
+                )
             else:
-                self._delete_instance(session, ctx, instance.instance_id)
+                removal.remove_instance(
+                    session, ctx, self.provisioning, instance.instance_id
+                )
 
     @transaction
     def force_delete(
@@ -429,10 +390,14 @@ class Shares:
         instances = replica_guards.refuse_replicas(session, share)
         for instance in instances:
             fire(session, SHARE_INSTANCE, instance.instance_id, 'force_delete')
-        self._refuse_dependents(session, share, exception.InvalidShare)
+        removal.refuse_dependents(session, share, exception.InvalidShare)
         for instance in instances:
-            self._delete_instance(
-                session, ctx, instance.instance_id, force=True
+            removal.remove_instance(
+                session,
+                ctx,
+                self.provisioning,
+                instance.instance_id,
+                force=True,
             )
 
     @transaction
@@ -441,7 +406,9 @@ class Shares:
     ) -> None:
         """Request the deletion of one instance, whatever its status."""
         share_id = share_instances.get(session, instance_id).share_id
-        if self._delete_replica(session, ctx, share_id, instance_id):
+        if removal.remove_replica(
+            session, ctx, self.replication, share_id, instance_id
+        ):
             # This may be the instance with the data.
             locks.check_share_not_locked(session, share_id)
             return
@@ -452,73 +419,21 @@ class Shares:
                 reason=f'share instance {instance_id} has snapshots; '
                 'delete them first'
             )
-        self._delete_instance(session, ctx, instance_id, force=True)
-
-    def _delete_replica(
-        self,
-        session: Session,
-        ctx: RequestContext,
-        share_id: str,
-        instance_id: str,
-    ) -> bool:
-        """Request deletion if it is one of several replicas; False if not."""
-        instances = replicas.lock_instances(session, share_id)
-        replica = next(
-            (row for row in instances if row.id == instance_id), None
+        removal.remove_instance(
+            session, ctx, self.provisioning, instance_id, force=True
         )
+
+    def _deletion_event(
+        self, session: Session, instance: rows.ShareTarget
+    ) -> str:
+        event = removal.deletion_event(session, instance, self.down_time)
         if (
-            replica is None
-            or replica.replica_state is None
-            or len(instances) == 1
+            event == 'delete'
+            and self.deferred_deletion_enabled
+            and instance.host
         ):
-            return False
-        if replica_removal.is_last_active(instances, replica):
-            raise exception.ShareHasReplicas(share_id=share_id)
-        replica_removal.remove(
-            session, ctx, self.replication, instances, replica, force=True
-        )
-        return True
-
-    def _refuse_dependents(
-        self,
-        session: Session,
-        share: rows.ShareTarget,
-        error: type[exception.ManilaLiteError],
-    ) -> None:
-        """Refuse after the moves, which prevent new dependents."""
-        locks.check_share_not_locked(session, share.id)
-        if shares.has_snapshots(session, share.id):
-            raise error(
-                reason=f'share {share.id} has snapshots; delete them first'
-            )
-
-    def _delete_instance(
-        self,
-        session: Session,
-        ctx: RequestContext,
-        instance_id: str,
-        *,
-        force: bool = False,
-    ) -> None:
-        instance = share_instances.get(session, instance_id)
-        if instance.host is None:
-            remove_and_credit(session, instance)
-            return
-        self.provisioning.on(instance.host).delete_share_instance(
-            session, ctx, instance_id=instance_id, force=force
-        )
-
-    def _is_deferred(self, instance: rows.InstanceRow) -> bool:
-        return self.deferred_deletion_enabled and bool(instance.host)
-
-    def _delete_deferred(
-        self, session: Session, ctx: RequestContext, row: rows.ShareTarget
-    ) -> None:
-        instance = share_instances.get(session, row.instance_id)
-        charges.credit(session, owner_of(instance), deltas_of(instance))
-        self.provisioning.on(instance.host).delete_share_instance_deferred(
-            session, ctx, instance_id=instance.id
-        )
+            return 'defer_delete'
+        return event
 
     # The recycle bin
 
@@ -538,7 +453,7 @@ class Shares:
                 reason=f'status of share {share.id} must be one of '
                 f'available, error, not {share.status}'
             )
-        self._refuse_dependents(session, share, exception.ShareNotAllowed)
+        removal.refuse_dependents(session, share, exception.ShareNotAllowed)
 
     @transaction
     def restore(

@@ -103,9 +103,13 @@ def test_projects_see_their_own(api, record_message):
     assert ids(api, project=FOREIGN) == [foreign]
 
 
-def test_administrators_list_their_own_and_show_any(api, record_message):
+def test_administrators_list_and_show_those_of_all_projects(
+    api, record_message
+):
     mine, foreign = record_message(), record_message(project=FOREIGN)
-    assert ids(api, roles='admin') == [mine]
+    for project in (MINE, FOREIGN):
+        found = ids(api, roles='admin', project=project)
+        assert sorted(found) == sorted([mine, foreign])
     api.get(f'/messages/{foreign}')
     api('DELETE', f'/messages/{foreign}', expect=204)
 

@@ -2,16 +2,12 @@
 
 import pytest
 
-from manila_lite.quota.limits import RESOURCES
+from tests.functional.api.admin.quota_client import KEYS_TOO_EARLY
+from tests.functional.api.admin.quota_client import put_limits
 from tests.support import reference
 from tests.support.api_client import ApiClient
 
 PATH = '/quota-class-sets/default'
-KEYS_TOO_EARLY = [
-    (resource.name, f'2.{int(resource.since[2:]) - 1}')
-    for resource in RESOURCES
-    if resource.since != '2.0'
-]
 
 
 @pytest.fixture
@@ -19,18 +15,8 @@ def api(cloud):
     return cloud.api
 
 
-def put(api, values, *, path=PATH, expect=200, version=None):
-    """Change limits; return the limits or the message of the error."""
-    answer = api.request(
-        'PUT',
-        path,
-        {'quota_class_set': values},
-        expect=expect,
-        version=version,
-    ).json
-    if expect == 200:
-        return answer['quota_class_set']
-    return answer['badRequest']['message']
+def put(api, values, *, path=PATH, **options):
+    return put_limits(api, path, 'quota_class_set', values, **options)
 
 
 def show(api, path=PATH, **options):

@@ -5,10 +5,12 @@ import sqlalchemy as sa
 
 from manila_lite.db.models import types
 from manila_lite.db.queries.types import records as share_type_records
+from manila_lite.db.queries.types import types as share_types
 from manila_lite.db.session import Database
 from manila_lite.quota.limits import NAMES
 from manila_lite.quota.limits import NAMES_PER_TYPE
-from manila_lite.quota.limits import RESOURCES
+from tests.functional.api.admin.quota_client import KEYS_TOO_EARLY
+from tests.functional.api.admin.quota_client import put_limits
 from tests.support import reference
 from tests.support.api_client import ApiClient
 from tests.support.cloud import TYPE_ID
@@ -17,11 +19,6 @@ from tests.support.databases import empty_tables
 
 PATH = '/quota-sets/project'
 PRIVATE_ID = '99999999-2222-3333-4444-555555555555'
-KEYS_TOO_EARLY = [
-    (resource.name, f'2.{int(resource.since[2:]) - 1}')
-    for resource in RESOURCES
-    if resource.since != '2.0'
-]
 
 
 @pytest.fixture
@@ -34,14 +31,8 @@ def reader(cloud):
     return ApiClient(cloud, roles='reader')
 
 
-def put(api, values, *, path=PATH, expect=200, version=None):
-    """Change limits; return the limits or the message of the error."""
-    answer = api.request(
-        'PUT', path, {'quota_set': values}, expect=expect, version=version
-    ).json
-    if expect == 200:
-        return answer['quota_set']
-    return answer['badRequest']['message']
+def put(api, values, *, path=PATH, **options):
+    return put_limits(api, path, 'quota_set', values, **options)
 
 
 def show(api, query='', **options):
@@ -195,6 +186,26 @@ def test_a_user_or_type_may_not_exceed_the_project(api):
                 api, {'shares': wanted}, expect=400, path=PATH + query
             )
         assert put(api, {'shares': 10}, path=PATH + query)['shares'] == 10
+
+
+def test_limit_above_that_of_the_project_must_be_forced(api):
+    put(api, {'shares': 10})
+    for query in ('?user_id=user', '?share_type=default'):
+        for wanted in (11, -1):
+            forced = put(
+                api, {'shares': wanted, 'force': True}, path=PATH + query
+            )
+            assert forced['shares'] == wanted
+            assert show(api, query)['shares'] == wanted
+
+
+def test_forced_limit_of_a_user_leaves_that_of_the_project_in_effect(
+    cloud, api
+):
+    put(api, {'shares': 1})
+    put(api, {'shares': -1, 'force': True}, path=f'{PATH}?share_type=default')
+    cloud.create_share(size=1)
+    api.create(expect=413)
 
 
 def test_limit_below_usage_must_be_forced(cloud, api):
@@ -356,7 +367,7 @@ def test_a_private_type_is_hidden_from_projects_without_it(cloud, api, reader):
     )
     show(api, '?share_type=secret')
     reader.get(f'{PATH}?share_type=secret', expect=404)
-    cloud.db.write(share_type_records.add_access, PRIVATE_ID, 'project')
+    cloud.db.write(share_types.TABLES.add_access, PRIVATE_ID, 'project')
     show(reader, '?share_type=secret')
 
 
@@ -390,14 +401,20 @@ def test_a_type_deleted_meanwhile_is_unknown(tmp_path, shared_database, kind):
 
 
 @pytest.mark.parametrize(
-    'rest',
-    ['', '/defaults', '/detail', '?user_id=someone', '?share_type=default'],
+    'rest', ['', '/detail', '?user_id=someone', '?share_type=default']
 )
 def test_a_reader_sees_the_own_project_only(cloud, reader, rest):
     reader.get(PATH + rest)
     reader.get(f'/quota-sets/other{rest}', expect=403)
     ApiClient(cloud, roles='guest').get(PATH + rest, expect=403)
     ApiClient(cloud, project='other').get(PATH + rest)
+
+
+def test_a_reader_sees_the_defaults_by_the_id_of_any_project(cloud, reader):
+    found = reader.get('/quota-sets/other/defaults')['quota_set']
+    assert found == {'id': 'other', **cloud.services.limits}
+    guest = ApiClient(cloud, roles='guest')
+    guest.get('/quota-sets/other/defaults', expect=403)
 
 
 def test_only_administrators_change_limits(cloud):

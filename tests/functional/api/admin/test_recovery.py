@@ -4,9 +4,9 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import engine
-from manila_lite.db.transitions import fire
-from manila_lite.states.share_instance import SHARE_INSTANCE
 from tests.support.api_client import ApiClient
+from tests.support.rescues import instance_of
+from tests.support.rescues import strand
 
 WORK = engine.Work.__table__
 PATHS = ['/recovery/in-flight', '/recovery/preview', '/recovery/log']
@@ -22,16 +22,6 @@ def cloud(build_cloud):
 @pytest.fixture
 def share(cloud):
     return cloud.create_share(size=2)
-
-
-def instance_id(cloud, share):
-    (found,) = cloud.api.get(f'/shares/{share}/instances')['share_instances']
-    return found['id']
-
-
-def strand(cloud, share, event):
-    """Put the share into flight without work, as only a bug would."""
-    cloud.db.write(fire, SHARE_INSTANCE, instance_id(cloud, share), event)
 
 
 def listed(cloud, path='/recovery/in-flight'):
@@ -82,7 +72,7 @@ def test_waiting_work_is_listed_and_not_previewed(cloud):
         shown['owner'],
     ) == (
         'share_instance',
-        instance_id(cloud, share),
+        instance_of(cloud, share),
         'creating',
         None,
         'waiting',
@@ -205,13 +195,13 @@ def test_recovery_of_one_resource_can_be_requested(cloud, share):
     request_run(
         cloud,
         resource_type='share_instance',
-        resource_id=instance_id(cloud, share),
+        resource_id=instance_of(cloud, share),
     )
     while cloud.step():
         pass
     assert cloud.api.show(share)['status'] == 'available'
     (entry,) = listed(
-        cloud, f'/recovery/log?resource_id={instance_id(cloud, share)}'
+        cloud, f'/recovery/log?resource_id={instance_of(cloud, share)}'
     )
     assert (entry['action'], entry['status_after'], entry['asked_by']) == (
         'converged',
@@ -224,7 +214,7 @@ def test_request_for_a_resource_at_rest_is_logged(cloud, share):
     request_run(
         cloud,
         resource_type='share_instance',
-        resource_id=instance_id(cloud, share),
+        resource_id=instance_of(cloud, share),
     )
     cloud.settle()
     (entry,) = listed(cloud, '/recovery/log')
@@ -261,5 +251,5 @@ def test_unplaced_resource_is_left_to_the_scheduler(cloud):
         cloud,
         expect=409,
         resource_type='share_instance',
-        resource_id=instance_id(cloud, share),
+        resource_id=instance_of(cloud, share),
     )

@@ -68,6 +68,66 @@ def change_extra_spec(sample):
     return request_args({'color': 'red'}, id=sample.private_type, key='color')
 
 
+# Share group types
+
+_GROUP_TYPE = '/v2/share-group-types/{id}'
+_GROUP_SPECS = f'{_GROUP_TYPE}/group-specs'
+
+
+@example_for('POST /v2/share-group-types')
+def create_group_type(sample):
+    return request_args(sample.group_type_body())
+
+
+@example_for(
+    f'GET {_GROUP_TYPE}', f'GET {_GROUP_SPECS}', f'GET {_GROUP_TYPE}/access'
+)
+def group_type(sample):
+    return request_args(id=sample.private_group_type)
+
+
+@example_for(f'DELETE {_GROUP_TYPE}')
+def unused_group_type(sample):
+    return request_args(id=sample.new_group_type())
+
+
+@example_for(f'POST {_GROUP_TYPE}/action addProjectAccess')
+def add_group_type_access(sample):
+    return request_args({'project': TENANT}, id=sample.new_group_type())
+
+
+@example_for(f'POST {_GROUP_TYPE}/action removeProjectAccess')
+def remove_group_type_access(sample):
+    id = sample.new_group_type()
+    sample.grant_type_access(id, TENANT, '/share-group-types')
+    return request_args({'project': TENANT}, id=id)
+
+
+@example_for(f'POST {_GROUP_SPECS}')
+def new_group_specs(sample):
+    return request_args(
+        {'group_specs': {'color': 'blue'}}, id=sample.private_group_type
+    )
+
+
+@example_for(f'GET {_GROUP_SPECS}/{{key}}', f'DELETE {_GROUP_SPECS}/{{key}}')
+def group_spec(sample):
+    sample.admin.request(
+        'POST',
+        f'/share-group-types/{sample.private_group_type}/group-specs',
+        {'group_specs': {'color': 'blue'}},
+        expect=200,
+    )
+    return request_args(id=sample.private_group_type, key='color')
+
+
+@example_for(f'PUT {_GROUP_SPECS}/{{key}}')
+def change_group_spec(sample):
+    return request_args(
+        {'color': 'red'}, id=sample.private_group_type, key='color'
+    )
+
+
 # Services
 
 

@@ -4,6 +4,7 @@ from tests.functional.api import error_cases
 from tests.functional.api.error_cases import UNKNOWN
 from tests.functional.api.error_cases import RefusedRequest
 from tests.functional.api.examples.registry import example_for
+from tests.functional.api.samples.cloud import DOWN_HOST
 from tests.functional.api.samples.networks import NEUTRON
 from tests.functional.api.samples.requests import FOREIGN
 from tests.functional.api.samples.requests import request_args
@@ -252,15 +253,26 @@ def service_of_another_type(sample):
 
 
 @error_cases.register(409, f'{_ACTION} share_network_subnet_create_check')
-def check_of_the_same_subnet_again(sample):
-    return RefusedRequest(request_args(NEUTRON, id=sample.network))
+def check_of_a_subnet_while_a_service_is_down(sample):
+    return RefusedRequest(
+        request_args(NEUTRON, id=_network_of_a_service_that_is_down(sample))
+    )
 
 
 @error_cases.register(409, f'POST {_SUBNETS}')
-def the_same_subnet_again(sample):
+def subnet_while_a_service_is_down(sample):
     return RefusedRequest(
-        request_args({'share-network-subnet': NEUTRON}, id=sample.network)
+        request_args(
+            {'share-network-subnet': NEUTRON},
+            id=_network_of_a_service_that_is_down(sample),
+        )
     )
+
+
+def _network_of_a_service_that_is_down(sample):
+    id = sample.new_network()
+    sample.insert_server(id, sample.subnet_of(id), host=DOWN_HOST)
+    return id
 
 
 @error_cases.register(409, f'DELETE {_SUBNET}')

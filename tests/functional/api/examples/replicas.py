@@ -81,11 +81,6 @@ def export(sample):
     return request_args(id=sample.replica, el=sample.replica_export)
 
 
-@error_cases.register(404, f'GET {_REPLICAS}', f'GET {_REPLICAS}/detail')
-def replicas_of_unknown_share(sample):
-    return RefusedRequest(request_args(query=f'?share_id={UNKNOWN}'))
-
-
 @error_cases.register(404, f'POST {_REPLICAS}')
 def replica_of_unknown_share(sample):
     return RefusedRequest(

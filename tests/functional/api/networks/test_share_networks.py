@@ -5,11 +5,14 @@ import pytest
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.networks import subnets as records
+from tests.functional.api import differences
 from tests.support.api_client import ApiClient
 from tests.support.share_servers import assign_share_server
 from tests.support.share_servers import insert_server
 
 NEUTRON = {'neutron_net_id': 'a-net', 'neutron_subnet_id': 'a-subnet'}
+
+UNKNOWN = '00000000-0000-4000-8000-000000000000'
 
 
 def create(api, expect=200, version=None, **body):
@@ -49,6 +52,29 @@ def add_subnet(api, network, expect=200, version=None, **body):
 
 
 # Create
+
+
+@differences.proves('network values of new share networks')
+def test_values_that_the_service_writes_are_ignored(member):
+    sent = {
+        'created_at': '2001-02-03T04:05:06',
+        'network_type': 'vlan',
+        'segmentation_id': 77,
+        'cidr': '10.7.0.0/24',
+        'ip_version': 6,
+    }
+    for version in ('2.50', '2.99'):
+        network = create(member, version=version, **sent)
+        shown = {
+            **network,
+            **{
+                key: value
+                for subnet in network.get('share_network_subnets', ())
+                for key, value in subnet.items()
+            },
+        }
+        assert {shown[key] for key in sent.keys() - {'created_at'}} == {None}
+        assert not network['created_at'].startswith('2001')
 
 
 def test_new_network_has_one_subnet_for_its_zone_or_all_zones(member):
@@ -141,6 +167,16 @@ def test_lists_are_filtered_by_network_and_by_subnet(member):
         assert names(member, query) == found, query
     for query in ('?name~=x', '?description=x', '?description~=x'):
         assert names(member, query, version='2.35') == ['two', 'one']
+
+
+@pytest.mark.parametrize('key', ['created_since', 'created_before'])
+@pytest.mark.parametrize(
+    'text',
+    ['2000-01-01T00:00:00', '20000101', '2000-13-01', '01-01-2000', 'x', ''],
+)
+def test_networks_are_filtered_by_dates_only(member, key, text):
+    answer = member.get(f'/share-networks?{key}={text}', expect=400)
+    assert 'yyyy-mm-dd' in answer['badRequest']['message']
 
 
 def test_security_service_filters_networks(member):
@@ -253,6 +289,8 @@ def test_only_the_name_of_a_network_in_use_can_change(cloud, member):
     insert_server(cloud, network['id'], [subnet['id']])
     path = f'/share-networks/{network["id"]}'
     member.request('PUT', path, {'share_network': NEUTRON}, expect=403)
+    one_id = {'neutron_net_id': NEUTRON['neutron_net_id']}
+    member.request('PUT', path, {'share_network': one_id}, expect=403)
     shown = member.request(
         'PUT',
         path,
@@ -288,9 +326,25 @@ def test_zone_can_have_several_subnets_from_2_70(member):
     )
     add_subnet(member, network, version='2.69', availability_zone='nova')
     add_subnet(member, network, version='2.70')
-    # An identical subnet is refused.
-    add_subnet(member, network, expect=409, **NEUTRON)
-    assert len(subnets(member, network)) == 3
+    # Also with the same Neutron ids, as published.
+    add_subnet(member, network, version='2.70', **NEUTRON)
+    assert len(subnets(member, network)) == 4
+
+
+@pytest.mark.parametrize(
+    'metadata, code',
+    [({'': 'x'}, 400), ({'k': ''}, 400), ({'k' * 256: 'x'}, 400), ({}, 404)],
+)
+@pytest.mark.parametrize('method', ['POST', 'PUT'])
+def test_invalid_metadata_is_refused_before_its_network_is_found(
+    member, method, metadata, code
+):
+    member.request(
+        method,
+        f'/share-networks/{UNKNOWN}/subnets/{UNKNOWN}/metadata',
+        {'metadata': metadata},
+        expect=code,
+    )
 
 
 def test_metadata_of_subnets_is_accepted_from_2_78(member):
@@ -409,6 +463,24 @@ def test_stranger_cannot_use_the_services_of_others(member, stranger):
             {action: body},
             expect=404,
         )
+
+
+@pytest.mark.parametrize(
+    'action',
+    [
+        'add_security_service',
+        'remove_security_service',
+        'add_security_service_check',
+    ],
+)
+def test_empty_id_of_a_security_service_is_not_found(member, action):
+    network = create(member)
+    member.request(
+        'POST',
+        f'/share-networks/{network["id"]}/action',
+        {action: {'security_service_id': ''}},
+        expect=404,
+    )
 
 
 def test_late_operation_does_not_find_a_deleted_network(cloud, member):

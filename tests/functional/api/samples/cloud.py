@@ -17,7 +17,7 @@ from manila_lite.db.models import quotas
 from manila_lite.db.models import services as service_models
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
-from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.admin import incarnations
 from manila_lite.db.queries.snapshots import exports as snapshot_exports
 from tests.functional.api.samples.replicas import SampleReplicas
 from tests.functional.api.samples.requests import ADMINS
@@ -32,6 +32,8 @@ from tests.support.cloud import Cloud
 _USAGE = quotas.QuotaUsage.__table__
 
 GROUP = '44444444-4444-4444-8444-444444444444'
+GROUP_TYPE = 'group-default'
+"""The default share group type, which is public."""
 SERVICE = {'host': 'node@alpha', 'binary': 'manila-share'}
 DOWN_HOST = 'node@silent'
 LARGEST_SHARE = 500
@@ -42,6 +44,7 @@ REPLICA_GIGABYTES = 1_000_000
 """Limit of the replicas of a project, in GiB."""
 
 _CONF = f"""
+default_share_group_type = {GROUP_TYPE}
 admin_only_metadata = __sealed
 admin_only_el_metadata = preferred
 [quota]
@@ -90,6 +93,11 @@ class SampleCloud(SampleRequests, SampleReplicas, SampleServers):
         self.minimal_type = self.new_type(public=True)
         self.private_type = self.new_type()
         self.grant_type_access(self.private_type, TENANT)
+        self.public_group_type = self.new_group_type(public=True)
+        self.private_group_type = self.new_group_type()
+        self.grant_type_access(
+            self.private_group_type, TENANT, '/share-group-types'
+        )
         self._update_share(self.grouped_share, share_group_id=GROUP)
         self._create_snapshots()
         self.make_networks()
@@ -114,12 +122,13 @@ class SampleCloud(SampleRequests, SampleReplicas, SampleServers):
     def _add_down_service(self) -> None:
         """Register a service whose last heartbeat is one hour old."""
         self.cloud.db.write(
-            services.register,
+            incarnations.register,
             host=DOWN_HOST,
             binary='manila-share',
             topic='manila-share',
             zone='nova',
             incarnation='gone',
+            down_time=60.0,
             enabled=True,
         )
         self.cloud.clock.advance(3600)
@@ -347,16 +356,37 @@ class SampleCloud(SampleRequests, SampleReplicas, SampleServers):
             }
         }
 
+    def group_type_body(self, public: bool = False) -> dict:
+        """Return a body that creates the default type, or a private one."""
+        self._types += 1
+        return {
+            'share_group_type': {
+                'name': GROUP_TYPE if public else f'group-{self._types}',
+                'is_public': public,
+                'share_types': [self.minimal_type],
+            }
+        }
+
+    def new_group_type(self, public: bool = False) -> str:
+        return self.admin.request(
+            'POST',
+            '/share-group-types',
+            self.group_type_body(public),
+            expect=200,
+        ).json['share_group_type']['id']
+
     def new_type(self, public: bool = False) -> str:
         return self.admin.request(
             'POST', '/types', self.type_body(public), expect=200
         ).json['share_type']['id']
 
-    def grant_type_access(self, type_id: str, project: str) -> None:
-        """Give a project access to a private share type."""
+    def grant_type_access(
+        self, type_id: str, project: str, path: str = '/types'
+    ) -> None:
+        """Give a project access to a private type."""
         self.admin.request(
             'POST',
-            f'/types/{type_id}/action',
+            f'{path}/{type_id}/action',
             {'addProjectAccess': {'project': project}},
             expect=202,
         )

@@ -69,7 +69,7 @@ def insert_replicas(
         )
         (host,) = set(HOSTS) - {one.host}
         rows = [
-            dict(one._mapping)
+            _stored(one)
             | {
                 'id': session.new_id(),
                 'replica_state': 'in_sync',
@@ -85,6 +85,15 @@ def insert_replicas(
         return [row['id'] for row in rows]
 
     return cloud.db.write(copy)
+
+
+def _stored(row: typing.Any) -> dict[str, typing.Any]:
+    """Return the columns that the database does not compute."""
+    return {
+        column.name: row._mapping[column.name]
+        for column in _INSTANCE.columns
+        if column.computed is None
+    }
 
 
 def insert_export(

@@ -34,7 +34,7 @@ class SampleServers(SampleNetworks):
                 'host': HOST,
                 'share_network_id': self.used_network,
                 'share_network_subnet_id': self.used_subnet,
-                'identifier': f'vs{self._managed_servers}',
+                'identifier': f'vs{self._managed_servers:06}',
                 'driver_options': {'key': 'value'},
             }
         }

@@ -4,9 +4,11 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import networks
+from manila_lite.db.models import services
 from manila_lite.db.models import share_servers
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
+from tests.functional.api import differences
 from tests.functional.api import published_api
 from tests.functional.api.test_published_fields import fits
 from tests.support.cloud import TYPE_ID
@@ -17,12 +19,14 @@ SHARE = shares.Share.__table__
 INSTANCE = shares.ShareInstance.__table__
 SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
 NETWORK = networks.ShareNetwork.__table__
+SUBNET = networks.ShareNetworkSubnet.__table__
+ZONE = services.AvailabilityZone.__table__
 SERVER = share_servers.ShareServer.__table__
 
-# Additional fields: reasons, and the phase and age of the progress.
+# Additional fields: reasons, and the phase, age and details of the progress.
 ADDITIONAL_FIELDS = {
     'check (flat)': {'reasons'},
-    'progress (flat)': {'phase', 'last_heard_at'},
+    'progress (flat)': {'details', 'phase', 'last_heard_at'},
     'complete (flat)': set(),
 }
 
@@ -121,6 +125,13 @@ def test_busy_resource_conflicts_and_nothing_changes(cloud, shared, busy):
             400,
             {'new_share_network_id': '00000000-0000-4000-8000-000000000000'},
         ),
+        (
+            400,
+            {
+                'host': 'node@moon',
+                'new_share_network_id': '00000000-0000-4000-8000-000000000000',
+            },
+        ),
         (400, {'new_share_network_id': 7}),
     ],
 )
@@ -157,6 +168,34 @@ def test_network_that_is_foreign_or_changing_is_refused(cloud, shared):
     for network in (foreign, changing):
         cloud.start(server, expect=400, new_share_network_id=network)
         cloud.check(server, expect=400, new_share_network_id=network)
+
+
+def test_network_without_a_subnet_for_the_destination_conflicts(cloud, shared):
+    _, server, _ = shared
+    network = cloud.add_network()
+    moon = '00000000-0000-4000-8000-00000000000a'
+    cloud.db.write(
+        lambda session: session.run(
+            sa.insert(ZONE), id=moon, name='moon', created_at=session.now
+        )
+    )
+    change_rows(
+        cloud,
+        SUBNET,
+        SUBNET.c.share_network_id == network,
+        availability_zone_id=moon,
+    )
+    answer = cloud.act(
+        server,
+        'migration_start',
+        {
+            'host': 'node@beta',
+            **MIGRATION_OPTIONS,
+            'new_share_network_id': network,
+        },
+    )
+    assert answer.status_int == 409
+    assert 'no subnet' in answer.text
 
 
 def test_another_network_is_a_disruption(cloud, shared):
@@ -241,3 +280,8 @@ def test_answers_have_published_and_additional_fields(tmp_path):
             else:
                 assert fits(value, kind.replace(' or empty', ''))
     cloud.db.dispose()
+
+
+@differences.proves('progress of unknown share servers')
+def test_progress_of_an_unknown_server_is_not_found(cloud):
+    cloud.progress('00000000-0000-4000-8000-000000000000', expect=404)

@@ -1,5 +1,6 @@
 """Share servers are listed, deleted, reset, managed and unmanaged."""
 
+import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import services as service_models
@@ -357,6 +358,23 @@ def test_server_is_managed(cloud, admin, member):
 
 def refused_manage(api, network_id, **body):
     return manage(api, network_id, expect=400, **body)['badRequest']['message']
+
+
+@pytest.mark.parametrize(
+    'similar, code',
+    [
+        ('their-vs-1', 400),
+        ('their_vs', 400),
+        ('x_their-vs_1', 400),
+        ('their_vs_2', 202),
+    ],
+)
+def test_identifier_similar_to_a_known_one_is_refused(
+    admin, member, similar, code
+):
+    network, _ = create_network_with_subnets(member)
+    manage(admin, network, identifier='their_vs_1')
+    manage(admin, network, identifier=similar, expect=code)
 
 
 def test_identifier_is_managed_once(admin, member):

@@ -5,6 +5,7 @@ import datetime
 import pytest
 
 from tests.functional.api import differences
+from tests.functional.api.conftest import create_type
 from tests.functional.api.conftest import member_of
 from tests.functional.api.samples.cloud import GROUP
 from tests.functional.api.samples.cloud import pending_work_kinds
@@ -122,20 +123,7 @@ def test_extend_beyond_one_share_answers_413(build_cloud):
 
 def test_extend_beyond_replica_gigabytes_answers_413(build_cloud):
     cloud = build_cloud('[quota]\nreplica_gigabytes = 3')
-    cloud.api.request(
-        'POST',
-        '/types',
-        {
-            'share_type': {
-                'name': 'special',
-                'extra_specs': {
-                    'driver_handles_share_servers': 'False',
-                    'replication_type': 'dr',
-                },
-            }
-        },
-        expect=200,
-    )
+    create_type(cloud, replication_type='dr')
     share = cloud.api.create(size=2, share_type='special')['id']
     cloud.api.act(share, 'reset_status', {'status': 'available'})
     cloud.api.act(share, 'extend', {'new_size': 4}, expect=413)

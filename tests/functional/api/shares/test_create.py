@@ -3,7 +3,9 @@
 import pytest
 
 from tests.functional.api import differences
+from tests.functional.api.conftest import create_type
 from tests.functional.api.conftest import member_of
+from tests.functional.api.metadata_client import INVALID_ITEMS
 
 UNKNOWN = '00000000-0000-4000-8000-000000000000'
 
@@ -226,19 +228,7 @@ def test_public_must_be_a_boolean(admin, value):
 # Metadata
 
 
-@pytest.mark.parametrize(
-    'metadata',
-    [
-        {'': 'x'},
-        {'x' * 256: 'x'},
-        {'x': ''},
-        {'x': 'x' * 1024},
-        {'x': 1},
-        {'x': None},
-        ['x'],
-        'x',
-    ],
-)
+@pytest.mark.parametrize('metadata', [*INVALID_ITEMS, ['x'], 'x'])
 def test_sizes_of_metadata_are_limited(member, metadata):
     refused(member, metadata=metadata)
 
@@ -268,10 +258,63 @@ def test_hints_place_shares_together_or_apart(cloud, admin, member):
         assert admin.show(apart['id'])['host'] != host
 
 
+def test_hints_are_in_the_metadata_of_both_shares(cloud, member):
+    first, second = (member.create()['id'] for _ in range(2))
+    hints = {'same_host': first, 'different_host': second}
+    third = member.create(
+        scheduler_hints={'same_host': f'{first}, {first}'},
+        metadata={'colour': 'red'},
+    )['id']
+    fourth = member.create(scheduler_hints=hints)['id']
+    cloud.settle()
+    assert affinity(member, first) == {'same_host': {third, fourth}}
+    assert affinity(member, second) == {'different_host': {fourth}}
+    assert affinity(member, third) == {'same_host': {first}}
+    assert affinity(member, fourth) == {
+        'same_host': {first},
+        'different_host': {second},
+    }
+    assert member.show(third)['metadata']['colour'] == 'red'
+    member.delete(fourth)
+    cloud.settle()
+    assert affinity(member, first) == {'same_host': {third}}
+    assert affinity(member, second) == {}
+
+
+def test_hints_do_not_change_public_shares_of_others(
+    cloud, admin, member, stranger
+):
+    public = stranger.create()['id']
+    cloud.settle()
+    body = {'share': {'is_public': True}}
+    admin.request('PUT', f'/shares/{public}', body, expect=200)
+    share = member.create(scheduler_hints={'same_host': public})['id']
+    assert affinity(member, share) == {'same_host': {public}}
+    assert affinity(stranger, public) == {}
+
+
+def affinity(api, share_id):
+    """Return the shares in the affinity metadata of a share, by hint."""
+    prefix = '__affinity_'
+    return {
+        key.removeprefix(prefix): set(value.split(','))
+        for key, value in api.show(share_id)['metadata'].items()
+        if key.startswith(prefix)
+    }
+
+
+def test_longest_hints_fit_into_the_metadata(cloud, member):
+    ids = [member.create()['id'] for _ in range(30)]
+    share = member.create(scheduler_hints={'same_host': ','.join(ids)})['id']
+    named = affinity(member, share)['same_host']
+    assert len(named) == 27
+    assert named < set(ids)
+
+
 def test_hints_are_dropped_below_2_65(cloud, member):
     hints = {'same_host': UNKNOWN}
     member.create(version='2.64', scheduler_hints=hints)
-    refused(member, version='2.65', scheduler_hints=hints)
+    refused(member, code=404, version='2.65', scheduler_hints=hints)
 
 
 def test_only_host_is_honoured_from_2_67(cloud, admin):
@@ -290,7 +333,9 @@ def test_hints_do_not_reveal_foreign_shares(cloud, member, stranger):
     foreign = stranger.create()['id']
     for hint in ('same_host', 'different_host'):
         messages = {
-            refused(member, scheduler_hints={hint: id}).replace(id, 'id')
+            refused(member, code=404, scheduler_hints={hint: id}).replace(
+                id, 'id'
+            )
             for id in (foreign, UNKNOWN)
         }
         assert len(messages) == 1
@@ -402,20 +447,7 @@ def test_shares_that_can_replicate_count_as_replicas(
     build_cloud, quota, error
 ):
     cloud = build_cloud(f'[quota]\n{quota}')
-    cloud.api.request(
-        'POST',
-        '/types',
-        {
-            'share_type': {
-                'name': 'special',
-                'extra_specs': {
-                    'driver_handles_share_servers': 'False',
-                    'replication_type': 'dr',
-                },
-            }
-        },
-        expect=200,
-    )
+    create_type(cloud, replication_type='dr')
     cloud.api.create(share_type='special')
     fault = cloud.api.create(share_type='special', size=2, expect=413)
     assert fault['overLimit']['message'].startswith(f'{error}: ')

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.functional.api import metadata_client
 from tests.functional.api.conftest import member_of
 
 
@@ -136,11 +137,9 @@ def test_replicas_are_left_out_from_2_47(sample):
 def request_metadata(
     api, method, share, one, rest='', metadata=None, expect=200
 ):
-    body = None if metadata is None else {'metadata': metadata}
-    answer = api.request(
-        method, path_of(share, one, f'/metadata{rest}'), body, expect=expect
+    return metadata_client.request_metadata(
+        api, method, path_of(share, one), rest, metadata, expect
     )
-    return answer.json if answer.body else None
 
 
 def test_post_merges_put_replaces_delete_removes(
@@ -189,16 +188,7 @@ def test_metadata_is_part_of_the_view_from_2_87(
 
 @pytest.mark.parametrize('method', ['POST', 'PUT'])
 @pytest.mark.parametrize(
-    'metadata',
-    [
-        {'': 'x'},
-        {'x' * 256: 'x'},
-        {'x': ''},
-        {'x': 'x' * 1024},
-        {'x': 1},
-        [],
-        None,
-    ],
+    'metadata', [*metadata_client.INVALID_ITEMS, [], None]
 )
 def test_sizes_of_keys_and_values_are_limited(
     member, share, public_location, method, metadata

@@ -87,9 +87,14 @@ def test_recycle_bin_is_a_filter_from_2_69(cloud, admin, share, instance):
     assert len(listed(admin)) == 2
 
 
-def test_list_is_not_paged(cloud, admin, instance):
+def test_list_is_paged(cloud, admin, share, instance):
     cloud.create_share()
-    assert len(listed(admin, limit=1)) == 2
+    newest, oldest = listed(admin)
+    assert listed(admin, limit=1) == [newest]
+    assert listed(admin, limit=1, offset=1) == [oldest]
+    for path in ('/share_instances', f'/shares/{share}/instances'):
+        page = admin.get(f'{path}?limit=1')
+        assert f'{path}?' in page['share_instances_links'][0]['href']
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,6 @@ def test_location_is_required(admin, missing):
         {'export_path': {}},
         {'export_path': ['p']},
         {'export_path': {'path': 1}},
-        {'protocol': 'gopher'},
         {'driver_options': 'x'},
         {'driver_options': ['x']},
         {'service_host': 'node@alpha'},
@@ -188,7 +187,15 @@ def test_type_of_the_other_mode_is_refused(admin, make_type, path):
     manage(admin, path, expect=400, share_type='servers')
     # Servers are unknown below 2.49, and none exists.
     manage(
-        admin, path, expect=404, share_type='servers', share_server_id=UNKNOWN
+        admin, path, expect=400, share_type='servers', share_server_id=UNKNOWN
+    )
+    manage(
+        admin,
+        path,
+        expect=404,
+        share_type='servers',
+        service_host='node@moon#pool',
+        share_server_id=UNKNOWN,
     )
     manage(
         admin,
@@ -265,8 +272,9 @@ def test_share_without_size_is_a_manage_error(cloud):
     failed(cloud, cloud.driver().add_unmanaged_share('found', size=None))
 
 
-def test_other_protocol_is_a_manage_error(cloud, path):
-    failed(cloud, path, protocol='CIFS')
+@pytest.mark.parametrize('protocol', ['CIFS', 'gopher'])
+def test_other_protocol_is_a_manage_error(cloud, path, protocol):
+    failed(cloud, path, protocol=protocol)
 
 
 def test_pool_that_does_not_fit_the_type_is_a_manage_error(

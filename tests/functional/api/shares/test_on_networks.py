@@ -105,6 +105,10 @@ def test_network_must_be_active(admin, member):
     assert member.create(share_type=SERVERS, share_network_id=network)
 
 
+def test_unknown_zone_is_not_found_before_a_network_is_required(member):
+    assert 'moon' in refused(member, code=404, availability_zone='moon')
+
+
 def test_network_must_have_a_subnet_for_the_zone(member, moon):
     here, _ = create_network_with_subnets(member, 'nova')
     anywhere, _ = create_network_with_subnets(member)
@@ -262,7 +266,7 @@ def test_share_is_managed_on_a_server(cloud, admin, member):
 
 def test_server_of_managed_share_must_be_active(cloud, admin, member):
     network, subnets = create_network_with_subnets(member)
-    manage(admin, UNKNOWN, expect=404)
+    manage(admin, UNKNOWN, expect=400)
     for status in ('error', 'inactive', 'creating', 'network_change'):
         server = insert_server(cloud, network, subnets, status=status)
         manage(admin, server, expect=409)

@@ -255,11 +255,16 @@ def test_foreign_snapshot_is_unknown(cloud, member, stranger, share):
         ('GET', '', None),
         ('DELETE', '', None),
         ('PUT', '', {'snapshot': {'display_name': 'x'}}),
-        ('POST', '/action', {'force_delete': None}),
-        ('POST', '/action', {'reset_status': {'status': 'error'}}),
     ):
         stranger.request(
             method, f'/snapshots/{snapshot}{path}', body, expect=404
+        )
+    for action in (
+        {'force_delete': None},
+        {'reset_status': {'status': 'error'}},
+    ):
+        stranger.request(
+            'POST', f'/snapshots/{snapshot}/action', action, expect=403
         )
     assert show_snapshot(member, snapshot)['status'] == 'available'
 

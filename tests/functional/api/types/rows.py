@@ -3,47 +3,17 @@
 import sqlalchemy as sa
 
 from manila_lite.db.models import quotas
-from manila_lite.db.models import shares
+from tests.support import rows
 
-SHARE = shares.Share.__table__
-INSTANCE = shares.ShareInstance.__table__
 LIMIT = quotas.ProjectShareTypeQuota.__table__
 USAGE = quotas.QuotaUsage.__table__
 
 
 def insert_share(session, type_id, project):
     """Insert a share of the type; return its id."""
-    share_id = session.new_id()
-    session.run(
-        sa.insert(SHARE),
-        id=share_id,
-        project_id=project,
-        size=1,
-        snapshot_support=False,
-        create_share_from_snapshot_support=False,
-        revert_to_snapshot_support=False,
-        mount_snapshot_support=False,
-        snapshot_inherit_share_access_support=False,
-        share_proto='NFS',
-        is_public=False,
-        is_soft_deleted=False,
-        created_at=session.now,
-    )
-    session.run(
-        sa.insert(INSTANCE),
-        id=session.new_id(),
-        share_id=share_id,
-        status='available',
-        share_type_id=type_id,
-        cast_rules_to_readonly=False,
-        created_at=session.now,
-    )
+    share_id = rows.insert_share(session, project_id=project)
+    rows.insert_instance(session, share_id, share_type_id=type_id)
     return share_id
-
-
-def delete_share(session, share_id):
-    session.run(sa.delete(INSTANCE).where(INSTANCE.c.share_id == share_id))
-    session.run(sa.delete(SHARE).where(SHARE.c.id == share_id))
 
 
 def insert_quota(session, type_id, project):

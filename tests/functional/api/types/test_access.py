@@ -2,6 +2,9 @@
 
 import pytest
 
+from manila_lite import conf as configuration
+from manila_lite.policies.enforcer import Enforcer
+from tests.functional.api import plain_client
 from tests.functional.api.plain_client import FOREIGN
 from tests.functional.api.plain_client import MEMBER
 from tests.functional.api.plain_client import MINE
@@ -101,6 +104,27 @@ def test_the_project_must_look_like_a_uuid(api, private, action, value):
     before = api.all_rows()
     assert action in api.refused('POST', f'{private}/action', {action: value})
     assert api.all_rows() == before
+
+
+@pytest.fixture
+def without_keystone(api, tmp_path):
+    """The API of an installation with any words as project ids."""
+    conf = configuration.new(['--config-dir', str(tmp_path)])
+    conf.set_override('auth_strategy', 'http_basic')
+    return plain_client.Api(api.db, conf, Enforcer(conf))
+
+
+def test_projects_have_any_id_without_keystone(without_keystone):
+    api = without_keystone
+    type_id = api.create_type('private', public=False)['id']
+    path = f'/types/{type_id}'
+    add(api, path, 'red')
+    assert api.get(f'{path}/share_type_access') == {
+        'share_type_access': [{'share_type_id': type_id, 'project_id': 'red'}]
+    }
+    remove(api, path, 'red')
+    for value in ('', 'a b', 'rot/grün', 'x' * 256, 7, None):
+        add(api, path, value, expect=400)
 
 
 def test_ids_with_dashes_are_projects_too(api, private):

@@ -9,6 +9,8 @@ from tests.functional.api.plain_client import MEMBER
 from tests.functional.api.plain_client import MINE
 from tests.functional.api.types import rows
 from tests.support.concurrent_calls import at_once
+from tests.support.rows import INSTANCE
+from tests.support.rows import delete_share
 
 TABLES = [
     types.ShareType.__table__,
@@ -76,7 +78,7 @@ def test_type_in_use_is_not_deleted(api):
     before = api.all_rows()
     assert 'in use' in api.refused('DELETE', path)
     assert api.all_rows() == before
-    api.db.write(rows.delete_share, share_id)
+    api.db.write(delete_share, share_id)
     assert api('DELETE', path, expect=202) is None
 
 
@@ -164,4 +166,4 @@ def test_either_the_deletion_or_the_new_share_wins(api, attempt):
     assert deletion.status_int == (202 if share_id is None else 400)
     types_left = 0 if share_id is None else 1
     assert api.db.read(rows.count, TABLES[0]) == types_left
-    assert api.db.read(rows.count, rows.INSTANCE) == types_left
+    assert api.db.read(rows.count, INSTANCE) == types_left

@@ -4,6 +4,7 @@ from tests.functional.api import published_api
 from tests.functional.api.samples.cloud import SERVICE
 from tests.functional.api.samples.requests import TENANT
 from tests.functional.api.views.registry import ADMIN_ONLY
+from tests.functional.api.views.registry import EXPERIMENT
 from tests.functional.api.views.registry import get_at_version
 from tests.functional.api.views.registry import path_at_version
 from tests.functional.api.views.registry import register_get_view
@@ -124,6 +125,55 @@ for word in ('os-share-type-access', 'share_type_access'):
         'share_type_access[]',
         personas=ADMIN_ONLY,
     )
+
+
+# Share group types
+
+register_get_view(
+    'group types',
+    'share_group_types',
+    '/share-group-types',
+    'share group type',
+    'item',
+    since=31,
+)
+register_get_view(
+    'group type',
+    'share_group_type',
+    lambda sample: f'/share-group-types/{sample.public_group_type}',
+    'share group type',
+    'item',
+    since=31,
+)
+register_get_view(
+    'group type access',
+    'share_group_type_access',
+    lambda sample: f'/share-group-types/{sample.private_group_type}/access',
+    'share group type access',
+    'share_group_type_access[]',
+    personas=ADMIN_ONLY,
+    since=31,
+)
+
+
+@register_view(
+    'group type create',
+    'share group type',
+    'item',
+    personas=ADMIN_ONLY,
+    since=31,
+)
+def group_type_created(sample, api, minor):
+    return [
+        api.request(
+            'POST',
+            '/share-group-types',
+            sample.group_type_body(),
+            expect=200,
+            **EXPERIMENT,
+            version=published_api.version_text(minor),
+        ).json['share_group_type']
+    ]
 
 
 # Quotas

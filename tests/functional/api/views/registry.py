@@ -3,6 +3,7 @@
 from collections.abc import Callable
 import typing
 
+from manila_lite.api import versions
 from tests.functional.api import published_api
 from tests.functional.api.samples.cloud import SampleCloud
 from tests.support.api_client import ApiClient
@@ -15,6 +16,9 @@ ALL_PERSONAS = ('admin', 'member')
 ADMIN_ONLY = ('admin',)
 ALL_TENANTS = 'all_tenants=1'
 """Query of an administrator for the resources of all projects."""
+
+EXPERIMENT = {versions.EXPERIMENTAL_HEADER: 'true'}
+"""The header that asks for experimental operations."""
 
 _BELOW_7 = {
     '/services': '/os-services',
@@ -100,12 +104,16 @@ def register_wrapper_view(
 
 
 def get_at_version(sample, api, minor, path):
-    """Return the answer to a GET of what the version calls this path."""
+    """Return the answer to a GET of what the version calls this path.
+
+    The header for experimental operations changes nothing for others.
+    """
     return api.get(
         path_at_version(
             path if isinstance(path, str) else path(sample), minor
         ),
         version=published_api.version_text(minor),
+        **EXPERIMENT,
     )
 
 

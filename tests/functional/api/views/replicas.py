@@ -1,32 +1,10 @@
 """Requests that show the views of replicas."""
 
-from manila_lite.api import versions
 from tests.functional.api import published_api
+from tests.functional.api.views.registry import EXPERIMENT
+from tests.functional.api.views.registry import register_get_view
 from tests.functional.api.views.registry import register_view
 from tests.functional.api.views.registry import register_wrapper_view
-
-_EXPERIMENT = {versions.EXPERIMENTAL_HEADER: 'true'}
-
-
-def _in_get(title, key, path, resource, *parts, **options):
-    @register_view(title, resource, *parts, **options)
-    def fetch_items(sample, api, minor):
-        found = _get(sample, api, minor, path)[key]
-        return found if isinstance(found, list) else [found]
-
-
-def _around(title, path, *parts, **options):
-    @register_view(title, *parts, **options)
-    def fetch_items(sample, api, minor):
-        return [_get(sample, api, minor, path)]
-
-
-def _get(sample, api, minor, path):
-    return api.get(
-        path if isinstance(path, str) else path(sample),
-        version=published_api.version_text(minor),
-        **_EXPERIMENT,
-    )
 
 
 def _replica(sample):
@@ -37,14 +15,14 @@ def _exports(sample):
     return f'{_replica(sample)}/export-locations'
 
 
-_around(
+register_wrapper_view(
     'replicas',
     '/share-replicas?limit=1',
     'share replica',
     'list wrapper',
     since=11,
 )
-_in_get(
+register_get_view(
     'replicas',
     'share_replicas',
     '/share-replicas',
@@ -52,7 +30,7 @@ _in_get(
     'summary',
     since=11,
 )
-_in_get(
+register_get_view(
     'replicas in detail',
     'share_replicas',
     '/share-replicas/detail',
@@ -60,7 +38,7 @@ _in_get(
     'detail',
     since=11,
 )
-_in_get(
+register_get_view(
     'replica', 'share_replica', _replica, 'share replica', 'detail', since=11
 )
 
@@ -75,7 +53,7 @@ def created(sample, api, minor):
             {'share_replica': {'share_id': sample.spare_replicated_share}},
             expect=202,
             version=published_api.version_text(minor),
-            **_EXPERIMENT,
+            **EXPERIMENT,
         ).json['share_replica']
     ]
 
@@ -89,7 +67,7 @@ def promoted(sample, api, minor):
             {'promote': None},
             expect=202,
             version=published_api.version_text(minor),
-            **_EXPERIMENT,
+            **EXPERIMENT,
         ).json['share_replica']
     ]
 
@@ -102,7 +80,7 @@ register_wrapper_view(
     since=95,
 )
 
-_in_get(
+register_get_view(
     'exports of replica',
     'export_locations',
     _exports,
@@ -111,7 +89,7 @@ _in_get(
     'replica list and detail',
     since=47,
 )
-_in_get(
+register_get_view(
     'export of replica',
     'export_location',
     lambda sample: f'{_exports(sample)}/{sample.replica_export}',

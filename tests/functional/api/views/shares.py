@@ -91,7 +91,7 @@ def _instance(sample):
 
 register_wrapper_view(
     'instances',
-    '/share_instances',
+    '/share_instances?limit=1',
     'share instance',
     'list wrapper',
     personas=ADMIN_ONLY,

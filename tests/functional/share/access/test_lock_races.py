@@ -19,6 +19,12 @@ ROUNDS = 8
 
 
 @pytest.fixture
+def node(build_node):
+    """A process with services that run in threads."""
+    return build_node().start()
+
+
+@pytest.fixture
 def ctx(node):
     """A member of the project of all shares."""
     return RequestContext(

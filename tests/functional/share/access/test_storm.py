@@ -73,7 +73,7 @@ def test_only_clients_with_active_rules_have_access_at_rest(
     with concurrent.futures.ThreadPoolExecutor(CLIENTS) as pool:
         for done in [pool.submit(client.run) for client in clients]:
             done.result()
-    settle(node)
+    node.settle()
     assert node.problems() == []
     states = {state for rules in shares for state in rules.states.values()}
     assert {'active'} <= states <= {'active', 'error'}
@@ -84,12 +84,3 @@ def test_only_clients_with_active_rules_have_access_at_rest(
     assert answers['allow'] > answers['deny'] > CLIENTS
     asked = answers['allow'] + answers['deny']
     assert len(node.driver().access_calls) < asked
-
-
-def settle(node):
-    """Run all work, including resyncs of stale rules."""
-    node.quiet()
-    while sum(
-        backend.endpoints.access.run_pass() for backend in node.share.backends
-    ):
-        node.quiet()

@@ -43,7 +43,9 @@ def messages(cloud):
 def instance(cloud, rules, **values):
     """Change columns of the instance and resync it."""
     backend = next(
-        one for one in cloud.share.backends if one.driver is rules.driver
+        one
+        for one in cloud.share.backends
+        if one.host.endswith(f'@{rules.backend}')
     )
 
     def change(session):

@@ -209,6 +209,7 @@ def test_many_shares_take_several_pages_and_yield_to_other_work(cloud):
     cloud.api.ensure(HOST)
     cloud.step()
     created = cloud.api.create(size=1)['id']
+    cloud.scheduler.runners[0].step()
     cloud.step()
     cloud.step()
     assert cloud.api.show(created)['status'] == InstanceStatus.AVAILABLE

@@ -4,6 +4,19 @@ from manila_lite.db.queries.admin import recovery
 from manila_lite.db.transitions import fire
 from manila_lite.states.share_instance import SHARE_INSTANCE
 
+# Actions and a detail of user messages.
+CREATE, EXTEND, SHRINK, UPDATE, DELETE = '002', '008', '009', '005', '007'
+REVERT = '006'
+UNKNOWN = '001'
+
+GOOD = {
+    'status': 'available',
+    'size': 3,
+    'share_proto': 'NFS',
+    'export_locations': ['1.2.3.4:/a'],
+}
+"""The reply of a back end about a share that is complete."""
+
 
 def instance_id(node, share):
     return node.target(share).instance_id
@@ -32,11 +45,6 @@ def says(node, answer):
 
     node.backend().endpoints.provisioning.driver = driver = node.driver()
     driver.get_share_status = get_share_status
-
-
-def shown(node, share):
-    found = node.target(share)
-    return found.status, found.size
 
 
 def decisions(node):

@@ -4,28 +4,14 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite import exception
+from tests.functional.share.recovery.rescues import EXTEND
+from tests.functional.share.recovery.rescues import GOOD
+from tests.functional.share.recovery.rescues import UNKNOWN
 from tests.functional.share.recovery.rescues import instance_id
 from tests.functional.share.recovery.rescues import rescue
 from tests.functional.share.recovery.rescues import says
-from tests.functional.share.recovery.rescues import shown
 from tests.support.service_process import CTX
 from tests.support.service_process import WORK
-
-CREATE, EXTEND, SHRINK, UPDATE, DELETE = '002', '008', '009', '005', '007'
-UNKNOWN = '001'
-
-
-# Ask
-
-GOOD = {
-    'status': 'available',
-    'size': 3,
-    'share_proto': 'NFS',
-    'export_locations': ['1.2.3.4:/a'],
-}
-
-
-# Reservations of abandoned work
 
 
 @pytest.fixture
@@ -49,7 +35,7 @@ def abandoned(node, share):
 
 def test_extension_that_did_not_happen_releases_quota(node, abandoned):
     node.run()
-    assert shown(node, abandoned) == ('available', 3)
+    assert node.outcome(abandoned) == ('available', 3)
     assert node.messages() == [(EXTEND, UNKNOWN)]  # it was accepted
     assert node.problems() == []
 
@@ -57,7 +43,7 @@ def test_extension_that_did_not_happen_releases_quota(node, abandoned):
 def test_extension_that_happened_commits_quota(node, abandoned):
     says(node, GOOD | {'size': 7})
     node.run()
-    assert shown(node, abandoned) == ('available', 7)
+    assert node.outcome(abandoned) == ('available', 7)
     assert node.messages() == []
     assert [
         problem for problem in node.problems() if 'should be 7' not in problem

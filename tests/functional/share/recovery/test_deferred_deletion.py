@@ -79,6 +79,25 @@ def test_deferred_deletion_is_retried_until_it_succeeds(build_node, deferring):
     assert node.problems() == []
 
 
+def test_failed_deletions_are_retried_in_batches(deferring):
+    node = deferring
+    shares = [node.create() for _ in range(5)]
+    node.run()
+    node.driver().fail_next('delete_share', None)
+    for share in shares:
+        node.ask('delete', share)
+    node.run()
+    steps = []
+    node.db.on_step = steps.append
+    backend = node.backend()
+    backend.deferred_deletion.batch = 2
+    assert backend.deferred_deletion.retry() == 5
+    assert steps.count('committed') == 3
+    del steps[:]
+    assert backend.deferred_deletion.retry() == 0
+    assert 'commit' not in steps
+
+
 def test_deferred_deletion_without_work_is_repeated(deferring):
     node = deferring
     share = node.create(3)

@@ -2,22 +2,23 @@
 
 import concurrent.futures
 import threading
+import time
 
 import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.queries.admin import recovery
+from tests.functional.share.recovery.rescues import GOOD
+from tests.functional.share.recovery.rescues import UNKNOWN
+from tests.functional.share.recovery.rescues import UPDATE
 from tests.functional.share.recovery.rescues import decisions
 from tests.functional.share.recovery.rescues import instance_id
 from tests.functional.share.recovery.rescues import move
 from tests.functional.share.recovery.rescues import rescue
-from tests.functional.share.recovery.rescues import shown
 from tests.support.service_process import TIMEOUT
 from tests.support.service_process import WORK
 
 on_sqlite = pytest.mark.parametrize('database_url', ['sqlite'], indirect=True)
-CREATE, EXTEND, SHRINK, UPDATE, DELETE = '002', '008', '009', '005', '007'
-UNKNOWN = '001'
 
 
 def questions(*nodes):
@@ -28,13 +29,6 @@ def questions(*nodes):
 
 
 # Ask
-
-GOOD = {
-    'status': 'available',
-    'size': 3,
-    'share_proto': 'NFS',
-    'export_locations': ['1.2.3.4:/a'],
-}
 
 
 # The pass
@@ -125,13 +119,13 @@ def test_hanging_probes_do_not_block_other_work(build_node):
     assert node.backend().endpoints.reconciliation.run_pass() == 3
     assert hang.wait_reached()
     node.ask('extend', other, 2)
-    node.until(lambda: shown(node, other) == ('available', 2))
+    node.until(lambda: node.outcome(other) == ('available', 2))
     new = node.create(1)
     node.until(lambda: node.status(new) == 'available')
     assert {node.status(share) for share in stuck} == {'extending'}
     hang.release()
     node.until(
-        lambda: {shown(node, share) for share in stuck} == {('available', 1)}
+        lambda: {node.outcome(share) for share in stuck} == {('available', 1)}
     )
     node.quiet()
     assert len(decisions(node)) == 3
@@ -175,15 +169,60 @@ def test_unresponsive_back_end_is_not_called_repeatedly(build_node):
         return GOOD | {'size': 1}
 
     node.driver().get_share_status = get_share_status
-    rescue(node)
+    assert node.backend().endpoints.reconciliation.run_pass() == 3
+    node.until(lambda: node.run() or not node.owed())
     answered.set()
     assert len(asked) == 1
-    assert sorted(node.status(share) for share in shares) == [
-        'extending',
-        'extending',
-        'extending_error',
-    ]
-    assert len(node.owed()) == 2
+    assert {node.status(share) for share in shares} == {'extending_error'}
+    assert len(node.messages()) == 3
+    reasons = {one.reason for one in decisions(node)}
+    assert reasons == {
+        'the back end did not reply within 0.1 s',
+        'the back end did not reply to 1 other calls for 0.1 s',
+    }
+
+
+def test_every_row_of_a_hanging_back_end_ends(build_node):
+    """More rows than threads and than a batch; another back end works."""
+    node = build_node(
+        backends=['alpha', 'beta'],
+        work='\n[recovery]\nquestion_timeout = 1\nunanswered_questions = 2\n'
+        'batch = 3',
+    ).start()
+    stuck = [node.created(1) for _ in range(12)]
+    for share in stuck:
+        move(node, share, 'extend')
+    hung, threads = threading.Event(), set()
+
+    def get_share_status(share, share_server=None):
+        threads.add(threading.get_ident())
+        hung.wait(TIMEOUT)
+        return GOOD | {'size': 1}
+
+    victims = {share for share in stuck if '@alpha' in node.target(share).host}
+    assert len(victims) >= 5
+    node.driver().get_share_status = get_share_status
+    began = time.monotonic()
+    for backend in node.share.backends:
+        assert backend.endpoints.reconciliation.request_pass()
+    node.until(
+        lambda: all(
+            node.status(share) == 'available'
+            for share in stuck
+            if share not in victims
+        )
+    )
+    node.until(
+        lambda: (
+            {node.status(share) for share in victims} == {'extending_error'}
+        )
+    )
+    took = time.monotonic() - began
+    print(f'ended after {took:.1f} s')
+    assert not hung.is_set()
+    hung.set()
+    assert len(threads) == 2
+    assert len(node.messages()) == len(victims)
 
 
 # Exactly once
@@ -193,7 +232,7 @@ def test_row_with_work_is_not_rescued(node, share):
     node.ask('extend', share, 5)
     assert node.backend().endpoints.reconciliation.run_pass() == 0
     node.run()
-    assert shown(node, share) == ('available', 5)
+    assert node.outcome(share) == ('available', 5)
 
 
 def test_two_passes_submit_one_rescue(node, share):

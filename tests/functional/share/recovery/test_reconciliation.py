@@ -4,27 +4,25 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite import exception
+from tests.functional.share.recovery.rescues import CREATE
+from tests.functional.share.recovery.rescues import DELETE
+from tests.functional.share.recovery.rescues import EXTEND
+from tests.functional.share.recovery.rescues import GOOD
+from tests.functional.share.recovery.rescues import REVERT
+from tests.functional.share.recovery.rescues import SHRINK
+from tests.functional.share.recovery.rescues import UNKNOWN
+from tests.functional.share.recovery.rescues import UPDATE
 from tests.functional.share.recovery.rescues import decisions
 from tests.functional.share.recovery.rescues import instance_id
 from tests.functional.share.recovery.rescues import move
 from tests.functional.share.recovery.rescues import rescue
 from tests.functional.share.recovery.rescues import says
-from tests.functional.share.recovery.rescues import shown
 
 on_sqlite = pytest.mark.parametrize('database_url', ['sqlite'], indirect=True)
-CREATE, EXTEND, SHRINK, UPDATE, DELETE = '002', '008', '009', '005', '007'
-REVERT = '006'
-UNKNOWN = '001'
 
 
 # Ask
 
-GOOD = {
-    'status': 'available',
-    'size': 3,
-    'share_proto': 'NFS',
-    'export_locations': ['1.2.3.4:/a'],
-}
 BAD = [
     {'status': 'error'},
     {'status': 'creating'},
@@ -48,7 +46,7 @@ def test_creation_fails_if_the_back_end_reports_something_else(
     move(node, share, 'reset_creating')
     says(node, answer)
     assert rescue(node) == 1
-    assert shown(node, share) == ('error', 3)
+    assert node.outcome(share) == ('error', 3)
     assert node.messages() == [(CREATE, UNKNOWN)]
     assert rescue(node) == 0
     assert node.problems() == []
@@ -67,7 +65,7 @@ def test_creation_converges_if_the_back_end_has_the_share(node, share, answer):
     move(node, share, 'reset_creating')
     says(node, answer)
     assert rescue(node) == 1
-    assert shown(node, share) == ('available', 3)
+    assert node.outcome(share) == ('available', 3)
     paths = [
         row.path
         for row in node.rows(
@@ -98,7 +96,7 @@ def test_resize_fails_if_the_back_end_cannot_report(
     move(node, share, event)
     says(node, answer)
     assert rescue(node) == 1
-    assert shown(node, share) == (status, 3)
+    assert node.outcome(share) == (status, 3)
     assert node.messages() == [(action, UNKNOWN)]
     assert node.problems() == []
 
@@ -109,7 +107,7 @@ def test_lost_resize_takes_the_size_of_the_back_end(node, share, event, size):
     move(node, share, event)
     says(node, GOOD | {'size': size})
     assert rescue(node) == 1
-    assert shown(node, share) == ('available', size)
+    assert node.outcome(share) == ('available', size)
     assert node.messages() == []
     assert [
         problem for problem in node.problems() if 'should be' not in problem

@@ -232,3 +232,66 @@ def test_rule_is_shown_as_applying_until_applied_everywhere(cloud, rules):
     cloud.settle()
     assert cloud.api.show(rules.share_id)['access_rules_status'] == 'active'
     cloud.check_invariants()
+
+
+# The back end of a passive replica is out of reach
+
+
+@pytest.fixture(params=['readable', 'dr'])
+def outage(request, build_cloud, database_url):
+    """A cloud whose rules are about to change while beta is out of reach."""
+    cloud = build_cloud(request.param, url=database_url)
+    rules = mirrored(cloud)
+    kept = rules.allow('10.0.0.1')
+    cloud.settle()
+    cloud.driver('beta').make_unreachable()
+    return cloud, rules, kept
+
+
+def end_outage(cloud, rules):
+    cloud.driver('beta').make_reachable()
+    for _ in range(3):
+        cloud.update()
+        cloud.settle()
+    replica = cloud.replica(replica_on(cloud, rules.share_id, 'beta'))
+    assert (replica.status, replica.replica_state) == ('available', 'in_sync')
+
+
+@pytest.mark.parametrize('noticed', [True, False])
+def test_rules_changed_during_an_outage_are_sent_again(outage, noticed):
+    cloud, rules, denied = outage
+    allowed = rules.allow('10.0.0.2')
+    rules.deny(denied)
+    cloud.run_pending()
+    if noticed:
+        for backend in cloud.share.backends:
+            backend.endpoints.replica_updates.request_pass()
+        cloud.run_pending()
+    assert mapped(cloud, rules, allowed) == {
+        'alpha': 'active',
+        'beta': 'error',
+    }
+    assert mapped(cloud, rules, denied) == {'beta': 'error'}
+    end_outage(cloud, rules)
+    assert mapped(cloud, rules, allowed) == EVERYWHERE
+    assert mapped(cloud, rules, denied) == {}
+    assert rules.known == 1
+    level = {('10.0.0.2', 'ro')} if cloud.style == 'readable' else set()
+    assert let_in(cloud, 'beta', rules.share_id) == level
+    assert cloud.api.show(rules.share_id)['access_rules_status'] == 'active'
+    cloud.check_invariants()
+
+
+def test_rule_that_is_refused_is_not_sent_again_and_again(cloud, rules):
+    cloud.driver('beta').refuse_rules(lambda verb, rule: verb == 'allow')
+    refused = rules.allow()
+    cloud.settle()
+    calls = len(access_calls(cloud, 'beta'))
+    for _ in range(3):
+        cloud.update()
+        cloud.settle()
+    assert mapped(cloud, rules, refused) == {
+        'alpha': 'active',
+        'beta': 'error',
+    }
+    assert len(access_calls(cloud, 'beta')) == calls

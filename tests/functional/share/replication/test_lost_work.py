@@ -1,5 +1,6 @@
 """Lost work of replicas: what reconciliation does about it."""
 
+import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import access
@@ -8,6 +9,7 @@ from manila_lite.db.models import services
 from tests.functional.share.replication.replica_states import messages
 from tests.functional.share.replication.replica_states import rules_on
 from tests.support import rescues
+from tests.support.cloud import Crash
 from tests.support.replicated import INSTANCE
 
 MAPPING = access.InstanceAccessRule.__table__
@@ -68,7 +70,53 @@ def test_last_active_replica_survives_reset_to_deleting(cloud, share_id):
     assert cloud.states(share_id)['alpha'] == ('error_deleting', 'active')
 
 
+@pytest.mark.parametrize('times', [1, 2])
+@pytest.mark.parametrize(
+    'point', ['committed', 'before promote_replica', 'after promote_replica']
+)
+def test_abandoned_promotion_is_made_once_more(cloud, share_id, point, times):
+    """The process that takes over knows what was requested."""
+    replica_id = cloud.replicate(share_id, 'beta')
+    cloud.update()
+    cloud.ask('promote', replica_id, quiesce_wait_time=7)
+    for _ in range(times):
+        cloud.pause_at(point, lambda: cloud.crash_at(0))
+        with pytest.raises(Crash):
+            cloud.settle()
+        cloud.restart()
+    cloud.settle()
+    cloud.update()
+    assert cloud.states(share_id) == {
+        'alpha': ('available', 'in_sync'),
+        'beta': ('available', 'active'),
+    }
+    assert cloud.driver('beta').last_quiesce_wait == 7
+    assert messages(cloud) == []
+    cloud.check_invariants()
+
+
+def test_promotion_abandoned_too_often_fails(cloud, share_id):
+    replica_id = cloud.replicate(share_id, 'beta')
+    cloud.ask('promote', replica_id)
+    for _ in range(cloud.conf.work.max_attempts):
+        cloud.pause_at('before promote_replica', lambda: cloud.crash_at(0))
+        with pytest.raises(Crash):
+            cloud.settle()
+        cloud.restart()
+    cloud.crash_at(None)
+    while cloud.has_pending_work():
+        cloud.run_pending()
+        cloud.clock.advance(8)
+    assert 'before promote_replica' not in cloud.crash_points
+    assert cloud.states(share_id) == {
+        'alpha': ('error', 'active'),
+        'beta': ('error', 'error'),
+    }
+    assert messages(cloud)[-1] == ('004', '001')
+
+
 def test_lost_promotion_fails(cloud, share_id):
+    """Without work it is not known what was requested, and when."""
     replica_id = cloud.replicate(share_id, 'beta')
     cloud.replicate(share_id, 'gamma')
     bring(cloud, replica_id, 'replication_change')

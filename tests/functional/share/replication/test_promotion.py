@@ -5,13 +5,16 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import services
+from manila_lite.db.models import shares
 from tests.functional.share.replication.replica_states import let_in
 from tests.functional.share.replication.replica_states import messages
 from tests.functional.share.replication.replica_states import refused
 from tests.functional.share.replication.replica_states import update_all
+from tests.support.api_client import ApiClient
 from tests.support.replicated import MEMBER
 
 MESSAGE = services.Message.__table__
+EXPORT = shares.ExportLocation.__table__
 PASSIVE_STYLES = ('readable', 'dr')
 
 
@@ -38,6 +41,59 @@ def test_promoted_replica_takes_over(build_cloud, style):
     update_all(cloud, share_id)
     assert cloud.replica(old_id).replica_state == 'in_sync'
     cloud.check_invariants()
+
+
+def paths(api, path, version='2.99'):
+    return {
+        row['path']
+        for row in api.get(path, version=version)['export_locations']
+    }
+
+
+def open_paths(cloud, replica_id):
+    """Return the paths that the back end has reported for tenants."""
+    return {
+        row.path
+        for row in cloud.rows(
+            sa.select(EXPORT.c.path).where(
+                EXPORT.c.share_instance_id == replica_id,
+                EXPORT.c.is_admin_only.is_(False),
+            )
+        )
+    }
+
+
+@pytest.mark.parametrize('style', PASSIVE_STYLES)
+def test_tenants_see_the_exports_that_they_can_use(build_cloud, style):
+    """Passive replicas of type dr serve no clients."""
+    cloud = build_cloud(style)
+    share_id = cloud.create_share_on('alpha')
+    passive, active = cloud.replicate(share_id), cloud.active(share_id).id
+    tenant = ApiClient(cloud, roles='member,reader')
+    for _ in range(2):
+        of = {
+            id: f'/share-replicas/{id}/export-locations'
+            for id in (passive, active)
+        }
+        known = {id: open_paths(cloud, id) for id in of}
+        assert all(known.values())
+        for id, path in of.items():
+            assert known[id] < paths(cloud.api, path)
+        assert paths(tenant, of[active]) == known[active]
+        assert paths(tenant, of[passive]) == (
+            known[passive] if style == 'readable' else set()
+        )
+        assert paths(
+            tenant, f'/shares/{share_id}/export_locations', '2.46'
+        ) == paths(tenant, of[active]) | paths(tenant, of[passive])
+        assert (
+            paths(tenant, f'/shares/{share_id}/export_locations')
+            == known[active]
+        )
+        cloud.ask('promote', passive)
+        cloud.settle()
+        passive, active = active, passive
+        assert cloud.active(share_id).id == active
 
 
 def test_promotion_of_the_active_replica_changes_nothing(cloud, share_id):

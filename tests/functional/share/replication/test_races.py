@@ -17,6 +17,8 @@ from manila_lite import exception
 from tests.support import sampling
 from tests.support.concurrent_calls import are_accepted
 from tests.support.concurrent_calls import at_once
+from tests.support.racing_requests import extend
+from tests.support.racing_requests import take
 
 pytestmark = sampling.enumeration
 
@@ -91,21 +93,6 @@ def test_concurrent_deletions_leave_one_writable_replica(build_cloud):
         ] == [('available', 'active')]
     cloud.settle()
     cloud.check_invariants()
-
-
-def take(cloud, share_id):
-    return cloud.api.request(
-        'POST', '/snapshots', {'snapshot': {'share_id': share_id}}
-    )
-
-
-def extend(cloud, share_id):
-    return cloud.api.act(
-        share_id,
-        'extend',
-        {'new_size': cloud.api.show(share_id)['size'] + 1},
-        None,
-    )
 
 
 def shrink(cloud, share_id):

@@ -241,13 +241,72 @@ def test_failed_replica_deletion_is_visible_and_can_be_forced(cloud, share_id):
     cloud.driver('beta').fail_next('delete_replica')
     cloud.ask('delete', replica_id)
     cloud.settle()
-    assert cloud.states(share_id)['beta'] == ('error_deleting', 'error')
+    assert cloud.states(share_id)['beta'] == (
+        'error_deleting',
+        'error_deleting',
+    )
+    assert shown(cloud, replica_id) == ('error_deleting', 'error')
     refused('available or in error', cloud.ask, 'delete', replica_id)
     cloud.driver('beta').fail_next('delete_replica')
     cloud.ask('force_delete', replica_id)
     cloud.settle()
     assert cloud.states(share_id) == {'alpha': ('available', 'active')}
     assert cloud.usage('share_replicas') == (1, 0)
+
+
+def shown(cloud, replica_id):
+    """Return status and replica state as the API shows them."""
+    paths = {
+        f'/share-replicas/{replica_id}': 'share_replica',
+        f'/share_instances/{replica_id}': 'share_instance',
+    }
+    found = {
+        (one['status'], one['replica_state'])
+        for one in (cloud.api.get(path)[name] for path, name in paths.items())
+    }
+    (both,) = found
+    return both
+
+
+@pytest.mark.parametrize('style', ['readable', 'writable'])
+def test_replica_that_was_not_deleted_can_be_brought_back(build_cloud, style):
+    cloud = build_cloud(style)
+    share_id = cloud.create_share_on('alpha')
+    replica_id = cloud.replicate(share_id, 'beta')
+    state = cloud.replica(replica_id).replica_state
+    cloud.driver('beta').fail_next('delete_replica')
+    cloud.ask('delete', replica_id)
+    cloud.settle()
+    cloud.ask('reset_status', replica_id, 'available')
+    cloud.settle()
+    cloud.update()
+    assert cloud.states(share_id)['beta'] == ('available', state)
+    cloud.check_invariants()
+
+
+def test_active_replica_that_was_not_deleted_stays_active(build_cloud):
+    """It is asked for nothing as long as there is another active one."""
+    cloud = build_cloud('writable')
+    share_id = cloud.create_share_on('alpha')
+    alpha = cloud.active(share_id).id
+    beta = cloud.replicate(share_id, 'beta')
+    cloud.driver('alpha').fail_next('delete_replica')
+    cloud.ask('delete', alpha)
+    cloud.settle()
+    assert cloud.states(share_id) == {
+        'alpha': ('error_deleting', 'active'),
+        'beta': ('available', 'active'),
+    }
+    refused('last active', cloud.ask, 'delete', beta)
+    cloud.api.act(share_id, 'extend', {'new_size': 5})
+    cloud.settle()
+    cloud.snapshot(share_id)
+    assert ('extend_share', beta) in cloud.driver('beta').faults.calls
+    assert cloud.api.show(share_id)['size'] == 5
+    cloud.ask('force_delete', alpha)
+    cloud.settle()
+    assert cloud.states(share_id) == {'beta': ('available', 'active')}
+    cloud.check_invariants()
 
 
 def test_extend_during_replica_deletion_keeps_usage_consistent(

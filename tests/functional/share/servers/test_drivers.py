@@ -3,7 +3,7 @@
 import pytest
 import sqlalchemy as sa
 
-from manila_lite import exception
+from manila_lite import conf
 from tests.functional.share.servers.server_calls import delete_idle
 from tests.functional.share.servers.server_calls import details
 from tests.functional.share.servers.server_calls import manage
@@ -155,7 +155,7 @@ def test_share_on_a_network_requires_a_dhss_driver(tmp_path):
 
 def test_back_end_with_invalid_network_options_does_not_start(tmp_path):
     with pytest.raises(
-        exception.NetworkBadConfigurationException,
+        conf.BadConfiguration,
         match=r'section \[alpha\].*mask is not a mask: 99',
     ):
         ShareServersCloud(

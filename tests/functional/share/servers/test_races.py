@@ -106,7 +106,7 @@ def test_server_is_managed_once(cloud):
                         'share_server': {
                             'host': HOST,
                             'share_network_id': network,
-                            'identifier': f'vs{number}',
+                            'identifier': f'vs{number:06}',
                         }
                     },
                 )

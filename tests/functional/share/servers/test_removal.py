@@ -4,6 +4,9 @@ import datetime
 
 import pytest
 
+from manila_lite.db.transitions import fire
+from manila_lite.db.transitions import insert_row
+from manila_lite.states.share_server import SHARE_SERVER
 from tests.functional.share.servers.server_calls import delete_idle
 
 MINUTES = 60
@@ -55,6 +58,39 @@ def test_server_idle_for_a_short_time_is_kept(cloud):
     assert len(cloud.servers()) == 1
 
 
+def test_idle_servers_are_marked_and_deleted_in_batches(cloud):
+    cloud.db.write(add_servers, 105)
+    endpoint = cloud.share.backends[0].endpoints.share_servers
+    steps = []
+    cloud.db.on_step = steps.append
+    assert endpoint.delete_idle(datetime.timedelta(0)) == 105
+    marking, deleting = 2, 105
+    assert steps.count('committed') == marking + deleting
+    del steps[:]
+    assert endpoint.delete_idle(datetime.timedelta(0)) == 0
+    assert 'commit' not in steps
+    cloud.settle()
+    assert cloud.servers() == []
+
+
+def add_servers(session, count):
+    for number in range(count):
+        id = f'{number:036}'
+        insert_row(
+            session,
+            SHARE_SERVER,
+            'create',
+            id=id,
+            host='node@alpha',
+            is_auto_deletable=True,
+            security_service_update_support=False,
+            network_allocation_update_support=False,
+            share_replicas_migration_support=False,
+            created_at=session.now,
+        )
+        fire(session, SHARE_SERVER, id, 'created')
+
+
 def test_server_with_unmanaged_shares_is_kept(cloud):
     share = cloud.create_share_on_network(cloud.add_network())
     cloud.api.act(share, 'unmanage')
@@ -62,6 +98,23 @@ def test_server_with_unmanaged_shares_is_kept(cloud):
     delete_idle(cloud)
     (server,) = cloud.servers()
     assert not server.is_auto_deletable
+
+
+def test_unmanaged_snapshot_does_not_keep_its_server(cloud):
+    share = cloud.create_share_on_network(cloud.add_network())
+    snapshot = cloud.api.request(
+        'POST', '/snapshots', {'snapshot': {'share_id': share}}, expect=202
+    ).json['snapshot']['id']
+    cloud.settle()
+    cloud.api.request(
+        'POST', f'/snapshots/{snapshot}/action', {'unmanage': None}, expect=202
+    )
+    cloud.settle()
+    cloud.api.get(f'/snapshots/{snapshot}', expect=404)
+    cloud.api.delete(share)
+    cloud.settle()
+    delete_idle(cloud)
+    assert cloud.servers() == []
 
 
 def test_server_in_use_again_is_kept(cloud):

@@ -6,6 +6,7 @@ import sqlalchemy as sa
 from manila_lite import exception
 from manila_lite.db.models import share_servers as models
 from manila_lite.db.models import shares
+from manila_lite.db.queries.servers import idle_servers
 from manila_lite.db.queries.servers import share_servers
 from manila_lite.db.queries.servers.share_servers import ServerLimits
 from manila_lite.db.session import Database
@@ -158,7 +159,7 @@ def test_last_share_to_leave_marks_the_server_idle(db):
 
     def leave(session, number):
         session.run(sa.delete(INSTANCE).where(INSTANCE.c.id == f'i-{number}'))
-        return share_servers.mark_idle(session, 'server')
+        return idle_servers.mark(session, 'server')
 
     left = each(lambda number: db.write(leave, number), THREADS)
     assert left.count(True) == 1

@@ -6,12 +6,14 @@ from socketserver import ThreadingMixIn
 import threading
 from wsgiref import simple_server
 
+import bcrypt
 import pytest
 import webob
 
 from manila_lite import conf as configuration
 from manila_lite.api import auth
 from manila_lite.api import faults
+from manila_lite.api.auth import users
 from manila_lite.policies import enforcer
 
 VERSIONS = {
@@ -69,9 +71,8 @@ def make_app(tmp_path):
             f'state_path = {tmp_path}\n{text}'
         )
         conf = configuration.new(files=[str(file)])
-        return faults.FaultMiddleware(
-            auth.pipeline(conf, whoami, enforcer.Enforcer(conf))
-        )
+        found = auth.pipeline(conf, whoami, enforcer.Enforcer(conf))
+        return faults.FaultMiddleware(found.app)
 
     return make
 
@@ -123,3 +124,38 @@ def serve():
             return f'http://127.0.0.1:{httpd.server_port}'
 
         yield start
+
+
+@pytest.fixture
+def file(tmp_path):
+    """The users file at the default path `$state_path/users`."""
+    path = tmp_path / 'users'
+    for name, roles in (
+        ('alice', ['member']),
+        ('root', ['admin']),
+        ('carol', ['reader']),
+    ):
+        users.add(
+            str(path),
+            name,
+            f'{name}-secret',
+            f'id-of-{name}',
+            'a1',
+            roles,
+            cost=4,
+        )
+    return path
+
+
+@pytest.fixture
+def hash_checks(monkeypatch):
+    """The kind and cost of every hash that bcrypt computed."""
+    costs = []
+    work = bcrypt.checkpw
+
+    def count(password, hashed):
+        costs.append(hashed[:7].decode())
+        return work(password, hashed)
+
+    monkeypatch.setattr(bcrypt, 'checkpw', count)
+    return costs

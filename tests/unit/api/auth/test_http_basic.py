@@ -4,7 +4,6 @@ import base64
 import subprocess
 import sys
 
-import bcrypt
 from keystoneauth1 import adapter
 from keystoneauth1 import exceptions
 from keystoneauth1 import loading
@@ -13,7 +12,6 @@ import openstack
 from oslo_config import cfg
 import pytest
 
-from manila_lite.api.auth import http_basic
 from manila_lite.api.auth import users
 
 CHEAP = 4  # the least cost bcrypt allows
@@ -22,27 +20,6 @@ CHEAP = 4  # the least cost bcrypt allows
 def basic(name, password, scheme='Basic'):
     pair = f'{name}:{password}'.encode()
     return f'{scheme} {base64.b64encode(pair).decode()}'
-
-
-@pytest.fixture
-def file(tmp_path):
-    """The users file at the default path `$state_path/users`."""
-    path = tmp_path / 'users'
-    for name, roles in (
-        ('alice', ['member']),
-        ('root', ['admin']),
-        ('carol', ['reader']),
-    ):
-        users.add(
-            str(path),
-            name,
-            f'{name}-secret',
-            f'id-of-{name}',
-            'a1',
-            roles,
-            cost=CHEAP,
-        )
-    return path
 
 
 @pytest.fixture
@@ -201,61 +178,27 @@ def test_secrets_are_never_logged(app, call_app, caplog):
     assert 'secret' not in caplog.text
 
 
-class Clock:
-    """A clock that the test advances."""
-
-    now = 1000.0
-
-    def __call__(self):
-        return self.now
-
-
-@pytest.fixture
-def hash_checks(monkeypatch):
-    """The kind and cost of every hash that bcrypt computed."""
-    costs = []
-    work = bcrypt.checkpw
-
-    def count(password, hashed):
-        costs.append(hashed[:7].decode())
-        return work(password, hashed)
-
-    monkeypatch.setattr(bcrypt, 'checkpw', count)
-    return costs
+def test_repeated_failures_are_refused_with_retry_after(
+    app, call_app, hash_checks, caplog
+):
+    header = basic('alice', 'wrong')
+    codes = [call_app(app, Authorization=header).status_int for _ in range(5)]
+    assert codes == [401, 401, 401, 401, 503]
+    response = call_app(app, Authorization=header)
+    assert int(response.headers['Retry-After']) >= 1
+    assert response.json['serviceUnavailable']['code'] == 503
+    assert len(hash_checks) == 4
+    assert caplog.text == ''
 
 
-def test_right_password_is_verified_once_in_five_minutes(file, hash_checks):
-    clock = Clock()
-    passwords = http_basic.PasswordVerifier(str(file), clock)
-    for later in (0, 1, 298):
-        clock.now += later
-        assert passwords.user('alice', b'alice-secret')
-    assert len(hash_checks) == 1
-    clock.now += 1
-    assert passwords.user('alice', b'alice-secret')
-    assert len(hash_checks) == 2
-
-
-def test_wrong_password_is_verified_every_time(file, hash_checks):
-    passwords = http_basic.PasswordVerifier(str(file), Clock())
-    assert passwords.user('alice', b'alice-secret')
-    for _ in range(2):
-        assert passwords.user('alice', b'guess') is None
-    assert len(hash_checks) == 3
-
-
-def test_unknown_name_takes_as_long_as_a_known_one(file, hash_checks):
-    passwords = http_basic.PasswordVerifier(str(file), Clock())
-    users.add(str(file), 'erin', 'secret', 'u', 'a1', ['reader'])
-    assert passwords.user('erin', b'guess') is None
-    assert passwords.user('nobody', b'guess') is None
-    assert hash_checks == ['$2b$12$', '$2b$12$']
-
-
-def test_passwords_are_not_stored(file):
-    passwords = http_basic.PasswordVerifier(str(file), Clock())
-    assert passwords.user('alice', b'alice-secret')
-    assert b'alice-secret' not in repr(vars(passwords)).encode()
+def test_signed_in_user_is_served_while_others_guess_the_password(
+    app, call_app
+):
+    header = basic('alice', 'alice-secret')
+    assert call_app(app, Authorization=header).status_int == 200
+    for _ in range(6):
+        call_app(app, Authorization=basic('alice', 'wrong'))
+    assert call_app(app, Authorization=header).status_int == 200
 
 
 def test_bcrypt_is_loaded_for_this_strategy_only():

@@ -46,3 +46,13 @@ def test_an_object_is_read_as_text(text, found):
 def test_anything_else_is_refused_by_name(text):
     with pytest.raises(exception.InvalidInput, match='specs must be'):
         literals.parse({'specs': text}, 'specs')
+
+
+def test_object_with_too_many_keys_is_refused_by_name():
+    pairs = {str(number): '' for number in range(literals.MAX_KEYS)}
+    assert literals.parse({'specs': str(pairs)}, 'specs') == pairs
+    pairs['one more'] = ''
+    with pytest.raises(
+        exception.InvalidInput, match='specs must have at most 20 keys'
+    ):
+        literals.parse({'specs': str(pairs)}, 'specs')

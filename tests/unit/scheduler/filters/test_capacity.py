@@ -8,6 +8,7 @@ import pytest
 
 from manila_lite.scheduler.filters.capacity import CapacityFilter
 from manila_lite.scheduler.filters.capacity import allocation_limit
+from manila_lite.scheduler.pools import Capabilities
 from tests.unit.scheduler.builders import pool
 from tests.unit.scheduler.builders import request
 
@@ -194,7 +195,7 @@ def test_a_reserve_never_raises_the_limit(candidate, placement):
         if not name.startswith('reserved_')
     }
     without = allocation_limit(
-        replace(candidate, capabilities=bare), placement
+        replace(candidate, capabilities=Capabilities(bare)), placement
     )
     limit = allocation_limit(candidate, placement)
     assert (limit is None) == (without is None)

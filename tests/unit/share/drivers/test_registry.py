@@ -4,13 +4,16 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.share.drivers import registry
+from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
 from manila_lite.share.drivers.dummy.driver import DummyDriver
 from manila_lite.share.drivers.local.driver import LocalDriver
+from tests.support import entry_points
 
 
 @pytest.mark.parametrize(
     'name, driver_class',
     [
+        ('btrfs', BtrfsDriver),
         ('dummy', DummyDriver),
         ('local', LocalDriver),
         ('manila_lite.share.drivers.local.driver.LocalDriver', LocalDriver),
@@ -32,17 +35,15 @@ def test_drivers_of_installed_packages_are_found(tmp_path, monkeypatch):
         'from manila_lite.share.drivers.local.driver import LocalDriver\n'
         'class ElsewhereDriver(LocalDriver):\n    pass\n'
     )
-    installed = tmp_path / 'elsewhere-1.0.dist-info'
-    installed.mkdir()
-    (installed / 'METADATA').write_text('Name: elsewhere\nVersion: 1.0\n')
-    (installed / 'entry_points.txt').write_text(
-        '[manila_lite.share.drivers]\n'
-        'elsewhere = elsewhere_driver:ElsewhereDriver\n'
+    entry_points.install(
+        monkeypatch,
+        tmp_path,
+        """\
+        [manila_lite.share.drivers]
+        elsewhere = elsewhere_driver:ElsewhereDriver
+        """,
     )
-    monkeypatch.syspath_prepend(str(tmp_path))
-    registry.driver_paths.cache_clear()  # found once per process
     assert issubclass(registry.load('elsewhere'), LocalDriver)
-    registry.driver_paths.cache_clear()
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from manila_lite.quota import charges
 from manila_lite.rpc import contract
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.work import table
+from manila_lite.work.job import Settings
 from manila_lite.work.runner import Runner
-from manila_lite.work.runner import Settings
 from tests.unit.work.runner.painting import CTX
 from tests.unit.work.runner.painting import OWNER
 from tests.unit.work.runner.painting import Clock

@@ -7,7 +7,10 @@ from manila_lite.rpc import contract
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.work import table
 from manila_lite.work.runner import Runner
+from tests.unit.work.builders import claim
 from tests.unit.work.builders import row
+from tests.unit.work.builders import submit_work
+from tests.unit.work.builders import sweep
 from tests.unit.work.runner.painting import run_all
 
 pytestmark = pytest.mark.parametrize('database_url', ['sqlite'], indirect=True)
@@ -117,3 +120,16 @@ def test_without_running_work_nothing_is_renewed(runner, db):
     db.on_step = statements.append
     runner.renew()
     assert statements == []
+
+
+# Busy resources
+
+
+def test_work_on_a_busy_resource_is_tried_again_once(runner, db):
+    """It may have become free meanwhile; later the sweep finds the work."""
+    first, second = (submit_work(db, resource_id='w') for _ in range(2))
+    held = claim(db, first, 'another')
+    steps = [runner.step() for _ in range(4)]
+    assert steps == [True, True, True, False]  # the first hint, and two tries
+    db.write(table.finish, held)
+    assert sweep(db, kinds=('painting.paint',)) == [(second, False)]

@@ -125,6 +125,30 @@ def test_the_detail_of_an_error_replaces_the_declared_one(
     assert messages()[0][2] == Detail.FILTER_CAPACITY.value
 
 
+@pytest.mark.parametrize(
+    'error, level',
+    [
+        (exception.NoValidHost(reason='full'), 'WARNING'),
+        (exception.ManageInvalidShare(reason='no such path'), 'WARNING'),
+        (exception.ShareBackendException(msg='out of paint'), 'ERROR'),
+        (RuntimeError('out of paint'), 'ERROR'),
+    ],
+)
+def test_refusal_is_one_warning_with_the_request_id(
+    runner, ask, painter, caplog, error, level
+):
+    painter.does['widen'] = raising(error)
+    ask()
+    run_all(runner)
+    (line,) = [
+        one for one in caplog.records if one.name.endswith('operation_log')
+    ]
+    assert line.levelname == level
+    assert bool(line.exc_info) == (level == 'ERROR')
+    assert CTX.request_id in line.message
+    assert str(error) in line.message
+
+
 def test_a_failed_hook_may_replace_the_declared_failure(
     runner, ask, painter, db, status_of, messages
 ):
@@ -155,7 +179,7 @@ def test_a_handler_that_does_not_end_its_job_fails(
     runner, ask, painter, status_of
 ):
     painter.widen = lambda job, instance_id: None
-    runner.handlers = contract.endpoint_handlers(painter)
+    runner.executor.handlers = contract.endpoint_handlers(painter)
     ask()
     run_all(runner)
     assert status_of('i') == 'extending_error'

@@ -102,7 +102,7 @@ def test_abandoned_work_that_is_repeatable_runs_again(
 
 
 def test_without_a_rescue_abandoned_work_runs_again(runner, ask, painter, db):
-    runner.rescue = None
+    runner.executor.rescue = None
     abandon(db, ask())
     run_all(runner)
     assert painter.calls == ['prepare', 'widen']
@@ -141,7 +141,7 @@ def test_released_abandoned_work_stays_abandoned(
     runner, ask, painter, db, clock
 ):
     turns = iter([lambda job: job.release(5.0)])
-    runner.rescue = lambda job: next(turns, painter.rescue)(job)
+    runner.executor.rescue = lambda job: next(turns, painter.rescue)(job)
     work_id = ask()
     abandon(db, work_id)
     run_all(runner)

@@ -2,6 +2,7 @@
 
 from concurrent import futures
 import threading
+import time
 
 from oslo_db import exception as db_exc
 import pytest
@@ -11,8 +12,9 @@ from manila_lite.rpc.contract import durable
 from manila_lite.rpc.contract import endpoint_handlers
 from manila_lite.rpc.contract import implements
 from manila_lite.work import table
+from manila_lite.work.job import Settings
 from manila_lite.work.runner import Runner
-from manila_lite.work.runner import Settings
+from tests.support.processes import wait_until
 from tests.unit.work.builders import row
 from tests.unit.work.builders import submit_work
 
@@ -135,6 +137,43 @@ def test_workers_run_side_by_side(db, start, painter):
         runner.wake(ask(db))
     painter.wait_for(2)
     assert len(painter.threads) == 2
+
+
+def test_work_that_waited_runs_as_soon_as_its_resource_is_free(
+    db, start, painter
+):
+    """The next sweep is an hour away."""
+    painter.may_finish.clear()
+    runner = start(workers=2)
+    ids = [
+        submit_work(db, args={'instance_id': 'i'}, resource_id='w')
+        for _ in range(3)
+    ]
+    runner.wake(ids[0])
+    assert painter.begun.wait(PATIENCE)
+    statements = []
+    db.on_step = statements.append
+    for work_id in ids[1:]:
+        runner.wake(work_id)
+    # Each is refused by one statement and looked up by another.
+    wait_until(lambda: len(statements) >= 4, 'both have been refused')
+    painter.may_finish.set()
+    assert sorted(painter.wait_for(3)) == sorted(ids)
+
+
+def test_a_runner_knows_since_when_all_its_workers_are_busy(
+    db, start, painter
+):
+    painter.may_finish.clear()
+    runner = start(workers=1)
+    assert runner.busy_since() is None
+    began = time.monotonic()
+    runner.wake(ask(db))
+    assert painter.begun.wait(PATIENCE)
+    assert began <= runner.busy_since() <= time.monotonic()
+    painter.may_finish.set()
+    painter.wait_for(1)
+    wait_until(lambda: runner.busy_since() is None, 'the worker is free')
 
 
 def test_two_runners_share_the_work(db, start, painter):

@@ -16,6 +16,9 @@ from manila_lite.db.models import snapshots
 from tests.support import cloud_snapshots
 from tests.support import sampling
 from tests.support.concurrent_calls import are_accepted
+from tests.support.racing_requests import delete
+from tests.support.racing_requests import revert
+from tests.support.racing_requests import take
 
 pytestmark = sampling.enumeration
 
@@ -39,22 +42,8 @@ def cloud(build_cloud, database_url):
 # Requests about snapshots
 
 
-def take(cloud, share_id, snapshot_id):
-    return cloud.api.request(
-        'POST', '/snapshots', {'snapshot': {'share_id': share_id}}
-    )
-
-
-def delete(cloud, share_id, snapshot_id):
-    return cloud_snapshots.delete(cloud, snapshot_id, None)
-
-
 def force_delete(cloud, share_id, snapshot_id):
     return cloud_snapshots.act(cloud, snapshot_id, 'force_delete', expect=None)
-
-
-def revert(cloud, share_id, snapshot_id):
-    return cloud_snapshots.revert(cloud, share_id, snapshot_id, None)
 
 
 def allow(cloud, share_id, snapshot_id):

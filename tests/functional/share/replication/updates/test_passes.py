@@ -36,11 +36,13 @@ def test_pass_under_way_is_not_restarted(cloud):
     assert cloud.endpoint().request_pass()
 
 
-def test_no_pass_without_passive_replicas(cloud):
-    assert not cloud.endpoint('alpha').request_pass()
+def test_no_pass_without_shares_of_several_replicas(cloud):
+    assert cloud.endpoint('alpha').request_pass()
+    cloud.settle()
     cloud.ask('delete', cloud.replica_id)
     cloud.settle()
-    assert not cloud.endpoint().request_pass()
+    for name in ('alpha', 'beta'):
+        assert not cloud.endpoint(name).request_pass()
 
 
 def test_no_pass_if_the_driver_does_not_support_replication(cloud):

@@ -35,6 +35,8 @@ def test_every_accepted_boolean_is_parsed(word, truth):
         {'a': 'b'},
         {'a': True},
         {'a': 1},
+        {'a': 1.5},
+        {'a': []},
         {'a': ''},
         {'a b': 'c'},
         {'snapshot_support': True},

@@ -59,7 +59,7 @@ def test_share_cannot_be_changed():
 
 
 def test_snapshot_has_fields_of_its_share():
-    assert SNAPSHOT['share_id'] == 'share'
+    assert SNAPSHOT['share_id'] == 'instance'
     assert SNAPSHOT['share_instance_id'] == 'instance'
     assert SNAPSHOT['share_name'] == 'share-instance'
     assert SNAPSHOT['share']['host'] == 'host@backend#pool'

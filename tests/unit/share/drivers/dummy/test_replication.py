@@ -208,8 +208,12 @@ class TestPromotion:
         with pytest.raises(exception.ShareBackendException):
             sites.promote()
         sites.write('two', sites.there)
-        assert sites.status(sites.here)['status'] == 'error'
-        assert sites.update() == 'error'
+        status = sites.status(sites.here)
+        assert (status['status'], status['replica_state']) == (
+            'error',
+            'out_of_sync',
+        )
+        assert sites.update(took_over=True) == 'active'
         sites.promote()
         assert sites.read() == 'two'
         assert sites.update(sites.here) == 'in_sync'
@@ -315,6 +319,24 @@ class TestSites:
         sites.here.make_reachable()
         sites.write('two')
         assert sites.update() == 'in_sync'
+
+    def test_in_a_domain_shares_are_readable_replicas_by_default(
+        self, tmp_path
+    ):
+        driver = DummyDriver(
+            configuration=Configuration.from_values(
+                {
+                    'replication_domain': 'domain',
+                    'driver_handles_share_servers': False,
+                    'dummy_driver_state_path': str(tmp_path),
+                    'dummy_driver_replication_path': str(tmp_path / 'all'),
+                    'dummy_driver_default_driver_method_delay': 0.0,
+                    'dummy_driver_driver_methods_delays': {},
+                }
+            )
+        )
+        stats = driver.get_share_stats(refresh=True)
+        assert stats['replication_type'] == 'readable'
 
     def test_without_a_replication_type_it_does_not_replicate(self, tmp_path):
         driver = DummyDriver(

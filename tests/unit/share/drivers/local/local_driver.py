@@ -2,6 +2,7 @@
 
 import pathlib
 
+from manila_lite.share.drivers.base import AccessRuleForDriver
 from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.local.driver import LocalDriver
 from tests.drivers.driver_harness import CTX
@@ -10,7 +11,7 @@ from tests.drivers.driver_harness import DriverHarness
 make = DriverHarness('local', configure=lambda: None)
 
 
-def start(root, **options):
+def start(root, *, has_shares=False, **options):
     driver = LocalDriver(
         configuration=Configuration.from_values(
             {
@@ -20,6 +21,7 @@ def start(root, **options):
             }
         )
     )
+    driver.has_shares = has_shares
     driver.do_setup(CTX)
     driver.check_for_setup_error()
     return driver
@@ -33,3 +35,14 @@ def directory(driver, share):
 def data(site):
     """Return the directory of the replica at a site."""
     return pathlib.Path(site.locations[0]['path'])
+
+
+def access_rule(access_to, access_type, access_level='rw'):
+    """Return a rule whose id tells its client."""
+    return AccessRuleForDriver(
+        id=f'{access_type} {access_to}',
+        share_id='share',
+        access_type=access_type,
+        access_to=access_to,
+        access_level=access_level,
+    )

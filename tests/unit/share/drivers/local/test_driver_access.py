@@ -118,7 +118,10 @@ class TestAccess:
         address = make.rule(share, '10.0.0.1')
         user = make.rule(share, 'alice', access_type='user')
         assert self.let_in(driver, share, address, user) == {
-            address.id: {'state': 'error'},
+            address.id: {
+                'state': 'error',
+                'reason': 'CIFS takes rules of the type user only',
+            },
             user.id: {'state': 'active'},
         }
         assert self.samba(root)[share.name]['valid users'] == '"alice"'

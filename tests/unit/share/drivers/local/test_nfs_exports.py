@@ -2,20 +2,14 @@ import pathlib
 
 import pytest
 
-from manila_lite.share.drivers.base import AccessRuleForDriver
 from manila_lite.share.drivers.local.nfs_exports import format_exports
+from tests.unit.share.drivers.local.local_driver import access_rule
 
 TOP = pathlib.Path('/srv/share')
 
 
 def rule(access_to, access_type='ip', access_level='rw'):
-    return AccessRuleForDriver(
-        id=f'{access_type} {access_to}',
-        share_id='share',
-        access_type=access_type,
-        access_to=access_to,
-        access_level=access_level,
-    )
+    return access_rule(access_to, access_type, access_level)
 
 
 def line(*rules, directory=TOP, **options):
@@ -78,6 +72,7 @@ def test_narrowest_network_comes_first():
 @pytest.mark.parametrize(
     'access_type, access_to',
     [
+        ('ip', 'fe80::1%eth0 *(rw)'),
         ('user', 'alice'),
         ('cert', 'common name'),
         ('cephx', 'alice'),
@@ -88,7 +83,10 @@ def test_unsupported_access_type_is_an_error(access_type, access_to):
     odd, good = rule(access_to, access_type), rule('10.0.0.1')
     text, replies = format_exports(TOP, [odd, good], 'sync')
     assert replies == {
-        odd.id: {'state': 'error'},
+        odd.id: {
+            'state': 'error',
+            'reason': 'NFS takes rules of the type ip only',
+        },
         good.id: {'state': 'active'},
     }
     assert access_to not in text

@@ -349,7 +349,23 @@ class TestPromotion:
         sites.promote()
         sites.here.driver.apply_access(CTX, late, sites.rules)
         assert 'rw' not in sites.levels(sites.here)
-        assert sites.here.driver.get_replica_status(late)['status'] == 'error'
+        status = sites.here.driver.get_replica_status(late)
+        assert status['status'] == 'error'
+        assert status['replica_state'] == 'out_of_sync'
+
+    def test_role_lost_to_another_replica_is_returned(self, sites):
+        """As after a late promotion: the manager promotes it again."""
+        sites.create_in_sync()
+        sites.promote()
+        sites.write('new')
+        sites.promote(sites.here)
+        assert sites.read(sites.here) == 'new'
+        assert (
+            sites.here.driver.get_replica_status(sites.share_for(sites.here))[
+                'status'
+            ]
+            == 'available'
+        )
 
     def test_snapshot_access_depends_on_the_replication_type(self, sites):
         sites.create_in_sync()

@@ -2,20 +2,14 @@ import pathlib
 
 import pytest
 
-from manila_lite.share.drivers.base import AccessRuleForDriver
 from manila_lite.share.drivers.local import samba
+from tests.unit.share.drivers.local.local_driver import access_rule
 
 TOP = pathlib.Path('/srv/a share')
 
 
 def rule(access_to, access_type='user', access_level='rw'):
-    return AccessRuleForDriver(
-        id=f'{access_type} {access_to}',
-        share_id='share',
-        access_type=access_type,
-        access_to=access_to,
-        access_level=access_level,
-    )
+    return access_rule(access_to, access_type, access_level)
 
 
 def test_section_of_a_share():
@@ -63,10 +57,11 @@ def test_read_only_section_has_no_write_list(rules, read_only):
 def test_unsupported_or_unsafe_rule_is_an_error(access_type, access_to):
     odd, good = rule(access_to, access_type), rule('alice')
     text, replies = samba.format_section('share-1', TOP, [odd, good])
-    assert replies == {
-        odd.id: {'state': 'error'},
-        good.id: {'state': 'active'},
-    }
+    assert replies[odd.id]['state'] == 'error'
+    assert 'not take' in replies[odd.id]['reason'] or (
+        'type user only' in replies[odd.id]['reason']
+    )
+    assert replies[good.id] == {'state': 'active'}
     assert 'valid users = "alice"\n' in text
     assert samba.format_section('share-1', TOP, [odd])[0] is None
 
@@ -76,10 +71,12 @@ def test_unsupported_or_unsafe_rule_is_an_error(access_type, access_to):
 )
 def test_path_with_special_characters_is_not_exported(path):
     alice = rule('alice')
-    assert samba.format_section('share-1', pathlib.Path(path), [alice]) == (
-        None,
-        {alice.id: {'state': 'error'}},
+    text, replies = samba.format_section(
+        'share-1', pathlib.Path(path), [alice]
     )
+    assert text is None
+    assert replies[alice.id]['state'] == 'error'
+    assert 'paths' in replies[alice.id]['reason']
 
 
 def test_index_includes_every_file():

@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from manila_lite.share.drivers.local import tree_changes
 from manila_lite.share.drivers.local import tree_sync
 from tests.drivers import content
 from tests.support import sampling
@@ -49,7 +50,7 @@ class Follower:
     def follow(self):
         """Synchronise the copy; return kind and path of the changes."""
         changes = self.stage()
-        tree_sync.apply(self.copy, self.staged, changes)
+        tree_changes.apply(self.copy, self.staged, changes)
         return {
             (kind, '/'.join((*parts, name or '')))
             for kind, parts, name, _ in changes
@@ -238,8 +239,8 @@ def test_changes_can_be_applied_twice(original, copy, follower):
     content.damage(original)
     changes = follower.stage()
     for end in range(len(changes) + 1):
-        tree_sync.apply(copy, follower.staged, changes[:end])
-    tree_sync.apply(copy, follower.staged, changes)
+        tree_changes.apply(copy, follower.staged, changes[:end])
+    tree_changes.apply(copy, follower.staged, changes)
     assert content.describe(copy) == content.describe(original)
 
 

@@ -6,6 +6,8 @@ from manila_lite import exception
 from manila_lite.share.manager.replication.outcomes import FAILED
 from manila_lite.share.manager.replication.outcomes import DriverReply
 from manila_lite.share.manager.replication.outcomes import Transitions
+from manila_lite.share.manager.replication.outcomes import claims_active_role
+from manila_lite.share.manager.replication.outcomes import denies_active_role
 from manila_lite.share.manager.replication.outcomes import reported_state
 from manila_lite.share.manager.replication.outcomes import snapshot_outcome
 from manila_lite.share.manager.replication.outcomes import transitions_for
@@ -95,7 +97,7 @@ def test_failure_sets_status_and_state_once(status, state, expected):
         (DriverReply('splendid'), 'dr', None),
         (DriverReply(['in_sync']), 'dr', None),
         (DriverReply({'replica_state': IN}), 'readable', None),
-        (DriverReply(ACTIVE), 'dr', None),
+        (DriverReply(ACTIVE), 'dr', ERROR),
         (DriverReply(ACTIVE), 'writable', ACTIVE),
         (DriverReply(error=BROKEN), 'writable', FAILED),
         (DriverReply(error=NotImplementedError()), 'readable', FAILED),
@@ -104,6 +106,38 @@ def test_failure_sets_status_and_state_once(status, state, expected):
 )
 def test_invalid_reply_is_no_news(said, style, state):
     assert reported_state(said, style) is state
+
+
+@pytest.mark.parametrize(
+    'said, style, claims',
+    [
+        (DriverReply(ACTIVE), 'dr', True),
+        (DriverReply(ACTIVE), 'readable', True),
+        (DriverReply(ACTIVE), 'writable', False),
+        (DriverReply(IN), 'dr', False),
+        (DriverReply([ACTIVE]), 'dr', False),
+        (DriverReply(error=BROKEN), 'dr', False),
+    ],
+)
+def test_passive_replica_claims_the_active_role(said, style, claims):
+    assert claims_active_role(said, style) is claims
+
+
+@pytest.mark.parametrize(
+    'said, denies',
+    [
+        ({'status': 'available', 'replica_state': ACTIVE}, False),
+        ({'status': 'available', 'replica_state': OUT}, True),
+        ({'status': 'error', 'replica_state': IN}, True),
+        ({'status': 'error', 'replica_state': ERROR}, False),
+        ({'status': 'error', 'replica_state': [OUT]}, False),
+        ({'status': 'error'}, False),
+        (OUT, False),
+        (None, False),
+    ],
+)
+def test_active_replica_denies_its_role(said, denies):
+    assert denies_active_role(DriverReply(said)) is denies
 
 
 @pytest.mark.parametrize(

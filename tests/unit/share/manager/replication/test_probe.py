@@ -126,3 +126,28 @@ def test_on_slow_is_called_once(slow):
     assert calls == [1]
     assert probe.ask(ONE, lambda: 'quick', on_slow=on_slow).value == 'quick'
     assert calls == [1]
+
+
+def losing_the_claim(*args):
+    raise exception.ClaimLost(id='work')
+
+
+def test_call_of_a_worker_without_claim_says_nothing(probe):
+    """The replica has not failed; the next worker asks again."""
+    for _ in range(2):
+        with pytest.raises(exception.ClaimLost):
+            probe.ask(ONE, losing_the_claim)
+    assert probe.ask(ONE, lambda: 'in_sync').value == 'in_sync'
+
+
+def test_late_loss_of_a_claim_is_not_returned_to_another_worker(probe):
+    slow = Slow()
+
+    def lose_the_claim():
+        slow()
+        losing_the_claim()
+
+    with pytest.raises(ReplicaProbePending):
+        probe.ask(ONE, lose_the_claim)
+    slow.end(probe)
+    assert probe.ask(ONE, lambda: 'in_sync').value == 'in_sync'

@@ -1,0 +1,226 @@
+"""The WSGI application of the identity API, at /v3 and /identity/v3.
+
+The second is for clients that are given /identity: they read the versions
+there, and some extend it by `v3` themselves.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+import typing
+
+import routes
+
+from manila_lite import exception
+from manila_lite.api import router
+from manila_lite.api import wsgi
+from manila_lite.api.auth import caller
+from manila_lite.api.auth.current_users import CurrentUsers
+from manila_lite.api.auth.passwords import PasswordVerifier
+from manila_lite.api.auth.tokens import Token
+from manila_lite.api.auth.tokens import Tokens
+from manila_lite.api.auth.users import User
+from manila_lite.api.identity import PREFIX
+from manila_lite.api.identity import documents
+from manila_lite.api.identity.sign_in import TokenRequests
+from manila_lite.context import RequestContext
+
+_Document = dict[str, typing.Any]
+_Handler = Callable[..., wsgi.Response]
+
+
+class SignIn(typing.Protocol):
+    """The interface of `manila_lite.api.auth.http_basic.SignIn`."""
+
+    def context(self, environ: dict) -> RequestContext: ...
+
+    def context_of(self, user: User, environ: dict) -> RequestContext: ...
+
+
+class IdentityApi:
+    """Serves versions, tokens, the catalog, projects, users and the domain.
+
+    A caller sees the projects and users that the policies allow; others
+    answer 404.
+    """
+
+    def __init__(
+        self,
+        sign_in: SignIn,
+        current_users: CurrentUsers,
+        passwords: PasswordVerifier,
+        tokens: Tokens,
+        *,
+        base_url: str | None,
+        region: str,
+    ):
+        self._sign_in = sign_in
+        self._users = current_users
+        self._tokens = tokens
+        self._requests = TokenRequests(current_users, passwords, tokens)
+        self._base_url = base_url
+        self._region = region
+        self._mapper = routes.Mapper(controller_scan=None, explicit=True)
+        self._mapper.minimization = False
+        self._handlers = self._resources()
+        for path in self._handlers:
+            self._mapper.connect(None, path or '/', path=path)
+        self._mapper.create_regs([])
+
+    def _resources(self) -> dict[str, dict[str, _Handler]]:
+        """Return the handlers of each path by method."""
+        return {
+            '': {'GET': self._versions},
+            '/v3': {'GET': self._version},
+            '/v3/auth/tokens': {'GET': self._validate, 'POST': self._issue},
+            '/v3/auth/catalog': {'GET': self._catalog},
+            '/v3/auth/projects': {'GET': self._own_projects},
+            '/v3/domains': {'GET': self._list_domains},
+            '/v3/domains/{id}': {'GET': self._show_domain},
+            '/v3/projects': {'GET': self._list_projects},
+            '/v3/projects/{id}': {'GET': self._show_project},
+            '/v3/users': {'GET': self._list_users},
+            '/v3/users/{id}': {'GET': self._show_user},
+        }
+
+    def __call__(
+        self, environ: dict, start_response: Callable
+    ) -> Iterable[bytes]:
+        environ[wsgi.FAULT_KEY] = 'error'
+        path = environ['PATH_INFO'].removeprefix(PREFIX).rstrip('/')
+        found = self._mapper.match(path or '/')
+        if not found:
+            raise exception.NotFound()
+        handlers = self._handlers[found.pop('path')]
+        method = environ['REQUEST_METHOD']
+        handler = handlers.get('GET' if method == 'HEAD' else method)
+        if not handler:
+            raise router.method_not_allowed(handlers)
+        req = wsgi.Request(environ, base_url=self._base_url)
+        answer = handler(req, **found)
+        return wsgi.send_json(
+            start_response, answer.status or 200, answer.body, answer.headers
+        )
+
+    def _authenticate(self, req: wsgi.Request) -> RequestContext:
+        ctx = self._sign_in.context(req.environ)
+        caller.set_caller(ctx, req.environ)
+        return ctx
+
+    # Versions
+
+    def _versions(self, req: wsgi.Request) -> wsgi.Response:
+        version = documents.version(_base(req))
+        return wsgi.Response({'versions': {'values': [version]}}, 300)
+
+    def _version(self, req: wsgi.Request) -> wsgi.Response:
+        return wsgi.Response({'version': documents.version(_base(req))})
+
+    # Tokens
+
+    def _issue(self, req: wsgi.Request) -> wsgi.Response:
+        token = self._requests.issue(req.json, req.environ)
+        ctx = self._sign_in.context_of(token.user, req.environ)
+        caller.set_caller(ctx, req.environ)
+        return self._describe(req, token, 201)
+
+    def _validate(self, req: wsgi.Request) -> wsgi.Response:
+        """Describe another token to its user or a service."""
+        ctx = self._authenticate(req)
+        token = self._tokens.find(req.headers.get('X-Subject-Token', ''))
+        if not token or not ctx.can('identity:validate_token', token.user):
+            raise exception.NotFound('The token could not be found.')
+        return self._describe(req, token, 200)
+
+    def _describe(
+        self, req: wsgi.Request, token: Token, status: int
+    ) -> wsgi.Response:
+        described = documents.token(token)
+        if 'nocatalog' not in req.query:
+            described['catalog'] = self._services(req)
+        return wsgi.Response(
+            {'token': described},
+            status,
+            [
+                ('X-Subject-Token', token.text),
+                ('Vary', 'X-Auth-Token'),
+                ('Cache-Control', 'no-store'),
+            ],
+        )
+
+    def _services(self, req: wsgi.Request) -> list[_Document]:
+        return documents.catalog(req.public_url, self._region)
+
+    def _catalog(self, req: wsgi.Request) -> wsgi.Response:
+        self._authenticate(req)
+        url = req.public_url
+        return wsgi.Response(
+            {
+                'catalog': self._services(req),
+                'links': {'self': f'{url}/v3/auth/catalog'},
+            }
+        )
+
+    # The domain, projects and users
+
+    def _list_domains(self, req: wsgi.Request) -> wsgi.Response:
+        self._authenticate(req)
+        return self._list(req, 'domains', [documents.domain(req.public_url)])
+
+    def _show_domain(self, req: wsgi.Request, id: str) -> wsgi.Response:
+        self._authenticate(req)
+        return _show('domain', id, [documents.domain(req.public_url)])
+
+    def _own_projects(self, req: wsgi.Request) -> wsgi.Response:
+        ctx = self._authenticate(req)
+        project = documents.project(str(ctx.project_id), req.public_url)
+        return self._list(req, 'projects', [project])
+
+    def _list_projects(self, req: wsgi.Request) -> wsgi.Response:
+        return self._list(req, 'projects', self._projects(req))
+
+    def _show_project(self, req: wsgi.Request, id: str) -> wsgi.Response:
+        return _show('project', id, self._projects(req))
+
+    def _list_users(self, req: wsgi.Request) -> wsgi.Response:
+        return self._list(req, 'users', self._visible_users(req))
+
+    def _show_user(self, req: wsgi.Request, id: str) -> wsgi.Response:
+        return _show('user', id, self._visible_users(req))
+
+    def _projects(self, req: wsgi.Request) -> Iterator[_Document]:
+        """Yield the projects of all users that the caller may see."""
+        ctx = self._authenticate(req)
+        users = self._users.by_name().values()
+        for project_id in sorted({user.project_id for user in users}):
+            if ctx.can('identity:get_project', {'project_id': project_id}):
+                yield documents.project(project_id, req.public_url)
+
+    def _visible_users(self, req: wsgi.Request) -> Iterator[_Document]:
+        """Yield the users that the caller may see, one per id."""
+        ctx = self._authenticate(req)
+        found: dict[str, User] = {}
+        for user in self._users.by_name().values():
+            if ctx.can('identity:get_user', user):
+                found.setdefault(user.user_id, user)
+        for user in found.values():
+            yield documents.user(user, req.public_url)
+
+    @staticmethod
+    def _list(
+        req: wsgi.Request, name: str, items: Iterable[_Document]
+    ) -> wsgi.Response:
+        return wsgi.Response(
+            documents.listing(name, items, req.query, req.public_url)
+        )
+
+
+def _base(req: wsgi.Request) -> str:
+    """Return the URL that the client was given, without the version."""
+    is_below = req.environ['PATH_INFO'].startswith(PREFIX)
+    return req.public_url + (PREFIX if is_below else '')
+
+
+def _show(name: str, id: str, items: Iterable[_Document]) -> wsgi.Response:
+    for item in items:
+        if item['id'] == id:
+            return wsgi.Response({name: item})
+    raise exception.ResourceNotFound(resource=name.capitalize(), id=id)

@@ -1,0 +1,95 @@
+"""The line that the log has for each request.
+
+It is written often, so nothing is computed for it that was not needed for
+the request itself.
+"""
+
+import base64
+import binascii
+import logging
+import time
+
+from manila_lite import exception
+from manila_lite.api import wsgi
+
+NAME = __name__
+LOG = logging.getLogger(NAME)
+
+_HEALTH = '/healthcheck'
+_LONGEST = 1000
+_UNKNOWN = 'an unknown user'
+
+
+def log(environ: dict, status: str, began: float) -> None:
+    """Write the line of a request; `began` is by `time.perf_counter`.
+
+    A health check that succeeds is left out: there is one every second.
+    """
+    if not LOG.isEnabledFor(logging.INFO):
+        return
+    path = environ.get('PATH_INFO', '')
+    code = status[:3]
+    if path == _HEALTH and code == '200':
+        return
+    if code == '401':
+        LOG.info(
+            'Sign-in of %s from %s refused', _user(environ), _client(environ)
+        )
+    query = environ.get('QUERY_STRING')
+    if query:
+        path = f'{path}?{query}'
+    ctx = environ.get(wsgi.CONTEXT)
+    LOG.info(
+        '%s %s %s of %s, project %s, from %s: %s in %.1f ms',
+        environ.get('openstack.request_id'),
+        environ['REQUEST_METHOD'],
+        _printable(path),
+        ctx and ctx.user_id,
+        ctx and ctx.project_id,
+        _client(environ),
+        code,
+        (time.perf_counter() - began) * 1000,
+    )
+
+
+def log_refusal(environ: dict, error: exception.ManilaLiteError) -> None:
+    """Log why an operation was refused, with the ids of what it is about."""
+    ctx, target = environ.get(wsgi.CONTEXT), environ.get(wsgi.TARGET)
+    LOG.info(
+        'Refused %s %s (share %s, share_instance %s, project %s, request '
+        '%s): %d %s',
+        environ['REQUEST_METHOD'],
+        _printable(environ.get('PATH_INFO', '')),
+        getattr(target, 'share_id', getattr(target, 'id', None)),
+        getattr(target, 'instance_id', None),
+        ctx and ctx.project_id,
+        environ.get('openstack.request_id'),
+        error.code,
+        ' '.join(error.msg.split())[:_LONGEST],
+    )
+
+
+def _client(environ: dict) -> str:
+    return environ.get('REMOTE_ADDR') or '-'
+
+
+def _user(environ: dict) -> str:
+    """Describe the user of a refused sign-in; never by a token."""
+    name = environ.get(wsgi.SIGN_IN_NAME)
+    if name:
+        return f'user {_printable(name)}'
+    kind, _, value = environ.get('HTTP_AUTHORIZATION', '').partition(' ')
+    if kind.lower() != 'basic':
+        has_token = 'HTTP_X_AUTH_TOKEN' in environ
+        return 'a user with an invalid token' if has_token else _UNKNOWN
+    try:
+        text = base64.b64decode(value, validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return _UNKNOWN
+    return f'user {_printable(text.partition(":")[0])}'
+
+
+def _printable(text: str) -> str:
+    """Return the text on one line; a client chooses what is in it."""
+    text = text[:_LONGEST]
+    return text if text.isprintable() else ascii(text)

@@ -1,0 +1,164 @@
+"""Types of single values: texts, numbers, booleans and choices."""
+
+import re
+import typing
+
+from manila_lite.api.schema.base import Check
+from manila_lite.api.schema.base import Type
+from manila_lite.api.schema.base import ValidationError
+
+LARGEST_INTEGER = 2**31 - 1  # of the integer columns
+
+
+class _String(Type):
+    def __init__(
+        self,
+        low: int,
+        high: int,
+        nullable: bool,
+        pattern: str | None,
+        description: str,
+    ):
+        self._low, self._high, self._nullable = low, high, nullable
+        self._pattern = pattern
+        self._match = re.compile(pattern).fullmatch if pattern else None
+        self._rule = description + (' or null' if nullable else '')
+
+    def at(self, minor: int) -> Check:
+        return self._check
+
+    def _check(self, value: typing.Any) -> str | None:
+        if value is None and self._nullable:
+            return None
+        if (
+            type(value) is not str
+            or not self._low <= len(value) <= self._high
+            or (self._match and not self._match(value))
+        ):
+            raise ValidationError(f'must be {self._rule}')
+        return value
+
+    def json_schema(self, minor: int) -> dict:
+        rule: dict = {
+            'type': ['string', 'null'] if self._nullable else 'string'
+        }
+        if self._pattern:
+            return rule | {'pattern': f'^(?:{self._pattern})$'}
+        return rule | {'minLength': self._low, 'maxLength': self._high}
+
+
+def string(
+    max: int = 255,
+    min: int = 0,
+    *,
+    nullable: bool = False,
+    pattern: str | None = None,
+    description: str | None = None,
+) -> Type:
+    """Text of `min` to `max` characters; errors quote `description`."""
+    return _String(
+        min,
+        max,
+        nullable,
+        pattern,
+        description or f'a string of {min} to {max} characters',
+    )
+
+
+class _Integer(Type):
+    def __init__(self, low: int, high: int, nullable: bool):
+        self._low, self._high, self._nullable = low, high, nullable
+
+    def at(self, minor: int) -> Check:
+        return self._check
+
+    def _check(self, value: typing.Any) -> int | None:
+        if value is None and self._nullable:
+            return None
+        number = value
+        if type(value) is str and len(value) <= 20:
+            digits = value[1:] if value.startswith('-') else value
+            if digits.isascii() and digits.isdecimal():
+                number = int(value)
+        if type(number) is not int or not self._low <= number <= self._high:
+            raise ValidationError(
+                f'must be an integer from {self._low} to {self._high}'
+            )
+        return number
+
+    def json_schema(self, minor: int) -> dict:
+        choices: list[dict] = [
+            {'type': 'integer', 'minimum': self._low, 'maximum': self._high},
+            {'type': 'string', 'pattern': '^-?[0-9]+$', 'maxLength': 20},
+        ]
+        if self._nullable:
+            choices.append({'type': 'null'})
+        return {'anyOf': choices}
+
+
+def integer(
+    min: int, max: int = LARGEST_INTEGER, *, nullable: bool = False
+) -> Type:
+    """An integer, also sent as a string of digits."""
+    return _Integer(min, max, nullable)
+
+
+class _OneOf(Type):
+    def __init__(self, choices: dict, rule: str):
+        self._choices, self._rule = choices, rule
+
+    def at(self, minor: int) -> Check:
+        return self._check
+
+    def _check(self, value: typing.Any) -> typing.Any:
+        # Lists are not hashable, and 1.0 == True == 1.
+        if type(value) in (str, int, bool, type(None)):
+            chosen = self._choices.get((type(value), value), self)
+            if chosen is not self:
+                return chosen
+        raise ValidationError(f'must be {self._rule}')
+
+    def json_schema(self, minor: int) -> dict:
+        return {'enum': [value for _, value in self._choices]}
+
+
+def one_of(*values: str | int | bool | None) -> Type:
+    """One of the given values."""
+    return _OneOf(
+        {(type(value), value): value for value in values},
+        'one of: '
+        + ', '.join(
+            'null' if value is None else str(value) for value in values
+        ),
+    )
+
+
+def _words(*words: str) -> set[str]:
+    return {
+        variant
+        for word in words
+        for variant in (word, word.upper(), word.capitalize())
+    }
+
+
+TRUE_WORDS = _words('1', 't', 'true', 'on', 'y', 'yes')
+FALSE_WORDS = _words('0', 'f', 'false', 'off', 'n', 'no')
+
+
+boolean: Type = _OneOf(
+    {(bool, True): True, (bool, False): False, (int, 1): True, (int, 0): False}
+    | {(str, word): True for word in sorted(TRUE_WORDS)}
+    | {(str, word): False for word in sorted(FALSE_WORDS)},
+    'a boolean',
+)
+positive_int = integer(1)
+non_negative_int = integer(0)
+uuid = string(
+    36,
+    32,
+    description='a UUID',
+    pattern=(
+        '[0-9a-fA-F]{8}(-?)[0-9a-fA-F]{4}(-?)[0-9a-fA-F]{4}(-?)[0-9a-fA-F]{4}'
+        '(-?)[0-9a-fA-F]{12}'
+    ),
+)

@@ -1,0 +1,221 @@
+"""The threaded HTTP server: waitress, with limits for its connections.
+
+A connection uses a thread only while the application runs. What a client
+may do in between is limited: the time to send a request, the time without
+activity, and the number of connections.
+"""
+
+from collections.abc import Callable, Iterable
+import socket
+import struct
+import time
+import typing
+
+from waitress import adjustments as waitress_adjustments
+from waitress import channel as waitress_channel
+from waitress import server as waitress_server
+from waitress import task as waitress_task
+
+from manila_lite.cmd.web import ANY_ADDRESS
+from manila_lite.cmd.web import BACKLOG
+from manila_lite.cmd.web import Limits
+from manila_lite.cmd.web import listen_on_any_address
+
+THREADS = 20
+"""More than can run at the same time.
+
+Most threads wait for the write lock of the database; with fewer threads,
+reads would queue behind them. They cost 1 MiB in all.
+"""
+
+_ACCEPTED_AT_ONCE = 64
+"""Connections to accept before other sockets are looked at again."""
+
+_PASS_INTERVAL = 1
+"""Seconds between searches for connections beyond their time limits."""
+
+
+class HttpServer:
+    """An HTTP server on all addresses of a host, with one pool of threads."""
+
+    def __init__(
+        self,
+        app: Callable,
+        host: str,
+        port: int,
+        limits: Limits,
+        socket_options: Iterable[tuple[int, int, int]] = (),
+    ):
+        settings = waitress_adjustments.Adjustments(
+            host=host,
+            port=port,
+            ident='manila_lite',
+            # The application reads them if it is configured to
+            clear_untrusted_proxy_headers=False,
+            asyncore_use_poll=True,
+            max_request_body_size=1 << 20,
+            backlog=BACKLOG,
+            cleanup_interval=_PASS_INTERVAL,
+            # Connections are limited by _Listener, not by waitress, which
+            # stops to accept any
+            connection_limit=1 << 30,
+        )
+        settings.socket_options = [*settings.socket_options, *socket_options]
+        self._dispatcher = waitress_task.ThreadedTaskDispatcher()
+        self._map: dict[int, typing.Any] = {}
+        self._listeners = [
+            _Listener(
+                app,
+                map=self._map,
+                adj=settings,
+                dispatcher=self._dispatcher,
+                limits=limits,
+                **where,
+            )
+            for where in _sockets(host, port, settings)
+        ]
+        self._dispatcher.set_thread_count(THREADS)
+        self.port = self._listeners[0].effective_port
+
+    def run(self) -> None:
+        """Serve until `close`; return when all responses are sent."""
+        self._listeners[0].run()
+
+    def close(self) -> None:
+        self._dispatcher.shutdown(timeout=1)
+        self._listeners[0].trigger.pull_trigger(self._close_connections)
+
+    def _close_connections(self) -> None:
+        for listener in self._listeners:
+            for channel in listener.active_channels.values():
+                channel.close_when_flushed = True
+            listener.close()
+
+
+def _sockets(
+    host: str, port: int, settings: waitress_adjustments.Adjustments
+) -> list[dict[str, typing.Any]]:
+    """Return the arguments of a listener for each socket."""
+    if host != ANY_ADDRESS:
+        return [{'sockinfo': address} for address in settings.listen]
+    found = listen_on_any_address(port, BACKLOG)
+    address = (found.family, found.type, found.proto, found.getsockname())
+    return [{'_sock': found, 'sockinfo': address, 'bind_socket': False}]
+
+
+class _Channel(waitress_channel.HTTPChannel):
+    """A connection that blocks no thread and knows what it waits for."""
+
+    is_postponed = False
+    """Whether the next request waits until the client reads a response."""
+
+    _timed = None
+    _timed_since = 0.0
+
+    def received(self, data: bytes) -> bool:
+        accepted = super().received(data)
+        self._note_progress()
+        return accepted
+
+    def _note_progress(self) -> None:
+        """Remember since when headers, or a body, are being received."""
+        request = self.request
+        part = request and (request, request.headers_finished)
+        if part != self._timed:
+            self._timed, self._timed_since = part, time.time()
+
+    def is_overdue(self, limits: Limits, now: float) -> bool:
+        """Return whether the client has used up its time."""
+        if not self.is_replaceable:
+            return False
+        if now - self.last_activity > limits.idle_time:
+            return True
+        if self._timed is None:
+            return False
+        _, is_body = self._timed
+        limit = limits.body_time if is_body else limits.header_time
+        return now - self._timed_since > limit
+
+    @property
+    def is_replaceable(self) -> bool:
+        """Return whether no thread is, or will be, busy for the client."""
+        return not self.requests or self.is_postponed
+
+    def drop(self) -> None:
+        """Close at once, with what the client has not read."""
+        if self.total_outbufs_len:
+            self.socket.setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0)
+            )
+        self.handle_close()
+
+    def _flush_outbufs_below_high_watermark(self) -> None:
+        """Never wait for the client in a thread of the application.
+
+        What the client does not read is bounded: a response is one body,
+        and the next request is postponed until it is sent.
+        """
+
+    def postpone(self) -> bool:
+        """Postpone the next request if a response is not sent yet."""
+        self.is_postponed = bool(self.total_outbufs_len)
+        return self.is_postponed
+
+    def writable(self) -> bool:
+        return bool(super().writable() or self.is_postponed)
+
+    def handle_write(self) -> None:
+        super().handle_write()
+        if self.is_postponed and not self.total_outbufs_len:
+            self.is_postponed = False
+            if self.connected and self.requests:
+                self.server.add_task(self)
+
+
+class _Listener(waitress_server.TcpWSGIServer):
+    """A listening socket that always has room for one more connection."""
+
+    channel_class = _Channel
+
+    def __init__(
+        self, *args: typing.Any, limits: Limits, **kwargs: typing.Any
+    ):
+        self._limits = limits
+        super().__init__(*args, **kwargs)
+
+    def add_task(self, channel: _Channel) -> None:
+        if not channel.postpone():
+            super().add_task(channel)
+
+    def readable(self) -> bool:
+        return super().readable() and (
+            len(self._map) < self._limits.connections
+            or any(channel.is_replaceable for channel in self._channels())
+        )
+
+    def handle_accept(self) -> None:
+        for _ in range(_ACCEPTED_AT_ONCE):
+            if len(self._map) >= self._limits.connections:
+                self._close_least_active()
+            known = len(self._map)
+            super().handle_accept()
+            if len(self._map) == known:
+                return
+
+    def _close_least_active(self) -> None:
+        replaceable = [
+            channel for channel in self._channels() if channel.is_replaceable
+        ]
+        if replaceable:
+            min(replaceable, key=lambda found: found.last_activity).drop()
+
+    def _channels(self) -> list[_Channel]:
+        """Return the connections of all addresses."""
+        return [
+            found for found in self._map.values() if type(found) is _Channel
+        ]
+
+    def maintenance(self, now: float) -> None:
+        for channel in list(self.active_channels.values()):
+            if channel.is_overdue(self._limits, now):
+                channel.drop()

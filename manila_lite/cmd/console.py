@@ -1,0 +1,153 @@
+"""What commands share: arguments, tables, the configured database."""
+
+import argparse
+from collections.abc import Callable, Iterable, Iterator, Sequence
+import contextlib
+from importlib import metadata
+import json
+import os
+import typing
+
+from oslo_config import cfg
+
+from manila_lite.cmd import start
+from manila_lite.db import schema
+from manila_lite.db.session import Database
+
+PROG = 'manila-lite-manage'
+
+Run = Callable[[argparse.Namespace], int | None]
+Parsers = dict[str, argparse.ArgumentParser]
+
+
+def add_version(parser: argparse.ArgumentParser) -> None:
+    """Add the option that prints the version."""
+    parser.add_argument(
+        '--version',
+        action='version',
+        version=f'{parser.prog} {metadata.version("manila_lite")}',
+    )
+
+
+def port(text: str) -> int:
+    """Parse the number of a port; 0 lets the system choose one."""
+    number = int(text)
+    if not 0 <= number <= 65535:
+        raise argparse.ArgumentTypeError(f'{text} is not a port')
+    return number
+
+
+def configure(args: argparse.Namespace) -> cfg.ConfigOpts:
+    """Return the configuration of the installation that is selected."""
+    return start.configure(
+        PROG, config_files=args.config_file, state_dir=args.state_dir
+    )
+
+
+@contextlib.contextmanager
+def database(
+    conf: cfg.ConfigOpts, *, create: bool = False, ready: bool = False
+) -> Iterator[Database]:
+    """Open the database; with `ready`, check its schema."""
+    if not conf.database.connection:
+        raise cfg.Error(_no_database())
+    db = start.database(conf, create=create)
+    try:
+        if ready:
+            schema.check(db)
+        yield db
+    finally:
+        db.dispose()
+
+
+def _no_database() -> str:
+    """Return an error that names the database of `make run`, if any."""
+    found = os.path.join('state', start.DATABASE_FILE)
+    there = (
+        ', as "--state-dir state" for the one in ./state'
+        if os.path.exists(found)
+        else ''
+    )
+    return (
+        'no database: connection in section [database] is not set. Name the '
+        'state directory of "manila-lite serve" or "make run" with '
+        f'--state-dir{there}, or a configuration file with --config-file'
+    )
+
+
+def show(
+    args: argparse.Namespace,
+    head: Sequence[str],
+    found: Sequence[dict[str, typing.Any]],
+) -> None:
+    """Print rows as JSON if requested, else as a table."""
+    if args.json:
+        print(json.dumps(found, indent=2))
+    else:
+        print_table(head, ([row[name] for name in head] for row in found))
+
+
+def print_table(head: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
+    """Print rows in aligned columns."""
+    lines = [tuple(head)]
+    lines += [
+        tuple(
+            '-' if cell is None else ' '.join(str(cell).split())
+            for cell in row
+        )
+        for row in rows
+    ]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        print(
+            '  '.join(
+                f'{cell:{width}}'
+                for cell, width in zip(line, widths, strict=True)
+            ).rstrip()
+        )
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        '--json', action='store_true', help='print JSON instead of a table'
+    )
+
+
+def location_options(default: str | None) -> argparse.ArgumentParser:
+    """Return a parser for the options that select an installation.
+
+    They are allowed before and after the command; when absent after it,
+    they must not override values given before.
+    """
+    parser = argparse.ArgumentParser(add_help=False, argument_default=default)
+    parser.add_argument(
+        '--config-file',
+        metavar='FILE',
+        action='append',
+        help='file to read; may be repeated',
+    )
+    parser.add_argument(
+        '--state-dir',
+        metavar='DIR',
+        help='directory with the state of "manila-lite '
+        'serve", and its database unless a file '
+        'names another',
+    )
+    return parser
+
+
+def add(nouns: typing.Any, noun: str, about: str, **runs: Run) -> Parsers:
+    """Add a noun and its verbs; return the parsers of the verbs."""
+    verbs = nouns.add_parser(noun, help=about).add_subparsers(
+        metavar='VERB', required=True
+    )
+    parsers = {}
+    for name, run in runs.items():
+        parsers[name] = verbs.add_parser(
+            name.replace('_', '-'),
+            help=run.__doc__,
+            description=run.__doc__,
+            parents=[location_options(argparse.SUPPRESS)],
+        )
+        parsers[name].set_defaults(run=run, usage_error=parsers[name].error)
+    return parsers

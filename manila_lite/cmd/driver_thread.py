@@ -1,0 +1,136 @@
+"""Under eventlet, drivers run in a native thread of their own.
+
+While a driver copies a file, or waits in a library that is not written in
+Python, no other greenlet of its thread runs. In the thread of everything else
+that would stop requests, heartbeats and leases. So calls of drivers are
+passed to a second thread, which has a hub of eventlet like the first.
+
+It is one thread, not a pool: the locks, queues and conditions that drivers
+and their libraries use are those of eventlet, which work only between the
+greenlets of one thread. Calls of the private storage, which uses the
+database, are passed back to the first thread for the same reason.
+
+With native threads nothing of this is needed, and objects are used as they
+are.
+"""
+
+import collections
+from collections.abc import Callable
+import contextvars
+import functools
+import os
+import typing
+
+from manila_lite.cmd import CONCURRENCY
+
+T = typing.TypeVar('T')
+
+
+def in_driver_thread(driver: T) -> T:
+    """Return the driver, or a stand-in that runs its methods apart."""
+    if CONCURRENCY != 'eventlet':
+        return driver
+    main, drivers = _hubs()
+    return typing.cast(T, _Elsewhere(driver, main, drivers))
+
+
+def in_main_thread(service: T) -> T:
+    """Return an object that drivers may call, or a stand-in for it."""
+    if CONCURRENCY != 'eventlet':
+        return service
+    main, drivers = _hubs()
+    return typing.cast(T, _Elsewhere(service, drivers, main))
+
+
+class _Hub:
+    """Runs functions in the greenlets of one thread."""
+
+    def __init__(self) -> None:
+        self._posted: collections.deque[Callable[[], None]] = (
+            collections.deque()
+        )
+        self._receiver, self._sender = os.pipe()
+        os.set_blocking(self._receiver, False)
+
+    def serve(self) -> None:
+        """Start what is posted; runs in a greenlet of the thread."""
+        import eventlet
+
+        while True:
+            os.read(self._receiver, 4096)  # lets other greenlets run
+            while self._posted:
+                eventlet.spawn_n(self._posted.popleft())
+
+    def post(self, function: Callable[[], None]) -> None:
+        """Run the function in a greenlet soon; call from any thread."""
+        self._posted.append(function)
+        os.write(self._sender, b'.')
+
+    def call(
+        self, caller: '_Hub', function: Callable[..., T], *args: typing.Any
+    ) -> T:
+        """Run the function here; wait for its result in the hub `caller`."""
+        from eventlet import event
+
+        answer = event.Event()
+        context = contextvars.copy_context()
+
+        def run() -> None:
+            try:
+                result = context.run(function, *args)
+            except BaseException as error:  # noqa: BLE001 raised in the caller
+                caller.post(functools.partial(answer.send_exception, error))
+            else:
+                caller.post(functools.partial(answer.send, result))
+
+        self.post(run)
+        return answer.wait()
+
+
+class _Elsewhere:
+    """Stands in for an object whose methods run in another hub."""
+
+    _target: object
+    _caller: _Hub
+    _hub: _Hub
+
+    def __init__(self, target: object, caller: _Hub, hub: _Hub):
+        self.__dict__.update(_target=target, _caller=caller, _hub=hub)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """The class of the object, so that isinstance works."""
+        return self._target.__class__
+
+    def __getattr__(self, name: str) -> typing.Any:
+        found = getattr(self._target, name)
+        if not callable(found):
+            return found
+        return functools.partial(_call, self._hub, self._caller, found)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        setattr(self._target, name, value)
+
+
+def _call(
+    hub: _Hub,
+    caller: _Hub,
+    method: Callable[..., T],
+    *args: typing.Any,
+    **kwargs: typing.Any,
+) -> T:
+    return hub.call(caller, functools.partial(method, *args, **kwargs))
+
+
+@functools.cache
+def _hubs() -> tuple[_Hub, _Hub]:
+    """Return the hub of this thread and that of a new one for drivers."""
+    import eventlet
+    from eventlet import patcher
+
+    main, drivers = _Hub(), _Hub()
+    eventlet.spawn_n(main.serve)
+    patcher.original('threading').Thread(
+        target=drivers.serve, name='drivers', daemon=True
+    ).start()
+    return main, drivers

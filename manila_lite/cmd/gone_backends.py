@@ -1,0 +1,179 @@
+"""Commands about back ends that are gone for good.
+
+`work cancel`, `service delete` and `share delete-without-driver`: an
+administrator says that nothing will come of it, and the service records it.
+"""
+
+import argparse
+from collections.abc import Iterator
+import contextlib
+import functools
+
+from manila_lite import exception
+from manila_lite import messages
+from manila_lite.cmd import console
+from manila_lite.cmd import recovery
+from manila_lite.cmd.build.api import share_operations
+from manila_lite.cmd.build.gone_backend import build_canceller
+from manila_lite.cmd.build.process import Process
+from manila_lite.context import RequestContext
+from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.shares import shares
+from manila_lite.db.rows import ServiceRow
+from manila_lite.db.rows import ShareTarget
+from manila_lite.db.session import Session
+from manila_lite.host import Host
+from manila_lite.messages import Action
+from manila_lite.rpc.share import BINARY
+from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
+from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.work import cancel
+from manila_lite.work.execution import Executor
+
+_BATCH = 100
+_MOST_BATCHES = 1000
+
+
+@contextlib.contextmanager
+def opened(args: argparse.Namespace) -> Iterator['GoneBackends']:
+    """Open the database of the installation that is selected."""
+    conf = console.configure(args)
+    with console.database(conf, ready=True) as db:
+        yield GoneBackends(
+            Process(conf, db), f'{recovery.user()} ({console.PROG})'
+        )
+
+
+class ServiceIsUp(exception.Conflict):
+    message = (
+        'A process of {binary} on {host} was alive less than {seconds} s '
+        'ago. {advice}'
+    )
+
+
+class ServiceHasWork(exception.Conflict):
+    message = (
+        '{host} has unfinished work; see "work list". Give --cancel-work to '
+        'let it fail.'
+    )
+
+
+class GoneBackends:
+    """Ends what waits for back ends that will not come back."""
+
+    def __init__(self, process: Process, user: str):
+        self.process = process
+        self.db = process.db
+        self.user = user
+        self.ctx = RequestContext(user_id=user, is_admin=True)
+
+    def cancel_work(self, work_id: str) -> None:
+        """Let unfinished work fail as declared."""
+        row = self.db.read(cancel.find, work_id)
+        self._cancel(self._canceller(row.queue), work_id)
+
+    def delete_service(
+        self, host: str, binary: str, *, cancel_work: bool = False
+    ) -> int:
+        """Delete a service that is down; return the number of ended work."""
+        self.db.read(self._refuse_living, host, binary, 'Stop it first.')
+        count = 0
+        if cancel_work:
+            executor = self._canceller(host)
+            for work_id in self._work_of(host):
+                self._cancel(executor, work_id)
+                count += 1
+        self.db.write(self._remove_service, host, binary, by=self.ctx)
+        return count
+
+    def delete_share(self, share_id: str) -> None:
+        """Force-delete a share whose back ends are all gone.
+
+        Its data, if there still is any, is not touched.
+        """
+        share = self.db.read(shares.get_target, share_id)
+        instances = self.db.read(shares.list_instances, share_id)
+        hosts = {
+            row.instance_id: Host.parse(row.host).service_host
+            for row in instances
+            if row.host
+        }
+        for host in set(hosts.values()):
+            self.db.read(self._refuse_gone_or_living, host)
+        share_operations(self.process).force_delete(self.ctx, share)
+        # What waits for its rules ends after it, without a word.
+        for machine in (SHARE_INSTANCE, SHARE_INSTANCE_ACCESS):
+            for instance_id, host in hosts.items():
+                executor = self._canceller(host)
+                for work_id in self.db.read(
+                    cancel.list_of_resource, machine.resource, [instance_id]
+                ):
+                    self._cancel(executor, work_id)
+        self.db.write(self._notify_owner, share, by=self.ctx)
+
+    def _cancel(self, executor: Executor, work_id: str) -> None:
+        self.db.write(
+            cancel.cancel,
+            executor,
+            work_id,
+            cancel.WorkCancelled(user=self.user),
+            by=self.ctx,
+        )
+
+    def _work_of(self, queue: str) -> Iterator[str]:
+        """Yield all work of a queue, also what is added meanwhile."""
+        for _ in range(_MOST_BATCHES):
+            batch = self.db.read(cancel.list_of_queue, queue, _BATCH)
+            if not batch:
+                return
+            yield from batch
+
+    @functools.cache  # noqa: B019 lives as long as the command
+    def _canceller(self, queue: str) -> Executor:
+        return build_canceller(self.process, queue)
+
+    def _refuse_living(
+        self,
+        session: Session,
+        host: str,
+        binary: str,
+        advice: str,
+        *,
+        lock: bool = False,
+    ) -> ServiceRow:
+        """Return a service; raise ServiceIsUp while a process is alive."""
+        row = services.get(session, host, binary, lock=lock)
+        down_time = self.process.conf.service_down_time
+        if row.now - row.heartbeat_at <= down_time:
+            raise ServiceIsUp(
+                binary=binary, host=host, seconds=down_time, advice=advice
+            )
+        return row
+
+    def _refuse_gone_or_living(self, session: Session, host: str) -> None:
+        if services.find(session, host, BINARY) is not None:
+            self._refuse_living(
+                session, host, BINARY, 'Force-delete the share instead.'
+            )
+
+    def _remove_service(
+        self, session: Session, host: str, binary: str
+    ) -> None:
+        row = self._refuse_living(
+            session, host, binary, 'Stop it first.', lock=True
+        )
+        if cancel.list_of_queue(session, host, 1):
+            raise ServiceHasWork(host=host)
+        services.remove(session, row)
+
+    def _notify_owner(self, session: Session, share: ShareTarget) -> None:
+        messages.record(
+            session,
+            project_id=share.project_id,
+            request_id=None,
+            action=Action.DELETE,
+            detail=None,
+            resource_type='SHARE',
+            resource_id=share.id,
+            ttl=self.process.conf.message_ttl,
+        )

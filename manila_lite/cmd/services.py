@@ -1,0 +1,163 @@
+"""The commands of `manila-lite-manage service`."""
+
+import argparse
+import collections
+import datetime
+import json
+import typing
+
+from manila_lite.cmd import console
+from manila_lite.cmd.gone_backends import opened
+from manila_lite.db.queries.admin import incarnations
+from manila_lite.db.queries.admin import pools
+from manila_lite.db.queries.admin import services
+from manila_lite.db.rows import ServiceRow
+from manila_lite.db.session import Session
+from manila_lite.rpc.share import BINARY as SHARE_BINARY
+from manila_lite.work import table as work
+
+_FIELDS = (
+    'binary',
+    'host',
+    'zone',
+    'status',
+    'state',
+    'updated_at',
+    'problem',
+)
+
+
+def list_all(args: argparse.Namespace) -> None:
+    """list the services and their problems"""
+    conf = console.configure(args)
+    with console.database(conf, ready=True) as db:
+        found = db.read(services.list_all)
+    console.print_table(
+        _FIELDS,
+        (_summary(row, conf.service_down_time).values() for row in found),
+    )
+
+
+def _summary(row: ServiceRow, down_time: float) -> dict[str, typing.Any]:
+    values = (
+        row.binary,
+        row.host,
+        row.zone,
+        'disabled' if row.disabled else 'enabled',
+        'up' if services.is_up(row, down_time) else 'down',
+        row.updated_at and row.updated_at.isoformat(' ', 'seconds'),
+        row.health or row.disabled_reason,
+    )
+    return dict(zip(_FIELDS, values, strict=True))
+
+
+def describe(args: argparse.Namespace) -> None:
+    """show one service with its processes, pools and work"""
+    conf = console.configure(args)
+    with console.database(conf, ready=True) as db:
+        found = db.read(
+            _describe, args.host, args.binary, conf.service_down_time
+        )
+    if args.json:
+        print(json.dumps(found, indent=2))
+        return
+    parts = {name: found.pop(name) for name in ('work', 'processes', 'pools')}
+    for name, value in found.items():
+        print(f'{name}: {"-" if value is None else value}')
+    for name, rows in parts.items():
+        print(f'\n{name}:{"" if rows else " none"}')
+        if rows:
+            console.print_table(list(rows[0]), (row.values() for row in rows))
+
+
+def _describe(
+    session: Session, host: str, binary: str, down_time: float
+) -> dict[str, typing.Any]:
+    row = services.get(session, host, binary)
+    queue = host if binary == SHARE_BINARY else row.topic
+    counts = collections.Counter(
+        (one.kind, one.state)
+        for one in work.list_work(session)
+        if one.queue == queue
+    )
+    return {
+        **_summary(row, down_time),
+        'ensures its shares': row.ensuring,
+        'work': [
+            {'kind': kind, 'state': state, 'count': count}
+            for (kind, state), count in sorted(counts.items())
+        ],
+        'processes': [
+            {
+                'incarnation': one.incarnation,
+                'started_at': _time(one.started_at),
+                'heartbeat_at': _time(one.heartbeat_at),
+                'ready_at': _time(one.ready_at),
+                'problem': one.health,
+            }
+            for one in incarnations.list_of_service(session, row.id)
+        ],
+        'pools': [
+            {
+                'host': one.host,
+                'total_gb': one.total_gb,
+                'free_gb': one.free_gb,
+                'allocated_gb': one.allocated_gb,
+                'pending_gb': one.pending_gb,
+                'reported_at': _time(one.reported_at),
+            }
+            for one in pools.list_all(session)
+            if one.service_host == host and binary == SHARE_BINARY
+        ],
+    }
+
+
+def _time(seconds: float | None) -> str | None:
+    if seconds is None:
+        return None
+    moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+    return moment.replace(tzinfo=None).isoformat(' ', 'seconds')
+
+
+def remove(args: argparse.Namespace) -> None:
+    """remove a service that is down and will not come back"""
+    with opened(args) as gone:
+        count = gone.delete_service(
+            args.host, args.binary, cancel_work=args.cancel_work
+        )
+    print(f'Deleted {args.binary} on {args.host}; cancelled work: {count}.')
+
+
+def delete(args: argparse.Namespace) -> None:
+    """do the same as "service remove", by its former name"""
+    remove(args)
+
+
+def add_to(nouns: typing.Any) -> None:
+    """Add the commands and their arguments."""
+    parsers = console.add(
+        nouns,
+        'service',
+        'the services of all nodes',
+        list=list_all,
+        describe=describe,
+        remove=remove,
+        delete=delete,
+    )
+    for verb in ('describe', 'remove', 'delete'):
+        add = parsers[verb].add_argument
+        add(
+            'host', metavar='HOST', help='host of the service, or host@backend'
+        )
+        add(
+            '--binary',
+            default=SHARE_BINARY,
+            help='binary of the service (default %(default)s)',
+        )
+    console.add_json(parsers['describe'])
+    for verb in ('remove', 'delete'):
+        parsers[verb].add_argument(
+            '--cancel-work',
+            action='store_true',
+            help='let the work that waits for it fail',
+        )

@@ -1,0 +1,49 @@
+"""Options of the btrfs driver, in the section of a back end."""
+
+from oslo_config import cfg
+
+OPTS = [
+    cfg.StrOpt(
+        'btrfs_root',
+        default='$state_path/btrfs',
+        help='Directory for the mount points, the exports and the state of '
+        'the NFS server. Give each btrfs back end its own, with a short '
+        'path: it contains a socket.',
+    ),
+    cfg.DictOpt(
+        'btrfs_pools',
+        default={},
+        help='Pools and where they are: a block device or a file that holds '
+        'a btrfs, which the driver mounts, or a directory where one is '
+        'mounted, for instance fast:/dev/sdb,large:/srv/large.img. '
+        '"manila-lite-manage storage prepare" creates one.',
+    ),
+    cfg.ListOpt(
+        'btrfs_export_addresses',
+        default=['127.0.0.1'],
+        help='Addresses of this machine, IPv4 or IPv6, that clients mount '
+        'shares from. Set the ones that clients can reach; the NFS server '
+        'listens on all addresses of the machine.',
+    ),
+    cfg.PortOpt(
+        'btrfs_nfs_port',
+        default=2049,
+        help='Port of the NFS server. Give each btrfs back end of a machine '
+        'its own.',
+    ),
+    cfg.StrOpt(
+        'btrfs_revert_mode',
+        default='swap',
+        choices=[
+            ('swap', 'one step of some milliseconds; clients mount again'),
+            ('rewrite', 'files are copied back; clients stay mounted'),
+        ],
+        help='How a share is reverted to a snapshot. Choose rewrite if '
+        'clients cannot mount shares again: it is slower and, when it is '
+        'interrupted, leaves the share in error until it is repeated.',
+    ),
+]
+
+
+def register_backend(conf: cfg.ConfigOpts, group: str) -> None:
+    conf.register_opts(OPTS, group)

@@ -1,0 +1,28 @@
+"""Options of how long rows are kept that nothing needs any more."""
+
+from oslo_config import cfg
+
+GROUP = cfg.OptGroup('retention', title='Retention of old rows')
+OPTS = [
+    cfg.IntOpt(
+        'services',
+        default=2592000,
+        min=0,
+        help='Seconds without a heartbeat after which a service is deleted '
+        'from the list of services, unless it is disabled or has shares, '
+        'share servers or work; 0 keeps it. Lower it where nodes come and '
+        'go.',
+    ),
+    cfg.IntOpt(
+        'server_migrations',
+        default=2592000,
+        min=0,
+        help='Seconds that migrations of share servers are kept after their '
+        'end; 0 keeps them. Raise it to look further back.',
+    ),
+]
+
+
+def register(conf: cfg.ConfigOpts) -> None:
+    conf.register_group(GROUP)
+    conf.register_opts(OPTS, GROUP)

@@ -1,0 +1,104 @@
+"""Errors of database servers, recognized by their codes.
+
+oslo.db recognizes errors by their text, which depends on the driver and the
+server: it knows no serialization failures of PostgreSQL, and takes a server
+that became read-only for a working one.
+"""
+
+import errno
+import sqlite3
+
+from oslo_db import exception as db_exc
+import sqlalchemy as sa
+
+from manila_lite import exception
+
+UNAVAILABLE = (db_exc.DBError, exception.ServiceUnavailable)
+"""What a transaction raises when the database cannot run it now."""
+
+_CONFLICTS: dict[str, frozenset[object]] = {
+    'sqlite': frozenset({sqlite3.SQLITE_BUSY}),
+    # Deadlock, also at the COMMIT of Galera; lock wait timeout; record
+    # changed since last read; conflict in MySQL group replication.
+    'mysql': frozenset({1213, 1205, 1020, 3101}),
+    # Deadlock, serialization failure, lock_timeout.
+    'postgresql': frozenset({'40P01', '40001', '55P03'}),
+}
+
+_READ_ONLY: dict[str, frozenset[object]] = {
+    'sqlite': frozenset(),
+    # Transaction is read-only, server is in read-only mode.
+    'mysql': frozenset({1792, 1836}),
+    'postgresql': frozenset({'25006'}),
+}
+_OPTION_PREVENTS_STATEMENT = 1290
+
+_FULL: dict[str, frozenset[object]] = {
+    # Full disk; I/O error; read-only file system.
+    'sqlite': frozenset(
+        {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY}
+    ),
+    # Disk full, table full, error on write.
+    'mysql': frozenset({1021, 1114, 1026}),
+    # Disk full, I/O error.
+    'postgresql': frozenset({'53100', '58030'}),
+}
+_STORAGE_ENGINE_ERROR = 1030
+
+
+class ReadOnlyServer(db_exc.DBConnectionError):
+    """The connection is to a server that refuses writes.
+
+    It was the primary server when the connection was made. Nothing was
+    written, and a new connection may reach the new primary.
+    """
+
+
+def translate(
+    context: sa.ExceptionContext, *, writes: bool
+) -> Exception | None:
+    """Return the error that callers know, or None to leave it as it is.
+
+    DBDeadlock means that the transaction lost against another one,
+    DatabaseFull that the server has no room. On ReadOnlyServer the pool
+    drops this connection and all older ones.
+    """
+    kind = 'mysql' if _is_mysql(context.dialect) else context.dialect.name
+    error = context.original_exception
+    if _code(kind, error) in _CONFLICTS[kind]:
+        return db_exc.DBDeadlock(context.sqlalchemy_exception)
+    if writes and _is_read_only(kind, error):
+        context.is_disconnect = True
+        return ReadOnlyServer(context.sqlalchemy_exception)
+    if _is_full(kind, error):
+        return exception.DatabaseFull(reason=error)
+    return None
+
+
+def _is_mysql(dialect: sa.Dialect) -> bool:
+    return dialect.name in ('mysql', 'mariadb')
+
+
+def _is_read_only(kind: str, error: BaseException) -> bool:
+    code = _code(kind, error)
+    if code == _OPTION_PREVENTS_STATEMENT:  # the text names the option
+        return 'read-only' in str(error) or 'read_only' in str(error)
+    return code in _READ_ONLY[kind]
+
+
+def _is_full(kind: str, error: BaseException) -> bool:
+    code = _code(kind, error)
+    if code == _STORAGE_ENGINE_ERROR:  # the text has the number of the system
+        return f'error {errno.ENOSPC} ' in str(error)
+    return code in _FULL[kind]
+
+
+def _code(kind: str, error: BaseException) -> object:
+    """Return the code of a driver's exception; None if it has none."""
+    if kind == 'sqlite':
+        # The rest are details, such as BUSY_SNAPSHOT.
+        return getattr(error, 'sqlite_errorcode', 0) & 0xFF
+    if kind == 'mysql':
+        return error.args[0] if error.args else None
+    # psycopg 3 and psycopg2 use different names.
+    return getattr(error, 'sqlstate', getattr(error, 'pgcode', None))

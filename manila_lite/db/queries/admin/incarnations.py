@@ -1,0 +1,307 @@
+"""Incarnations of services: which processes serve a host, and how well.
+
+Several processes may serve one host. Each has a row of its own, and the row
+of the service shows the best of them: one that is alive and healthy, else
+one that is alive, and of several the one that was started last.
+"""
+
+from collections.abc import Collection, Sequence
+import typing
+
+import sqlalchemy as sa
+
+from manila_lite.db.clock import db_now
+from manila_lite.db.models import base
+from manila_lite.db.models import services
+from manila_lite.db.queries.admin.services import get_or_create_zone_id
+from manila_lite.db.session import Session
+
+SERVICE = services.Service.__table__
+INCARNATION = services.ServiceIncarnation.__table__
+
+FORGOTTEN_AFTER = 86400.0
+"""Seconds after which the row of a dead process is deleted."""
+
+REMOVED = 'It is not in the configuration of its share service any more.'
+"""The health of a back end that was removed from the configuration."""
+
+STOPPED = 'It was stopped.'
+"""The health of a service whose last process has ended as it should."""
+
+_IS_SERVICE = (
+    SERVICE.c.host == sa.bindparam('of_host'),
+    SERVICE.c.binary == sa.bindparam('of_binary'),
+)
+_LOCK = sa.select(SERVICE.c.id).where(*_IS_SERVICE).with_for_update()
+_IS_OWN = (
+    INCARNATION.c.service_id == sa.bindparam('of_service'),
+    INCARNATION.c.incarnation == sa.bindparam('of_incarnation'),
+)
+_HEALTH = sa.bindparam('new_health', type_=base.MaskedText)
+_READY_AT = sa.case((_HEALTH.is_(None), db_now()), else_=sa.null())
+_BEAT = (
+    sa.update(INCARNATION)
+    .where(*_IS_OWN)
+    .values(
+        heartbeat_at=db_now(),
+        health=_HEALTH,
+        ready_at=sa.func.coalesce(INCARNATION.c.ready_at, _READY_AT),
+    )
+)
+_START = sa.insert(INCARNATION).values(
+    started_at=db_now(),
+    heartbeat_at=db_now(),
+    health=_HEALTH,
+    ready_at=_READY_AT,
+)
+_END = sa.delete(INCARNATION).where(*_IS_OWN)
+_FORGET = sa.delete(INCARNATION).where(
+    INCARNATION.c.service_id == sa.bindparam('of_service'),
+    INCARNATION.c.heartbeat_at < db_now() - FORGOTTEN_AFTER,
+)
+_OF_SERVICE = sa.select(INCARNATION, db_now().label('now')).where(
+    INCARNATION.c.service_id == sa.bindparam('of_service')
+)
+_SHOW = (
+    sa.update(SERVICE)
+    .where(SERVICE.c.id == sa.bindparam('service_id'))
+    .values(
+        incarnation=sa.bindparam('new_incarnation'),
+        heartbeat_at=sa.bindparam('new_heartbeat', type_=sa.Double()),
+        health=_HEALTH,
+        updated_at=sa.bindparam('now'),
+    )
+)
+_LONG_AGO = db_now() - sa.bindparam('silence', type_=sa.Double()) - 1.0
+_UNSERVED = (
+    sa.select(SERVICE.c.id, SERVICE.c.host)
+    .where(
+        SERVICE.c.binary == sa.bindparam('of_binary'),
+        sa.func.coalesce(SERVICE.c.health, '') != REMOVED,
+        ~sa.exists().where(
+            INCARNATION.c.service_id == SERVICE.c.id,
+            INCARNATION.c.heartbeat_at > _LONG_AGO,
+        ),
+    )
+    .order_by(SERVICE.c.id)
+    .with_for_update()
+)
+_RETIRE = (
+    sa.update(SERVICE)
+    .where(SERVICE.c.id == sa.bindparam('service_id'))
+    .values(
+        health=REMOVED,
+        heartbeat_at=sa.case(
+            (SERVICE.c.heartbeat_at < _LONG_AGO, SERVICE.c.heartbeat_at),
+            else_=_LONG_AGO,
+        ),
+        updated_at=sa.bindparam('now'),
+    )
+)
+_STOP = (
+    sa.update(SERVICE)
+    .where(SERVICE.c.id == sa.bindparam('service_id'))
+    .values(health=STOPPED, updated_at=sa.bindparam('now'))
+)
+_RECENTLY = db_now() - sa.bindparam('silence', type_=sa.Double())
+_STARTING = (
+    sa.select(SERVICE.c.host)
+    .where(
+        SERVICE.c.binary == sa.bindparam('of_binary'),
+        SERVICE.c.disabled.is_(False),
+        SERVICE.c.health.is_not(None),
+        sa.or_(
+            sa.exists().where(
+                INCARNATION.c.service_id == SERVICE.c.id,
+                INCARNATION.c.ready_at.is_(None),
+                INCARNATION.c.heartbeat_at >= _RECENTLY,
+            ),
+            # It may only be restarting.
+            sa.and_(
+                SERVICE.c.health == STOPPED,
+                SERVICE.c.heartbeat_at >= _RECENTLY,
+            ),
+        ),
+    )
+    .order_by(SERVICE.c.host)
+)
+
+
+def register(
+    session: Session,
+    *,
+    host: str,
+    binary: str,
+    topic: str,
+    zone: str,
+    incarnation: str,
+    enabled: bool,
+    down_time: float,
+    health: str | None = None,
+) -> None:
+    """Record that a process serves this host from now on."""
+    zone_id = get_or_create_zone_id(session, zone)
+    service_id = session.value(_LOCK, of_host=host, of_binary=binary)
+    if service_id is None:
+        session.insert_unique(
+            sa.insert(SERVICE).values(heartbeat_at=db_now()),
+            host=host,
+            binary=binary,
+            topic=topic,
+            availability_zone_id=zone_id,
+            incarnation=incarnation,
+            health=health,
+            disabled=not enabled,
+            ensuring=False,
+            created_at=session.now,
+            updated_at=session.now,
+        )
+        service_id = session.value(_LOCK, of_host=host, of_binary=binary)
+    else:
+        session.run(
+            sa.update(SERVICE)
+            .where(SERVICE.c.id == service_id)
+            .values(topic=topic, availability_zone_id=zone_id)
+        )
+    session.run(_FORGET, of_service=service_id)
+    session.run(_END, of_service=service_id, of_incarnation=incarnation)
+    session.insert_unique(
+        _START,
+        service_id=service_id,
+        incarnation=incarnation,
+        new_health=health,
+    )
+    _show_best(session, service_id, down_time)
+
+
+def heartbeat(
+    session: Session,
+    *,
+    host: str,
+    binary: str,
+    incarnation: str,
+    health: str | None,
+    down_time: float,
+) -> bool:
+    """Write the heartbeat of a process; False if it is not registered."""
+    service_id = session.value(_LOCK, of_host=host, of_binary=binary)
+    if service_id is None or not session.run(
+        _BEAT,
+        of_service=service_id,
+        of_incarnation=incarnation,
+        new_health=health,
+    ):
+        return False
+    _show_best(session, service_id, down_time)
+    return True
+
+
+def deregister(
+    session: Session,
+    *,
+    host: str,
+    binary: str,
+    incarnation: str,
+    down_time: float,
+) -> None:
+    """Record that a process has ended.
+
+    The service of a host without any process is down at once.
+    """
+    service_id = session.value(_LOCK, of_host=host, of_binary=binary)
+    if (
+        service_id is not None
+        and session.run(
+            _END, of_service=service_id, of_incarnation=incarnation
+        )
+        and not _show_best(session, service_id, down_time)
+    ):
+        session.run(_STOP, service_id=service_id, now=session.now)
+
+
+def deregister_all(session: Session) -> None:
+    """Record that no process is alive.
+
+    Only for a process that knows that no other uses the database.
+    """
+    session.run(sa.delete(INCARNATION))
+
+
+def forget(session: Session, incarnation: str) -> None:
+    """Record that a process has ended, whatever it served."""
+    session.run(
+        sa.delete(INCARNATION).where(INCARNATION.c.incarnation == incarnation)
+    )
+
+
+def retire(
+    session: Session,
+    *,
+    node: str,
+    binary: str,
+    served: Collection[str],
+    down_time: float,
+) -> Sequence[str]:
+    """Show as down what this node served once and no process serves now.
+
+    `served` are the hosts that are in its configuration. Their last
+    heartbeat is not trusted any more, so they get no new shares. Returns
+    the retired hosts.
+    """
+    hosts = []
+    for row in session.rows(_UNSERVED, of_binary=binary, silence=down_time):
+        if row.host not in served and row.host.rpartition('@')[0] == node:
+            session.run(
+                _RETIRE, service_id=row.id, silence=down_time, now=session.now
+            )
+            hosts.append(row.host)
+    return hosts
+
+
+def list_of_service(
+    session: Session, service_id: int
+) -> typing.Sequence[sa.Row]:
+    """Return the processes of a service, with the time of the database."""
+    return session.rows(_OF_SERVICE, of_service=service_id)
+
+
+def list_starting(
+    session: Session, binary: str, silence: float
+) -> Sequence[str]:
+    """Return the enabled hosts whose process has yet to become ready.
+
+    Those that were stopped count as well. What was not heard of for
+    `silence` seconds does not count.
+    """
+    return [
+        row.host
+        for row in session.rows(_STARTING, of_binary=binary, silence=silence)
+    ]
+
+
+def _show_best(session: Session, service_id: int, down_time: float) -> bool:
+    """Show the best process in the row of the service, which is locked.
+
+    Returns whether there is any.
+    """
+
+    def rank(row: typing.Any) -> tuple[bool, bool, float]:
+        alive = row.now - row.heartbeat_at <= down_time
+        return alive and row.health is None, alive, row.started_at
+
+    best = max(
+        session.rows(_OF_SERVICE, of_service=service_id),
+        key=rank,
+        default=None,
+    )
+    if best is None:
+        return False
+    session.run(
+        _SHOW,
+        service_id=service_id,
+        new_incarnation=best.incarnation,
+        new_heartbeat=best.heartbeat_at,
+        new_health=best.health,
+        now=session.now,
+    )
+    return True

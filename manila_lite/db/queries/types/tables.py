@@ -1,0 +1,192 @@
+"""What share types and share group types have in common.
+
+Both have specs, and private ones the projects that may use them. Changes of
+what belongs to a type lock its row first, so that the type is neither deleted
+nor made public or private between the check and the write.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+import dataclasses
+import itertools
+import typing
+
+from oslo_db import exception as db_exc
+import sqlalchemy as sa
+
+from manila_lite import exception
+from manila_lite.context import RequestContext
+from manila_lite.db.rows import TypeAccessRow
+from manila_lite.db.session import Session
+
+_Error = type[exception.ManilaLiteError]
+
+
+@dataclasses.dataclass(frozen=True)
+class TypeErrors:
+    """The errors about one kind of types."""
+
+    not_found: _Error
+    spec_not_found: _Error
+    is_public: _Error
+    access_exists: _Error
+    access_not_found: _Error
+
+
+class TypeTables:
+    """The rows of one kind of types, with their specs and projects.
+
+    The tables of specs and projects refer to the type in the column
+    `type_key`, which also names the id in errors.
+    """
+
+    def __init__(
+        self,
+        type_: sa.Table,
+        spec: sa.Table,
+        project: sa.Table,
+        *,
+        type_key: str,
+        errors: TypeErrors,
+    ):
+        self.type = type_
+        self.spec = spec
+        self.project = project
+        self.type_key = type_key
+        self.errors = errors
+        of_type: sa.BindParameter[str] = sa.bindparam('of_type')
+        self.accessible = sa.or_(
+            type_.c.is_public,
+            sa.bindparam('sees_all', type_=sa.Boolean()),
+            sa.exists().where(
+                project.c[type_key] == type_.c.id,
+                project.c.project_id == sa.bindparam('for_project'),
+            ),
+        )
+        self._lock = (
+            sa.select(type_.c.is_public)
+            .where(type_.c.id == of_type)
+            .with_for_update()
+        )
+        self._delete_specs = sa.delete(spec).where(
+            spec.c[type_key] == of_type,
+            spec.c.spec_key.in_(sa.bindparam('keys', expanding=True)),
+        )
+        self._accesses = (
+            sa.select(project)
+            .where(project.c[type_key] == of_type)
+            .order_by(project.c.project_id)
+        )
+        self._delete_access = sa.delete(project).where(
+            project.c[type_key] == of_type,
+            project.c.project_id == sa.bindparam('of_project'),
+        )
+
+    def is_called(self, name: str) -> sa.ColumnElement[bool]:
+        """Return the condition that the parameter is the id or the name."""
+        wanted: sa.BindParameter[str] = sa.bindparam(name)
+        return sa.or_(self.type.c.id == wanted, self.type.c.name == wanted)
+
+    # Types
+
+    def lock(self, session: Session, id: str) -> bool:
+        """Lock a type; return whether it is public."""
+        row = session.one(self._lock, of_type=id)
+        if row is None:
+            raise self.error(self.errors.not_found, id)
+        return row.is_public
+
+    def error(
+        self, error: _Error, id: str, **params: object
+    ) -> exception.ManilaLiteError:
+        """Return an error about a type."""
+        named: dict[str, typing.Any] = {self.type_key: id, **params}
+        return error(**named)
+
+    # Specs
+
+    def set_specs(
+        self, session: Session, id: str, specs: Mapping[str, str]
+    ) -> None:
+        """Set some specs of a locked type and leave the others."""
+        session.run(self._delete_specs, of_type=id, keys=list(specs))
+        self.insert_specs(session, id, specs)
+
+    def insert_specs(
+        self, session: Session, id: str, specs: Mapping[str, str]
+    ) -> None:
+        """Insert specs that the type does not have yet."""
+        session.run_many(
+            sa.insert(self.spec),
+            [
+                {self.type_key: id, 'spec_key': key, 'spec_value': value}
+                for key, value in specs.items()
+            ],
+        )
+
+    def delete_spec(self, session: Session, id: str, key: str) -> None:
+        """Delete one spec."""
+        self.lock(session, id)
+        if session.run(self._delete_specs, of_type=id, keys=[key]) != 1:
+            raise self.error(self.errors.spec_not_found, id, key=key)
+
+    # Access of projects to private types
+
+    def list_accesses(
+        self, session: Session, id: str
+    ) -> Sequence[TypeAccessRow]:
+        """Return the projects that may use a private type."""
+        return session.rows(self._accesses, of_type=id)
+
+    def add_access(self, session: Session, id: str, project_id: str) -> None:
+        """Allow a project to use a private type."""
+        self._lock_private(session, id)
+        try:
+            session.run(
+                sa.insert(self.project),
+                **{self.type_key: id, 'project_id': project_id},
+            )
+        except db_exc.DBDuplicateEntry:
+            raise self.error(
+                self.errors.access_exists, id, project_id=project_id
+            ) from None
+
+    def remove_access(
+        self, session: Session, id: str, project_id: str
+    ) -> None:
+        """Withdraw the access of a project to a private type."""
+        self._lock_private(session, id)
+        if (
+            session.run(self._delete_access, of_type=id, of_project=project_id)
+            != 1
+        ):
+            raise self.error(
+                self.errors.access_not_found, id, project_id=project_id
+            )
+
+    def _lock_private(self, session: Session, id: str) -> None:
+        if self.lock(session, id):
+            raise self.error(self.errors.is_public, id)
+
+
+def caller_params(ctx: RequestContext) -> dict[str, object]:
+    """Return the parameters of `TypeTables.accessible` for a caller."""
+    return {'for_project': ctx.project_id, 'sees_all': ctx.is_admin}
+
+
+def group_by_type(
+    rows: Iterable[sa.Row],
+) -> Iterable[tuple[sa.Row, dict[str, str]]]:
+    """Yield the first row and the specs of each type.
+
+    `rows` have one spec each, or None as its key, and are ordered by type.
+    """
+    for _, same in itertools.groupby(rows, lambda row: row.id):
+        first, *others = same
+        yield (
+            first,
+            {
+                row.spec_key: row.spec_value
+                for row in (first, *others)
+                if row.spec_key is not None
+            },
+        )

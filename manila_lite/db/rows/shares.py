@@ -1,0 +1,145 @@
+"""Shares, their instances and export locations."""
+
+import datetime
+import typing
+from typing import Protocol
+
+from manila_lite.db.rows.resources import OwnedRow
+
+
+class ShareTarget(OwnedRow, Protocol):
+    """A share with the instance that requests decide on and act on."""
+
+    id: str
+    is_public: bool
+    size: int
+    replication_type: str | None
+    is_soft_deleted: bool
+    task_state: str | None
+    share_group_id: str | None
+    snapshot_support: bool
+    revert_to_snapshot_support: bool
+    instance_id: str
+    status: str
+    host: str | None
+    share_type_id: str | None
+    replica_state: str | None
+    share_server_id: str | None
+
+
+class PlainInstanceRow(Protocol):
+    """The columns that a share instance has of its own."""
+
+    id: str
+    share_id: str
+    host: str
+    status: str
+    progress: str | None
+    mount_point_name: str | None
+    access_rules_status: str
+    encryption_key_ref: str | None
+    replica_state: str | None
+    cast_rules_to_readonly: bool
+    share_type_id: str | None
+    availability_zone_id: str | None
+    share_network_id: str | None
+    share_server_id: str | None
+    created_at: datetime.datetime
+    updated_at: datetime.datetime | None
+    access_stale: bool
+    sole_active_of: str | None
+    replica_generation: int
+    scheduled_at: datetime.datetime | None
+    launched_at: datetime.datetime | None
+
+
+class InstanceRow(PlainInstanceRow, OwnedRow, Protocol):
+    """A share instance as managers read it, with columns of its share."""
+
+    size: int
+    share_proto: str
+    display_name: str | None
+    snapshot_id: str | None
+    replication_type: str | None
+    share_group_id: str | None
+    is_public: bool
+    is_soft_deleted: bool
+    availability_zone: str | None
+
+
+class InstanceViewRow(PlainInstanceRow, Protocol):
+    """A share instance as administrators see it."""
+
+    availability_zone: str | None
+
+
+class InstanceHostRow(Protocol):
+    """The id and the host of a placed share instance."""
+
+    id: str
+    host: str
+
+
+class OwnedInstanceRow(OwnedRow, Protocol):
+    """The id and the owner of a share instance."""
+
+    id: str
+
+
+class ExpiredShareRow(Protocol):
+    """A share in the recycle bin, and when its time there ends."""
+
+    id: str
+    scheduled_to_be_deleted_at: datetime.datetime
+
+
+class RankedRow(Protocol):
+    """What decides which instance a share or a snapshot is shown with."""
+
+    status: str
+    replica_state: str | None
+
+
+class NewExportLocation(typing.TypedDict):
+    """An export location to be stored, as drivers report it."""
+
+    path: str
+    is_admin_only: bool
+    metadata: dict[str, str]
+
+
+class ExportLocationRow(Protocol):
+    """An export location of a share instance."""
+
+    id: str
+    share_instance_id: str
+    path: str
+    is_admin_only: bool
+    created_at: datetime.datetime
+    updated_at: datetime.datetime | None
+
+
+class ExportLocationViewRow(ExportLocationRow, Protocol):
+    """An export location as users see it."""
+
+    share_id: str
+    replica_state: str | None
+    availability_zone: str | None
+
+
+class CloneSourceRow(Protocol):
+    """A snapshot as the source of a new share, with its share instance."""
+
+    id: str
+    size: int
+    share_proto: str
+    instance_id: str
+    status: str
+    create_share_from_snapshot_support: bool
+    host: str
+    share_type_id: str | None
+    availability_zone_id: str | None
+    share_network_id: str | None
+    replica_state: str | None
+    parent_created_at: datetime.datetime
+    availability_zone: str | None

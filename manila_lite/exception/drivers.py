@@ -1,0 +1,71 @@
+"""Errors that drivers raise when a back end fails."""
+
+from manila_lite.exception.families import ManilaLiteError
+
+
+class DriverError(ManilaLiteError):
+    """Base class of errors that drivers raise when a back end fails."""
+
+    message = 'The back end failed: {reason}'
+
+
+class ShareBackendException(DriverError):
+    message = 'Share back end error: {msg}'
+
+
+class ShareRefused(DriverError):
+    """The back end will not hold a new share, and has created nothing.
+
+    Another pool may be tried, so a driver that left anything behind must
+    not raise it.
+    """
+
+    message = 'The back end refused the share: {reason}'
+
+
+class BadConfiguration(DriverError):
+    message = 'The configuration is invalid: {reason}'
+
+
+class StorageUnavailable(DriverError):
+    """The disk or system that holds the shares cannot be reached now."""
+
+    message = 'The storage is not available: {reason}'
+
+
+class ShareResourceNotFound(DriverError):
+    """The share does not exist on the back end, or no longer."""
+
+    message = 'Share {share_id} could not be found on the back end.'
+
+
+class SnapshotResourceNotFound(DriverError):
+    """The snapshot does not exist on the back end, or no longer."""
+
+    message = 'Snapshot {snapshot_id} could not be found on the back end.'
+
+
+class ShareShrinkingPossibleDataLoss(DriverError):
+    message = 'Share {share_id} holds more data than the new size allows.'
+
+
+class InvalidShareInstance(DriverError):
+    message = 'Invalid share instance: {reason}'
+
+
+class StaleFencingToken(DriverError):
+    """A call has an older token than one before it; see FencingToken.
+
+    `seen` is the token of the later worker. A worker that still holds its
+    claim, because the clock of the database was set back, then calls again
+    with a larger one.
+    """
+
+    message = (
+        'The back end has seen the fencing token {seen} for {resource}, '
+        'which is later.'
+    )
+
+    @property
+    def seen(self) -> int:
+        return int(self.params['seen'])

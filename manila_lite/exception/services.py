@@ -1,0 +1,34 @@
+"""Services, availability zones and placement."""
+
+from manila_lite.exception.families import Conflict
+from manila_lite.exception.families import Invalid
+from manila_lite.exception.families import ManilaLiteError
+from manila_lite.exception.families import NotFound
+
+
+class AvailabilityZoneNotFound(NotFound):
+    message = 'Availability zone {zone} could not be found.'
+
+
+class ServiceNotFound(NotFound):
+    message = 'Service {binary} on host {host} could not be found.'
+
+
+class ServiceNotUp(Conflict):
+    message = 'Service {binary} on host {host} is not up.'
+
+
+class ServiceIsDown(Invalid):
+    message = 'Service {binary} on host {host} is down.'
+
+
+class ServiceAlreadyEnsuring(Conflict):
+    message = 'Service {binary} on host {host} is already ensuring shares.'
+
+
+class NoValidHost(ManilaLiteError):
+    message = 'No back end can hold the share: {reason}'
+
+
+class InvalidExpression(Invalid):
+    message = 'Expression {expression!r} cannot be evaluated: {reason}'

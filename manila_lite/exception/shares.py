@@ -1,0 +1,51 @@
+"""Shares, their instances and export locations."""
+
+from manila_lite.exception.families import Conflict
+from manila_lite.exception.families import Forbidden
+from manila_lite.exception.families import Invalid
+from manila_lite.exception.families import NotFound
+from manila_lite.exception.transitions import ResourceNotFound
+
+
+class ShareNotFound(NotFound):
+    message = 'Share {share_id} could not be found.'
+
+
+class ShareInstanceNotFound(ResourceNotFound):
+    message = 'Share instance {share_instance_id} could not be found.'
+
+
+class ExportLocationNotFound(NotFound):
+    message = 'Export location {export_location_id} could not be found.'
+
+
+class ShareGroupNotFound(NotFound):
+    message = 'Share group {share_group_id} could not be found.'
+
+
+class InvalidShare(Invalid):
+    message = 'Invalid share: {reason}'
+
+
+class ShareNotAllowed(Forbidden):
+    message = 'Invalid share: {reason}'
+
+
+class ShareAlreadyManaged(Conflict):
+    message = 'Invalid share: {path} on {host} is already managed.'
+
+
+class ShareSoftDeleted(Forbidden):
+    message = (
+        'Share {share_id} is in the recycle bin; restore it before using it.'
+    )
+
+
+class ManageInvalidShare(InvalidShare):
+    """A driver found no share to manage, or not the requested one."""
+
+    message = 'Manage existing share failed due to invalid share: {reason}'
+
+
+class UnmanageInvalidShare(InvalidShare):
+    message = 'Unmanage existing share failed due to invalid share: {reason}'

@@ -1,0 +1,53 @@
+"""Statuses, and the claims of work that changes them."""
+
+from manila_lite.exception.families import Conflict
+from manila_lite.exception.families import ManilaLiteError
+from manila_lite.exception.families import NotFound
+
+
+class InvalidStatus(Conflict):
+    """A transition is not allowed in the current status.
+
+    `status` is the current status, `allowed` are the statuses from which
+    the transition is allowed.
+    """
+
+    message = (
+        '{resource} {id} is in status {status}; {event} needs one '
+        'of: {allowed}.'
+    )
+
+    @property
+    def status(self) -> str:
+        return str(self.params['status'])
+
+    @property
+    def public_message(self) -> str:
+        """The message for users: it names the share, not its instance."""
+        if 'resource' not in self.params:
+            return self.msg
+        resource = str(self.params['resource']).removesuffix(' instance')
+        return (
+            f'The {resource} is in status {self.status}; '
+            f'{self.params["event"]} needs one of: '
+            f'{self.params["allowed"]}.'
+        )
+
+
+class ClaimLost(ManilaLiteError):
+    """Another worker took over the work; this one must not write."""
+
+    message = 'This worker has lost its claim on work {id}.'
+
+
+class ResourceNotFound(NotFound):
+    message = '{resource} {id} could not be found.'
+
+
+class AttemptsExhausted(ManilaLiteError):
+    """Every worker that ran the work has disappeared."""
+
+    message = (
+        'The work was given up after {attempts} attempts, all of which ended '
+        'with the end of their process or of their lease.'
+    )

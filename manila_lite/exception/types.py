@@ -1,0 +1,55 @@
+"""Share types."""
+
+from manila_lite.exception.families import Conflict
+from manila_lite.exception.families import Forbidden
+from manila_lite.exception.families import Invalid
+from manila_lite.exception.families import NotFound
+
+
+class ShareTypeNotFound(NotFound):
+    message = 'Share type {share_type_id} could not be found.'
+
+
+class ShareTypeExtraSpecNotFound(NotFound):
+    message = 'Share type {share_type_id} has no extra spec {key}.'
+
+
+class ShareTypeAccessNotFound(NotFound):
+    message = (
+        'Share type access of project {project_id} to '
+        '{share_type_id} could not be found.'
+    )
+
+
+class DefaultShareTypeNotFound(NotFound):
+    message = 'No default share type is configured or it does not exist.'
+
+
+class ShareTypeExists(Conflict):
+    message = 'Share type {name} already exists.'
+
+
+class ShareTypeInUse(Invalid):
+    message = 'Share type {share_type_id} is in use.'
+
+
+class ShareTypeAccessExists(Conflict):
+    message = (
+        'Project {project_id} already has access to share type '
+        '{share_type_id}.'
+    )
+
+
+class PublicShareType(Conflict):
+    message = (
+        'Share type {share_type_id} is public; its access list '
+        'cannot be changed.'
+    )
+
+
+class InvalidExtraSpec(Invalid):
+    message = 'Invalid extra spec: {reason}'
+
+
+class ExtraSpecRequired(Forbidden):
+    message = 'Extra spec {key} is required and cannot be removed.'

@@ -1,0 +1,41 @@
+"""The RPC contracts of the share service."""
+
+from manila_lite.rpc.share.access import AccessRpc
+from manila_lite.rpc.share.access import SnapshotAccessRpc
+from manila_lite.rpc.share.metadata import ShareMetadataRpc
+from manila_lite.rpc.share.provisioning import EnsuringRpc
+from manila_lite.rpc.share.provisioning import ManagingRpc
+from manila_lite.rpc.share.provisioning import ProvisioningRpc
+from manila_lite.rpc.share.recovery import RESCUES
+from manila_lite.rpc.share.recovery import ReconciliationRpc
+from manila_lite.rpc.share.replicas import ReplicaRolesRpc
+from manila_lite.rpc.share.replicas import ReplicatedSnapshotsRpc
+from manila_lite.rpc.share.replicas import ReplicationRpc
+from manila_lite.rpc.share.replicas import ReplicaUpdatesRpc
+from manila_lite.rpc.share.servers import NetworkUpdatesRpc
+from manila_lite.rpc.share.servers import ServerMigrationRpc
+from manila_lite.rpc.share.servers import ShareServersRpc
+from manila_lite.rpc.share.snapshots import SnapshotsRpc
+from manila_lite.rpc.share.topic import BINARY
+from manila_lite.rpc.share.topic import TOPIC
+
+__all__ = [
+    'AccessRpc',
+    'BINARY',
+    'EnsuringRpc',
+    'ManagingRpc',
+    'NetworkUpdatesRpc',
+    'ProvisioningRpc',
+    'RESCUES',
+    'ReconciliationRpc',
+    'ReplicaRolesRpc',
+    'ReplicaUpdatesRpc',
+    'ReplicatedSnapshotsRpc',
+    'ReplicationRpc',
+    'ServerMigrationRpc',
+    'ShareMetadataRpc',
+    'ShareServersRpc',
+    'SnapshotAccessRpc',
+    'SnapshotsRpc',
+    'TOPIC',
+]

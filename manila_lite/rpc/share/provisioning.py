@@ -1,0 +1,150 @@
+"""Create, change, manage and ensure share instances."""
+
+import typing
+
+from manila_lite import exception
+from manila_lite.context import RequestContext as Ctx
+from manila_lite.messages import Action
+from manila_lite.messages import Detail
+from manila_lite.rpc.contract import Contract
+from manila_lite.rpc.contract import durable
+from manila_lite.rpc.share.topic import TOPIC
+from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
+
+
+class ProvisioningRpc(Contract):
+    """Create, extend, shrink and delete share instances.
+
+    `placement` has the arguments with which the scheduler places the share
+    elsewhere when it is refused; None if it is not to be placed again.
+    """
+
+    topic, version = TOPIC, '1.0'
+
+    @durable(failure=(SHARE_INSTANCE, 'create_failed'), action=Action.CREATE)
+    def create_share_instance(
+        self,
+        ctx: Ctx,
+        instance_id: str,
+        placement: dict[str, typing.Any] | None = None,
+    ) -> None: ...
+
+    @durable(
+        failure=(SHARE_INSTANCE, 'create_failed'),
+        action=Action.CREATE,
+        detail=Detail.DRIVER_FAILED_CREATING_FROM_SNAP,
+    )
+    def create_share_from_snapshot(
+        self,
+        ctx: Ctx,
+        instance_id: str,
+        snapshot_id: str,
+        placement: dict[str, typing.Any] | None = None,
+    ) -> None: ...
+
+    @durable(
+        failure=(SHARE_INSTANCE, 'create_failed'),
+        action=Action.CREATE,
+        repeatable=True,
+        detail=Detail.DRIVER_FAILED_CREATING_FROM_SNAP,
+    )
+    def await_share_from_snapshot(
+        self, ctx: Ctx, instance_id: str
+    ) -> None: ...
+
+    @durable(
+        failure=(SHARE_INSTANCE, 'extend_failed'),
+        action=Action.EXTEND,
+        detail=Detail.DRIVER_FAILED_EXTEND,
+    )
+    def extend_share_instance(
+        self, ctx: Ctx, instance_id: str, new_size: int, growth: int, host: str
+    ) -> None: ...
+
+    @durable(
+        failure=(SHARE_INSTANCE, 'shrink_failed'),
+        action=Action.SHRINK,
+        detail=Detail.DRIVER_FAILED_SHRINK,
+        refused={
+            exception.ShareShrinkingPossibleDataLoss: (
+                'shrink_refused',
+                Detail.DRIVER_REFUSED_SHRINK,
+            ),
+            NotImplementedError: (
+                'shrink_refused',
+                Detail.DRIVER_FAILED_SHRINK,
+            ),
+        },
+    )
+    def shrink_share_instance(
+        self, ctx: Ctx, instance_id: str, new_size: int
+    ) -> None: ...
+
+    @durable(
+        failure=(SHARE_INSTANCE, 'delete_failed'),
+        action=Action.DELETE,
+        repeatable=True,
+    )
+    def delete_share_instance(
+        self, ctx: Ctx, instance_id: str, force: bool = False
+    ) -> None: ...
+
+    @durable(
+        failure=(SHARE_INSTANCE, 'deferred_delete_failed'),
+        action=Action.DELETE,
+        repeatable=True,
+    )
+    def delete_share_instance_deferred(
+        self, ctx: Ctx, instance_id: str
+    ) -> None: ...
+
+
+class ManagingRpc(Contract):
+    """Manage and unmanage shares and snapshots that exist on a back end."""
+
+    topic, version = TOPIC, '1.0'
+
+    @durable(failure=(SHARE_INSTANCE, 'manage_failed'), action=Action.UPDATE)
+    def manage_share_instance(
+        self, ctx: Ctx, instance_id: str, driver_options: dict[str, typing.Any]
+    ) -> None: ...
+
+    @durable(failure=(SHARE_INSTANCE, 'unmanage_failed'), action=Action.UPDATE)
+    def unmanage_share_instance(self, ctx: Ctx, instance_id: str) -> None: ...
+
+    @durable(
+        failure=(SNAPSHOT_INSTANCE, 'manage_failed'),
+        action=Action.UPDATE,
+        resource='snapshot_instance_id',
+    )
+    def manage_snapshot_instance(
+        self,
+        ctx: Ctx,
+        snapshot_instance_id: str,
+        driver_options: dict[str, typing.Any],
+    ) -> None: ...
+
+    @durable(
+        failure=(SNAPSHOT_INSTANCE, 'unmanage_failed'),
+        action=Action.UPDATE,
+        resource='snapshot_instance_id',
+    )
+    def unmanage_snapshot_instance(
+        self, ctx: Ctx, snapshot_instance_id: str
+    ) -> None: ...
+
+
+class EnsuringRpc(Contract):
+    """Ensure that shares are exported at their export locations."""
+
+    topic, version = TOPIC, '1.0'
+
+    @durable(resource='service_id', one_per='service_id', repeatable=True)
+    def ensure_shares(
+        self,
+        ctx: Ctx,
+        service_id: int,
+        update_status: bool = True,
+        after: str = '',
+    ) -> None: ...

@@ -1,0 +1,83 @@
+"""Rescue resources that are in flight without work."""
+
+from manila_lite.context import RequestContext as Ctx
+from manila_lite.rpc.contract import Contract
+from manila_lite.rpc.contract import durable
+from manila_lite.rpc.share.topic import TOPIC
+from manila_lite.states.share_instance import SHARE_INSTANCE
+
+
+class ReconciliationRpc(Contract):
+    """Rescue resources that are in flight without work."""
+
+    topic, version = TOPIC, '1.0'
+
+    @durable(resource='service_id', one_per='service_id', repeatable=True)
+    def recover(
+        self, ctx: Ctx, service_id: int, before: str = '', asked_by: str = ''
+    ) -> None: ...
+
+    @durable(
+        resource='share_instance_id',
+        one_per='share_instance_id',
+        repeatable=True,
+    )
+    def rescue_share_instance(
+        self, ctx: Ctx, share_instance_id: str, asked_by: str = ''
+    ) -> None: ...
+
+    @durable(
+        resource='snapshot_instance_id',
+        one_per='snapshot_instance_id',
+        repeatable=True,
+    )
+    def rescue_snapshot_instance(
+        self, ctx: Ctx, snapshot_instance_id: str, asked_by: str = ''
+    ) -> None: ...
+
+    @durable(
+        resource='share_instance_access_id',
+        one_per='share_instance_access_id',
+        repeatable=True,
+        exclusion=SHARE_INSTANCE.resource,
+    )
+    def rescue_access(
+        self, ctx: Ctx, share_instance_access_id: str, asked_by: str = ''
+    ) -> None: ...
+
+    @durable(
+        resource='snapshot_instance_id',
+        one_per='snapshot_instance_id',
+        repeatable=True,
+    )
+    def rescue_snapshot_access(
+        self, ctx: Ctx, snapshot_instance_id: str, asked_by: str = ''
+    ) -> None: ...
+
+    @durable(
+        resource='share_server_id', one_per='share_server_id', repeatable=True
+    )
+    def rescue_share_server(
+        self, ctx: Ctx, share_server_id: str, asked_by: str = ''
+    ) -> None: ...
+
+    @durable(
+        resource='share_server_task_id',
+        one_per='share_server_task_id',
+        repeatable=True,
+    )
+    def rescue_share_server_task(
+        self, ctx: Ctx, share_server_task_id: str, asked_by: str = ''
+    ) -> None: ...
+
+
+RESCUES = {
+    'share_server': 'rescue_share_server',
+    'share_server_task': 'rescue_share_server_task',
+    'share_instance': 'rescue_share_instance',
+    'snapshot_instance': 'rescue_snapshot_instance',
+    'access_rule': 'rescue_access',
+    'share_instance_access': 'rescue_access',
+    'snapshot_access_rule': 'rescue_snapshot_access',
+}
+"""The method that rescues a resource, by the name of its state table."""

@@ -1,0 +1,124 @@
+"""Create, promote, update and delete replicas and their snapshots."""
+
+from manila_lite.context import RequestContext as Ctx
+from manila_lite.messages import Action
+from manila_lite.rpc.contract import Contract
+from manila_lite.rpc.contract import durable
+from manila_lite.rpc.share.topic import TOPIC
+from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
+
+
+class ReplicationRpc(Contract):
+    """Create, promote and delete replicas, each on its own back end.
+
+    Promotion is repeatable: the driver method is idempotent, and the work
+    says what was requested. A replica that is to be promoted without any
+    work is given up.
+    """
+
+    topic, version = TOPIC, '1.0'
+
+    @durable(failure=(SHARE_INSTANCE, 'create_failed'), action=Action.CREATE)
+    def create_share_replica(self, ctx: Ctx, instance_id: str) -> None: ...
+
+    @durable(
+        failure=(SHARE_INSTANCE, 'delete_failed'),
+        action=Action.DELETE,
+        repeatable=True,
+    )
+    def delete_share_replica(
+        self, ctx: Ctx, instance_id: str, force: bool = False
+    ) -> None: ...
+
+    @durable(
+        failure=(SHARE_INSTANCE, 'promote_failed'),
+        action=Action.PROMOTE,
+        repeatable=True,
+    )
+    def promote_share_replica(
+        self, ctx: Ctx, instance_id: str, quiesce_wait_time: int | None = None
+    ) -> None: ...
+
+
+class ReplicaUpdatesRpc(Contract):
+    """Update the state of replicas, periodically and on request."""
+
+    topic, version = TOPIC, '1.0'
+
+    @durable(resource='service_id', one_per='service_id', repeatable=True)
+    def update_share_replicas(
+        self, ctx: Ctx, service_id: int, after: str = ''
+    ) -> None: ...
+
+    @durable(
+        resource='share_replica_id',
+        one_per='share_replica_id',
+        repeatable=True,
+        exclusion=SHARE_INSTANCE.resource,
+    )
+    def update_share_replica(
+        self, ctx: Ctx, share_replica_id: str
+    ) -> None: ...
+
+
+class ReplicaRolesRpc(Contract):
+    """Make the roles on the back ends those in the database again.
+
+    Nothing is done unless `generation` is still that of the replica. The
+    back end of the replica `on_backend` has reported that it is active.
+    """
+
+    topic, version = TOPIC, '1.0'
+
+    @durable(
+        resource='share_replica_id',
+        one_per='share_replica_id',
+        repeatable=True,
+        exclusion=SHARE_INSTANCE.resource,
+    )
+    def reassert_active_replica(
+        self,
+        ctx: Ctx,
+        share_replica_id: str,
+        generation: int,
+        on_backend: str | None = None,
+    ) -> None: ...
+
+
+class ReplicatedSnapshotsRpc(Contract):
+    """Create, delete and revert to snapshots of a share with replicas.
+
+    The back end of the active replica does the work, on its own instance
+    of the snapshot. Replica updates track the instances on other back
+    ends.
+    """
+
+    topic, version = TOPIC, '1.0'
+
+    @durable(
+        failure=(SNAPSHOT_INSTANCE, 'create_failed'),
+        action=Action.CREATE,
+        resource='snapshot_instance_id',
+    )
+    def create_replicated_snapshot(
+        self, ctx: Ctx, snapshot_instance_id: str, share_instance_id: str
+    ) -> None: ...
+
+    @durable(
+        failure=(SNAPSHOT_INSTANCE, 'delete_failed'),
+        action=Action.DELETE,
+        resource='snapshot_instance_id',
+        repeatable=True,
+    )
+    def delete_replicated_snapshot(
+        self, ctx: Ctx, snapshot_instance_id: str, force: bool = False
+    ) -> None: ...
+
+    @durable(
+        failure=(SHARE_INSTANCE, 'revert_failed'),
+        action=Action.REVERT_TO_SNAPSHOT,
+    )
+    def revert_to_replicated_snapshot(
+        self, ctx: Ctx, instance_id: str, snapshot_id: str
+    ) -> None: ...

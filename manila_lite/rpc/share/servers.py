@@ -1,0 +1,187 @@
+"""Manage, change and migrate share servers."""
+
+import typing
+
+from manila_lite.context import RequestContext as Ctx
+from manila_lite.rpc.contract import Contract
+from manila_lite.rpc.contract import call
+from manila_lite.rpc.contract import durable
+from manila_lite.rpc.share.topic import TOPIC
+from manila_lite.states.share_server import SHARE_SERVER
+from manila_lite.states.share_server import SHARE_SERVER_TASK
+
+
+class ShareServersRpc(Contract):
+    """Delete, manage and unmanage share servers."""
+
+    topic, version = TOPIC, '1.0'
+
+    @durable(
+        failure=(SHARE_SERVER, 'delete_failed'),
+        resource='share_server_id',
+        repeatable=True,
+    )
+    def delete_share_server(
+        self,
+        ctx: Ctx,
+        share_server_id: str,
+        security_service_ids: tuple[str, ...] = (),
+    ) -> None: ...
+
+    @durable(
+        failure=(SHARE_SERVER, 'manage_failed'), resource='share_server_id'
+    )
+    def manage_share_server(
+        self,
+        ctx: Ctx,
+        share_server_id: str,
+        identifier: str,
+        driver_options: dict[str, typing.Any],
+    ) -> None: ...
+
+    @durable(
+        failure=(SHARE_SERVER, 'unmanage_failed'), resource='share_server_id'
+    )
+    def unmanage_share_server(
+        self, ctx: Ctx, share_server_id: str, force: bool = False
+    ) -> None: ...
+
+
+class NetworkUpdatesRpc(Contract):
+    """Apply changes of share networks to the share servers on them.
+
+    The driver methods are idempotent, so all of this is repeatable.
+    """
+
+    topic, version = TOPIC, '1.0'
+
+    @durable(
+        failure=(SHARE_SERVER, 'network_change_failed'),
+        resource='share_server_id',
+        repeatable=True,
+    )
+    def update_security_service(
+        self,
+        ctx: Ctx,
+        share_server_id: str,
+        share_network_id: str,
+        new_id: str,
+        current_id: str | None,
+    ) -> None: ...
+
+    @durable(
+        failure=(SHARE_SERVER, 'network_change_failed'),
+        resource='share_server_id',
+        repeatable=True,
+    )
+    def update_allocations(
+        self,
+        ctx: Ctx,
+        share_server_id: str,
+        share_network_id: str,
+        subnet_id: str,
+    ) -> None: ...
+
+    @durable(resource='share_server_id', repeatable=True)
+    def tell_subnet_metadata(
+        self,
+        ctx: Ctx,
+        share_server_id: str,
+        share_network_id: str,
+        subnet_id: str,
+        metadata: dict[str, str],
+    ) -> None: ...
+
+    @durable(resource='share_network_id', repeatable=True)
+    def check_security_service(
+        self,
+        ctx: Ctx,
+        share_network_id: str,
+        operation: str,
+        new_id: str,
+        current_id: str | None,
+    ) -> None: ...
+
+    @durable(resource='share_network_id', repeatable=True)
+    def check_allocations(
+        self,
+        ctx: Ctx,
+        share_network_id: str,
+        operation: str,
+        zone_id: str | None,
+        neutron_net_id: str | None,
+        neutron_subnet_id: str | None,
+    ) -> None: ...
+
+
+class ServerMigrationRpc(Contract):
+    """Migrate a share server; the destination back end does all of it.
+
+    `share_server_id` is the id of the source. The driver methods are
+    idempotent, so all of this is repeatable.
+    """
+
+    topic, version = TOPIC, '1.0'
+
+    @durable(
+        failure=(SHARE_SERVER_TASK, 'failed'),
+        repeatable=True,
+        resource='share_server_id',
+    )
+    def start_server_migration(
+        self, ctx: Ctx, share_server_id: str
+    ) -> None: ...
+
+    @durable(
+        failure=(SHARE_SERVER_TASK, 'failed'),
+        repeatable=True,
+        resource='share_server_id',
+    )
+    def continue_server_migration(
+        self, ctx: Ctx, share_server_id: str
+    ) -> None: ...
+
+    @durable(
+        failure=(SHARE_SERVER_TASK, 'failed'),
+        repeatable=True,
+        resource='share_server_id',
+    )
+    def complete_server_migration(
+        self, ctx: Ctx, share_server_id: str
+    ) -> None: ...
+
+    @durable(
+        failure=(SHARE_SERVER_TASK, 'failed'),
+        repeatable=True,
+        resource='share_server_id',
+    )
+    def cancel_server_migration(
+        self, ctx: Ctx, share_server_id: str
+    ) -> None: ...
+
+    @durable(
+        failure=(SHARE_SERVER_TASK, 'failed'),
+        repeatable=True,
+        resource='share_server_id',
+    )
+    def settle_server_migration(
+        self, ctx: Ctx, share_server_id: str
+    ) -> None: ...
+
+    @call(timeout=90)
+    def check_server_migration(
+        self,
+        ctx: Ctx,
+        share_server_id: str,
+        dest_host: str,
+        writable: bool,
+        nondisruptive: bool,
+        preserve_snapshots: bool,
+        new_share_network_id: str | None = None,
+    ) -> dict[str, typing.Any]:
+        raise NotImplementedError
+
+    @call(timeout=15)
+    def hear_server_migration(
+        self, ctx: Ctx, share_server_id: str
+    ) -> None: ...

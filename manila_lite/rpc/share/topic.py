@@ -1,0 +1,4 @@
+"""The topic of share services."""
+
+TOPIC = 'manila-share'
+BINARY = 'manila-share'

@@ -1,0 +1,82 @@
+"""Delete rows that have been kept long enough.
+
+One process of the cluster does it at a time, in short transactions with
+pauses, so that requests and claims go on. If it dies, another one
+continues where it was.
+"""
+
+from collections.abc import Callable, Sequence
+import logging
+import time
+
+from manila_lite.db.queries.admin import cluster_tasks
+from manila_lite.db.session import Database
+from manila_lite.db.session import Session
+
+LOG = logging.getLogger(__name__)
+
+LEASE = 60.0
+"""Seconds after which another process continues; a batch takes less."""
+
+PAUSE = 0.05
+"""Seconds between two batches, in which others write."""
+
+Deletion = Callable[[Session, int], int]
+"""Deletes up to so many rows and returns the count."""
+
+
+class Purge:
+    """A purge of the cluster; `deletions` are run to their ends in turn."""
+
+    def __init__(
+        self,
+        db: Database,
+        name: str,
+        owner: str,
+        interval: float,
+        deletions: Sequence[Deletion],
+        *,
+        batch: int,
+        sleep: Callable[[float], None] = time.sleep,
+    ):
+        self.db = db
+        self.name = name
+        self.owner = owner
+        self.interval = interval
+        self.deletions = deletions
+        self.batch = batch
+        self.sleep = sleep
+
+    def run_pass(self) -> int:
+        """Purge if it is due and no other process does; return the count.
+
+        Otherwise this only reads.
+        """
+        if not self.db.read(
+            cluster_tasks.is_claimable, self.name
+        ) or not self.db.write(
+            cluster_tasks.claim, self.name, self.owner, LEASE
+        ):
+            return 0
+        count = 0
+        for deletion in self.deletions:
+            while deleted := self._delete(deletion):
+                count += deleted
+                if deleted < self.batch:
+                    break
+                self.sleep(PAUSE)
+        self.db.write(
+            cluster_tasks.finish, self.name, self.owner, self.interval
+        )
+        if count:
+            LOG.info('Purge of %s: %d rows deleted', self.name, count)
+        return count
+
+    def _delete(self, deletion: Deletion) -> int:
+        # Lost rows would be deleted by the next pass.
+        return self.db.write(self._delete_batch, deletion, fsync=False)
+
+    def _delete_batch(self, session: Session, deletion: Deletion) -> int:
+        if not cluster_tasks.renew(session, self.name, self.owner, LEASE):
+            return 0  # another process has taken the task over
+        return deletion(session, self.batch)

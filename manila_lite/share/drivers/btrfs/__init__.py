@@ -1,0 +1,1 @@
+"""Shares on btrfs that clients mount by NFS."""

@@ -1,0 +1,76 @@
+"""Records in a pool: which volume a share or snapshot is.
+
+    top/records/{shares,snapshots}/<name>.json
+    top/records/unmanaged-{shares,snapshots}/<volume>.json
+
+The record of a share has its `volume`, that of a snapshot also the volume of
+its share in `of`. A record is written once the volume is complete, and
+removed after it. They are in the pool itself, so that the pool can be moved
+to another machine. A removal becomes durable with the next commit of the pool.
+"""
+
+from collections.abc import Iterator
+import enum
+import pathlib
+
+from manila_lite.share.drivers.records import Record
+from manila_lite.share.drivers.records import RecordFolder
+
+
+class Kind(enum.StrEnum):
+    """What a volume is, and the directory it is in."""
+
+    SHARE = 'shares'
+    SNAPSHOT = 'snapshots'
+
+
+class Catalog:
+    """The records of one pool, by kind and name."""
+
+    def __init__(self, path: pathlib.Path):
+        self._managed = {
+            kind: RecordFolder(path / kind, durable=True) for kind in Kind
+        }
+        self._unmanaged = {
+            kind: RecordFolder(path / f'unmanaged-{kind}', durable=True)
+            for kind in Kind
+        }
+
+    def find(self, kind: Kind, name: str) -> Record | None:
+        return self._managed[kind].find(name)
+
+    def put(self, kind: Kind, name: str, record: Record) -> None:
+        """Write a record; its volume is no longer unmanaged."""
+        self._managed[kind].put(name, record)
+        self._unmanaged[kind].drop(record['volume'])
+
+    def drop(self, kind: Kind, name: str) -> None:
+        """Remove a record; a missing one is success."""
+        self._managed[kind].drop(name)
+
+    def records(self, kind: Kind) -> Iterator[tuple[str, Record]]:
+        return self._managed[kind].records()
+
+    def unmanage(self, kind: Kind, name: str) -> None:
+        """Forget the name, but not what the volume is."""
+        record = self.find(kind, name)
+        if record is not None:
+            self._unmanaged[kind].put(record['volume'], record)
+            self.drop(kind, name)
+
+    def find_unmanaged(self, kind: Kind, volume: str) -> Record | None:
+        return self._unmanaged[kind].find(volume)
+
+    def drop_unmanaged(self, kind: Kind, volume: str) -> None:
+        self._unmanaged[kind].drop(volume)
+
+    def owner(self, kind: Kind, volume: str) -> str | None:
+        """Return the name of the share or snapshot that has a volume."""
+        return next(
+            (
+                name
+                for name, record in self.records(kind)
+                if record['volume'] == volume
+            ),
+            None,
+        )

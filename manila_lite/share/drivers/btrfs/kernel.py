@@ -1,0 +1,372 @@
+"""What the driver asks of the kernel, and all that needs privileges.
+
+    mounts, loop devices     CAP_SYS_ADMIN
+    set_limit, enable_quota  CAP_SYS_ADMIN
+    sizes                    CAP_SYS_ADMIN (a search in the quota tree)
+    destroy                  CAP_SYS_ADMIN
+    the rest                 write access to the directory
+
+Besides this module, NFS-Ganesha opens files by handle, which needs
+CAP_DAC_READ_SEARCH, and acts as the users of its clients. Nothing here follows
+a path from users: all paths are in directories that only the driver can write
+to.
+"""
+
+from collections.abc import Iterator
+import contextlib
+import ctypes
+import fcntl
+import os
+import pathlib
+import struct
+import sys
+from typing import BinaryIO, NamedTuple
+
+_READ, _WRITE = 2, 1
+
+
+def _code(direction: int, number: int, size: int) -> int:
+    """Return the number of an ioctl of btrfs, as linux/btrfs.h has it."""
+    return direction << 30 | size << 16 | 0x94 << 8 | number
+
+
+_SNAPSHOT_DESTROY = _code(_WRITE, 15, 4096)
+_SUBVOLUME_CREATE = _code(_WRITE, 14, 4096)
+_TREE_SEARCH_V2 = _code(_READ | _WRITE, 17, 112)
+_INODE_LOOKUP = _code(_READ | _WRITE, 18, 4096)
+_WAIT_SYNC = _code(_WRITE, 22, 8)
+_SNAPSHOT_CREATE_V2 = _code(_WRITE, 23, 4096)
+_START_SYNC = _code(_READ, 24, 8)
+_GET_FLAGS = _code(_READ, 25, 8)
+_QUOTA_CONTROL = _code(_READ | _WRITE, 40, 16)
+_QGROUP_LIMIT = _code(_READ, 43, 48)
+_QUOTA_RESCAN_WAIT = _code(0, 46, 0)
+
+SUBVOLUME_INODE = 256
+"""The inode number of the root of every subvolume."""
+
+_QUOTA_TREE = 8
+_QGROUP_INFO, _QGROUP_LIMITS = 242, 244
+_LIMIT_REFERENCED = 1
+_READ_ONLY = 2
+_NO_LIMIT = (1 << 64) - 1
+_SEARCH_SIZE = 1 << 16
+
+_LOOP_GET_FREE, _LOOP_CONFIGURE = 0x4C82, 0x4C0A
+_LOOP_AUTOCLEAR = 4
+
+_MS_NOSUID, _MS_NODEV, _MS_NOATIME, _MS_BIND = 2, 4, 1024, 4096
+_MNT_DETACH = 2
+_RENAME_EXCHANGE = 2
+_AT_FDCWD = -100
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Size(NamedTuple):
+    """Bytes that a subvolume refers to, and how many it may; 0: no limit."""
+
+    used: int
+    limit: int
+
+
+# Subvolumes
+
+
+def create_subvolume(path: pathlib.Path) -> None:
+    """Create an empty subvolume; raises FileExistsError."""
+    _call(path.parent, _SUBVOLUME_CREATE, _name_at(8, path.name))
+
+
+def create_snapshot(
+    source: pathlib.Path, path: pathlib.Path, read_only: bool
+) -> None:
+    """Create a snapshot of a subvolume; raises FileExistsError."""
+    request = _name_at(56, path.name)
+    with _opened(source) as origin:
+        struct.pack_into(
+            '<qQQ', request, 0, origin, 0, _READ_ONLY if read_only else 0
+        )
+        _call(path.parent, _SNAPSHOT_CREATE_V2, request)
+
+
+def destroy(path: pathlib.Path) -> None:
+    """Remove a subvolume; the kernel frees its space in the background."""
+    _call(path.parent, _SNAPSHOT_DESTROY, _name_at(8, path.name))
+
+
+def is_subvolume(path: pathlib.Path) -> bool:
+    """Return whether a path is the root of a subvolume."""
+    try:
+        return (
+            path.lstat().st_ino == SUBVOLUME_INODE
+            and not path.is_symlink()
+            and path.is_dir()
+        )
+    except FileNotFoundError:
+        return False
+
+
+def is_read_only(path: pathlib.Path) -> bool:
+    flags = _call(path, _GET_FLAGS, bytearray(8))
+    return bool(struct.unpack('<Q', flags)[0] & _READ_ONLY)
+
+
+def subvolume_id(path: pathlib.Path) -> int:
+    """Return the id that a subvolume has within its file system."""
+    request = bytearray(4096)
+    struct.pack_into('<QQ', request, 0, 0, SUBVOLUME_INODE)
+    return struct.unpack_from('<Q', _call(path, _INODE_LOOKUP, request))[0]
+
+
+def exchange(one: pathlib.Path, other: pathlib.Path) -> None:
+    """Exchange two directory entries in one step."""
+    sys.audit('manila_lite.exchange', str(one), str(other))
+    _check(
+        _libc.renameat2(
+            _AT_FDCWD,
+            os.fsencode(one),
+            _AT_FDCWD,
+            os.fsencode(other),
+            _RENAME_EXCHANGE,
+        ),
+        one,
+    )
+
+
+def commit(top: pathlib.Path) -> None:
+    """Make all names and limits durable; data of users need not be."""
+    with _opened(top) as directory:
+        request = bytearray(8)
+        fcntl.ioctl(directory, _START_SYNC, request, True)
+        fcntl.ioctl(directory, _WAIT_SYNC, request, True)
+
+
+def flush(top: pathlib.Path) -> None:
+    """Write all data to disk, after which `sizes` counts all of it."""
+    with _opened(top) as directory:
+        _check(_libc.syncfs(directory), top)
+    commit(top)
+
+
+# Sizes
+
+
+def enable_quota(top: pathlib.Path) -> None:
+    """Let the file system count what subvolumes refer to."""
+    _call(top, _QUOTA_CONTROL, bytearray(struct.pack('<QQ', 1, 0)))
+    with _opened(top) as directory:
+        fcntl.ioctl(directory, _QUOTA_RESCAN_WAIT)
+
+
+def set_limit(top: pathlib.Path, subvolume: int, limit: int) -> None:
+    """Limit what a subvolume refers to; 0 removes the limit.
+
+    It is called for the top of the file system: by way of a subvolume that
+    is full, the request itself would exceed the limit.
+    """
+    _call(
+        top,
+        _QGROUP_LIMIT,
+        bytearray(
+            struct.pack(
+                '<QQQQQQ',
+                subvolume,
+                _LIMIT_REFERENCED,
+                limit or _NO_LIMIT,
+                0,
+                0,
+                0,
+            )
+        ),
+    )
+
+
+def sizes(top: pathlib.Path, subvolume: int | None = None) -> dict[int, Size]:
+    """Return the sizes of one subvolume, or of all, by id.
+
+    What was written since the last commit is not counted.
+    """
+    used: dict[int, int] = {}
+    limits: dict[int, int] = {}
+    first, last = (
+        (0, _NO_LIMIT >> 16) if subvolume is None else (subvolume, subvolume)
+    )
+    for kind, found, data in _search_quota_tree(top, first, last):
+        if kind == _QGROUP_INFO:
+            used[found] = struct.unpack_from('<Q', data, 8)[0]
+        elif kind == _QGROUP_LIMITS:
+            flags, limit = struct.unpack_from('<QQ', data)
+            has_limit = flags & _LIMIT_REFERENCED and limit != _NO_LIMIT
+            limits[found] = limit if has_limit else 0
+    return {
+        found: Size(count, limits.get(found, 0))
+        for found, count in used.items()
+    }
+
+
+def _search_quota_tree(
+    top: pathlib.Path, first: int, last: int
+) -> Iterator[tuple[int, int, bytes]]:
+    """Yield kind, subvolume and content of the items of a tree."""
+    key = (0, _QGROUP_INFO, first)
+    with _opened(top) as directory:
+        while True:
+            request = bytearray(112 + _SEARCH_SIZE)
+            struct.pack_into(
+                '<QQQQQQQIIII',
+                request,
+                0,
+                _QUOTA_TREE,
+                key[0],
+                0,
+                key[2],
+                last,
+                0,
+                _NO_LIMIT,
+                key[1],
+                _QGROUP_LIMITS,
+                1 << 16,
+                0,
+            )
+            struct.pack_into('<Q', request, 104, _SEARCH_SIZE)
+            fcntl.ioctl(directory, _TREE_SEARCH_V2, request, True)
+            count = struct.unpack_from('<I', request, 64)[0]
+            if not count:
+                return
+            place = 112
+            for _ in range(count):
+                _, objectid, offset, kind, length = struct.unpack_from(
+                    '<QQQII', request, place
+                )
+                place += 32
+                if first <= offset <= last:
+                    yield kind, offset, bytes(request[place : place + length])
+                place += length
+                key = (objectid, kind, offset + 1)
+
+
+# Mounts
+
+
+def mount(device: pathlib.Path, target: pathlib.Path) -> None:
+    """Mount a btrfs; nothing in it gives privileges on this machine."""
+    sys.audit('manila_lite.mount', str(device), str(target))
+    _check(
+        _libc.mount(
+            os.fsencode(device),
+            os.fsencode(target),
+            b'btrfs',
+            _MS_NOSUID | _MS_NODEV | _MS_NOATIME,
+            None,
+        ),
+        device,
+    )
+
+
+@contextlib.contextmanager
+def loop_device(image: pathlib.Path) -> Iterator[pathlib.Path]:
+    """Provide the block device of a file, which remains while it is mounted.
+
+    There is never more than one: two file systems on the same blocks would
+    destroy each other.
+    """
+    # The device keeps the file open that it is given, with any lock on it.
+    with open(image, 'rb') as lock, open(image, 'r+b') as file:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        path = _find_loop_device(image) or _free_loop_device()
+        device = os.open(path, os.O_RDWR)
+        try:
+            if _find_loop_device(image) != path:
+                fcntl.ioctl(device, _LOOP_CONFIGURE, _loop_config(file, image))
+            yield path
+        finally:
+            os.close(device)
+
+
+def _find_loop_device(image: pathlib.Path) -> pathlib.Path | None:
+    for entry in pathlib.Path('/sys/block').glob('loop*/loop/backing_file'):
+        try:
+            if os.path.samefile(entry.read_text().rstrip('\n'), image):
+                return pathlib.Path('/dev', entry.parts[3])
+        except OSError:  # it has just become free
+            continue
+    return None
+
+
+def _free_loop_device() -> pathlib.Path:
+    with open('/dev/loop-control', 'rb') as control:
+        return pathlib.Path(f'/dev/loop{fcntl.ioctl(control, _LOOP_GET_FREE)}')
+
+
+def _loop_config(file: BinaryIO, image: pathlib.Path) -> bytes:
+    """Return a struct loop_config, see linux/loop.h."""
+    name = os.fsencode(image)[:63]
+    info = struct.pack(
+        '<QQQQQIIII64s64s32sQQ',
+        *(0, 0, 0, 0, 0, 0, 0, 0, _LOOP_AUTOCLEAR),
+        *(name, b'', b'', 0, 0),
+    )
+    return struct.pack('<II', file.fileno(), 0) + info + bytes(64)
+
+
+def bind_mount(source: pathlib.Path, target: pathlib.Path) -> None:
+    """Make a directory visible at another place."""
+    sys.audit('manila_lite.mount', str(source), str(target))
+    _check(
+        _libc.mount(
+            os.fsencode(source), os.fsencode(target), None, _MS_BIND, None
+        ),
+        target,
+    )
+
+
+def unmount(target: pathlib.Path) -> None:
+    """Remove a mount; files that are open in it remain so."""
+    sys.audit('manila_lite.unmount', str(target))
+    _check(_libc.umount2(os.fsencode(target), _MNT_DETACH), target)
+
+
+def unmount_below(folder: pathlib.Path) -> None:
+    """Remove all mounts in a folder, the last first."""
+    mounts = pathlib.Path('/proc/self/mounts').read_text().splitlines()
+    for line in reversed(mounts):
+        target = pathlib.Path(line.split(' ')[1])
+        if target.is_relative_to(folder):
+            unmount(target)
+
+
+def is_mount_of(source: pathlib.Path, target: pathlib.Path) -> bool:
+    """Return whether the target shows this very subvolume."""
+    try:
+        return os.path.samestat(source.lstat(), target.lstat())
+    except FileNotFoundError:
+        return False
+
+
+def _call(path: pathlib.Path, code: int, request: bytearray) -> bytearray:
+    with _opened(path) as directory:
+        fcntl.ioctl(directory, code, request, True)
+    return request
+
+
+@contextlib.contextmanager
+def _opened(path: pathlib.Path) -> Iterator[int]:
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        yield directory
+    finally:
+        os.close(directory)
+
+
+def _name_at(offset: int, name: str) -> bytearray:
+    request = bytearray(4096)
+    encoded = os.fsencode(name)
+    request[offset : offset + len(encoded)] = encoded
+    return request
+
+
+def _check(result: int, path: pathlib.Path) -> None:
+    if result != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code), str(path))

@@ -1,0 +1,98 @@
+"""What the driver needs of the machine, and how a pool is created on it."""
+
+from collections.abc import Callable
+import glob
+import os
+import pathlib
+import shutil
+import stat
+import subprocess
+from typing import NamedTuple
+
+from manila_lite import exception
+
+_SMALLEST_POOL = 128 << 20
+
+
+class Requirement(NamedTuple):
+    """Something that must be there, and what provides it."""
+
+    name: str
+    remedy: str
+    is_met: Callable[[], bool]
+
+
+def _program(name: str, package: str) -> Requirement:
+    return Requirement(
+        name,
+        f'install the package {package}',
+        lambda: shutil.which(name) is not None,
+    )
+
+
+def _has_btrfs() -> bool:
+    # A module is loaded when it is first used.
+    module = f'/lib/modules/{os.uname().release}/kernel/fs/btrfs/btrfs.ko*'
+    known = pathlib.Path('/proc/filesystems').read_text()
+    return '\tbtrfs\n' in known or bool(glob.glob(module))
+
+
+REQUIREMENTS = (
+    Requirement('root', 'run it as root', lambda: os.geteuid() == 0),
+    Requirement('btrfs', 'use a kernel with btrfs', _has_btrfs),
+    Requirement(
+        '/dev/loop-control',
+        'use a kernel with loop devices, or only devices as pools',
+        lambda: os.path.exists('/dev/loop-control'),
+    ),
+    _program('mkfs.btrfs', 'btrfs-progs'),
+    _program('dbus-daemon', 'dbus'),
+    _program('ganesha.nfsd', 'nfs-ganesha'),
+    Requirement(
+        'ganesha/libfsalvfs.so',
+        'install the package nfs-ganesha-vfs',
+        lambda: any(
+            glob.glob(f'/usr/{folder}/ganesha/libfsalvfs.so')
+            for folder in ('lib', 'lib64', 'lib/*')
+        ),
+    ),
+)
+
+
+def create_image(path: pathlib.Path, size: int) -> None:
+    """Create a file with an empty btrfs; it takes space when it is used.
+
+    A file that exists is kept.
+    """
+    if path.exists():
+        return
+    if size < _SMALLEST_POOL:
+        raise exception.InvalidInput(
+            reason=f'a pool needs {_SMALLEST_POOL >> 20} MiB or more'
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_name(f'.new-{path.name}')
+    with new.open('wb') as file:
+        os.chmod(file.fileno(), stat.S_IRUSR | stat.S_IWUSR)
+        file.truncate(size)
+    _make_file_system(new)
+    new.rename(path)
+
+
+def format_device(path: pathlib.Path) -> None:
+    """Create a btrfs on a device, which must be empty."""
+    if not path.is_block_device():
+        raise exception.InvalidInput(reason=f'{path} is not a block device')
+    _make_file_system(path)
+
+
+def _make_file_system(path: pathlib.Path) -> None:
+    # It refuses a device that has any file system.
+    done = subprocess.run(
+        ['mkfs.btrfs', '-q', '--', str(path)], capture_output=True, text=True
+    )
+    if done.returncode:
+        errors = [line for line in done.stderr.splitlines() if line]
+        raise exception.InvalidInput(
+            reason=f'mkfs.btrfs {path}: {"; ".join(errors)}'
+        )

@@ -1,0 +1,167 @@
+"""Managing existing volumes of the btrfs driver."""
+
+from collections.abc import Mapping
+import re
+
+from manila_lite import exception
+from manila_lite.share.drivers import base
+from manila_lite.share.drivers.btrfs import kernel
+from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
+from manila_lite.share.drivers.btrfs.catalog import Kind
+from manila_lite.share.drivers.btrfs.pool import Pool
+from manila_lite.share.drivers.local.store import managed_size
+from manila_lite.share.drivers.records import Record
+
+_LOCK = 'managing'
+_EXPORT = re.compile(r'[^/]*:/shares/([A-Za-z0-9][A-Za-z0-9._-]{0,199})')
+_VOLUME = re.compile(r'[A-Za-z0-9][A-Za-z0-9._-]{0,199}')
+
+
+class BtrfsManaging:
+    """Nothing is moved: a volume keeps its path, its clients, and its name.
+
+    Only the record says which share or snapshot it is.
+    """
+
+    def __init__(self, backend: BtrfsBackend):
+        self._backend = backend
+
+    def manage_existing(
+        self, share: base.ShareForDriver, driver_options: Mapping[str, str]
+    ) -> base.ManageReply:
+        """Manage a volume in the directory `shares` of a pool.
+
+        The option `size` gives its size in GiB. Otherwise it is the size it
+        has, or else that of its content.
+        """
+        location = share['export_location'] or ''
+        try:
+            with self._backend.changing(_LOCK, share['name']):
+                found = self._backend.find(Kind.SHARE, share['name'])
+                pool, record = found or self._manage_share(
+                    share, location, driver_options
+                )
+                volume = record['volume']
+                path = pool.path(Kind.SHARE, volume)
+                self._backend.exports.republish(Kind.SHARE, volume, path)
+                pool.commit()
+        except ValueError as error:
+            raise exception.ManageInvalidShare(
+                reason=f'{location}: {error}'
+            ) from error
+        return {
+            'size': pool.size_gib(Kind.SHARE, volume),
+            'export_locations': self._backend.locations(Kind.SHARE, volume),
+        }
+
+    def _manage_share(
+        self,
+        share: base.ShareForDriver,
+        location: str,
+        driver_options: Mapping[str, str],
+    ) -> tuple[Pool, Record]:
+        match = _EXPORT.fullmatch(location)
+        if match is None:
+            raise ValueError('it is not an export location of this back end')
+        volume = match[1]
+        pool = self._manageable(Kind.SHARE, volume)
+        record = pool.catalog.find_unmanaged(Kind.SHARE, volume) or {
+            'volume': volume,
+            'share_proto': share['share_proto'],
+        }
+        if record['share_proto'] != share['share_proto']:
+            raise ValueError(f'it is a {record["share_proto"]} share')
+        size = managed_size(
+            pool.size_gib(Kind.SHARE, volume),
+            pool.used_bytes(Kind.SHARE, volume),
+            driver_options.get('size'),
+        )
+        pool.resize(volume, size)
+        pool.catalog.put(Kind.SHARE, share['name'], record)
+        return pool, record
+
+    def unmanage(self, share: base.ShareForDriver) -> None:
+        """Stop managing a share; its clients keep their access."""
+        with self._backend.changing(share['name']):
+            found = self._backend.find(Kind.SHARE, share['name'])
+            if found is not None:
+                found[0].catalog.unmanage(Kind.SHARE, share['name'])
+                found[0].commit()
+
+    def manage_existing_snapshot(
+        self,
+        snapshot: base.SnapshotForDriver,
+        driver_options: Mapping[str, str],
+    ) -> base.ManageSnapshotReply:
+        """Manage a read-only volume in the directory `snapshots` of a pool.
+
+        The provider location is its name.
+        """
+        location = snapshot['provider_location'] or ''
+        try:
+            with self._backend.changing(_LOCK, snapshot['name']):
+                owner_pool, owner = self._backend.get_share(
+                    snapshot['share_name']
+                )
+                found = self._backend.find(Kind.SNAPSHOT, snapshot['name'])
+                pool, record = found or self._manage_snapshot(
+                    snapshot, location, owner_pool, owner
+                )
+                pool.commit()
+        except ValueError as error:
+            raise exception.ManageInvalidShareSnapshot(
+                reason=f'{location}: {error}'
+            ) from error
+        volume = record['volume']
+        return {
+            'size': pool.size_gib(Kind.SNAPSHOT, volume),
+            'provider_location': volume,
+            'export_locations': self._backend.locations(Kind.SNAPSHOT, volume),
+        }
+
+    def _manage_snapshot(
+        self,
+        snapshot: base.SnapshotForDriver,
+        volume: str,
+        owner_pool: Pool,
+        owner: Record,
+    ) -> tuple[Pool, Record]:
+        if not _VOLUME.fullmatch(volume):
+            raise ValueError('it is not the name of a snapshot')
+        pool = self._manageable(Kind.SNAPSHOT, volume)
+        record = pool.catalog.find_unmanaged(Kind.SNAPSHOT, volume) or {
+            'volume': volume,
+            'of': owner['volume'],
+            'share_proto': owner['share_proto'],
+        }
+        if pool is not owner_pool or record['of'] != owner['volume']:
+            raise ValueError(f'it belongs to {record["of"]}')
+        path = pool.path(Kind.SNAPSHOT, volume)
+        if not kernel.is_read_only(path):
+            raise ValueError('it is not read-only')
+        if not pool.size_gib(Kind.SNAPSHOT, volume):
+            pool.adopt_size(owner['volume'], volume)
+        pool.catalog.put(Kind.SNAPSHOT, snapshot['name'], record)
+        return pool, record
+
+    def unmanage_snapshot(self, snapshot: base.SnapshotForDriver) -> None:
+        """Stop managing a snapshot; its clients keep their access."""
+        with self._backend.changing(snapshot['name']):
+            found = self._backend.find(Kind.SNAPSHOT, snapshot['name'])
+            if found is not None:
+                found[0].catalog.unmanage(Kind.SNAPSHOT, snapshot['name'])
+                found[0].commit()
+
+    def _manageable(self, kind: Kind, volume: str) -> Pool:
+        """Return the pool of a volume that nothing else has."""
+        pools = [
+            pool
+            for pool in self._backend.pools.values()
+            if pool.has(kind, volume)
+        ]
+        if len(pools) != 1:
+            raise ValueError(f'it is in {len(pools)} pools')
+        owner = pools[0].catalog.owner(kind, volume)
+        if owner is not None:
+            raise ValueError(f'it is already managed as {owner}')
+        return pools[0]

@@ -1,0 +1,206 @@
+"""One btrfs file system and the subvolumes of shares and snapshots in it.
+
+    top/shares/<volume>         what users see and use
+    top/snapshots/<volume>      read-only
+    top/{shares,snapshots}/.new-<volume>     being created
+    top/{shares,snapshots}/.trash-<id>       being removed
+    top/records/                what they are, see `catalog`
+
+A volume appears and disappears by one rename. Its size is the limit of its
+quota group. Snapshots are read-only and cannot be moved to another directory,
+so that both kinds are created and removed beside the others.
+"""
+
+from collections.abc import Iterator
+import contextlib
+import errno
+import os
+import pathlib
+import stat
+
+from manila_lite.share.drivers.btrfs import kernel
+from manila_lite.share.drivers.btrfs import trash
+from manila_lite.share.drivers.btrfs.catalog import Catalog
+from manila_lite.share.drivers.btrfs.catalog import Kind
+
+GIB = 1024**3
+
+_NEW = '.new-'
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+
+
+class Pool:
+    """The volumes of one file system, and the catalog of what they are.
+
+    Callers lock the name of a volume before they change it.
+    """
+
+    def __init__(self, name: str, top: pathlib.Path):
+        self.name = name
+        self.top = top
+        self.catalog = Catalog(top / 'records')
+
+    def prepare(self) -> None:
+        """Create what is missing of the layout, and count sizes."""
+        self.top.chmod(stat.S_IRWXU)
+        for kind in Kind:
+            (self.top / kind).mkdir(mode=stat.S_IRWXU, exist_ok=True)
+        kernel.enable_quota(self.top)
+
+    def is_new(self) -> bool:
+        """Return whether no driver has used the file system yet."""
+        return not (self.top / Kind.SHARE).is_dir()
+
+    def is_read_only(self) -> bool:
+        """Return whether it cannot be changed, as after errors of a disk."""
+        return bool(os.statvfs(self.top).f_flag & os.ST_RDONLY)
+
+    def path(self, kind: Kind, volume: str) -> pathlib.Path:
+        return self.top / kind / volume
+
+    def has(self, kind: Kind, volume: str) -> bool:
+        """Return whether a volume exists."""
+        return kernel.is_subvolume(self.path(kind, volume))
+
+    # Volumes
+
+    def create(self, volume: str, size: int) -> None:
+        """Create an empty volume with a size in GiB; keep an existing one."""
+        with self._new(Kind.SHARE, volume) as new:
+            if new is not None:
+                kernel.create_subvolume(new)
+                new.chmod(stat.S_IRWXU | stat.S_IRWXG | stat.S_IRWXO)
+                self._limit(new, size)
+
+    def clone(self, snapshot: str, volume: str, size: int) -> None:
+        """Create a volume with the content of a snapshot."""
+        with self._new(Kind.SHARE, volume) as new:
+            if new is not None:
+                kernel.create_snapshot(
+                    self.path(Kind.SNAPSHOT, snapshot), new, read_only=False
+                )
+                self._limit(new, size)
+
+    def take_snapshot(self, volume: str, snapshot: str) -> None:
+        """Create a snapshot, which has the size that the volume has now."""
+        source = self.path(Kind.SHARE, volume)
+        with self._new(Kind.SNAPSHOT, snapshot) as new:
+            if new is not None:
+                size = self._size(source).limit
+                kernel.create_snapshot(source, new, read_only=True)
+                self._limit_bytes(new, size)
+
+    def replace(self, volume: str, snapshot: str) -> None:
+        """Replace a volume by one with the content and size of a snapshot.
+
+        It is one step for all who look. What is open in the old one remains
+        usable, but leads nowhere.
+        """
+        source = self.path(Kind.SNAPSHOT, snapshot)
+        new = self.path(Kind.SHARE, _NEW + volume)
+        trash.discard(new)
+        kernel.create_snapshot(source, new, read_only=False)
+        self._limit_bytes(new, self._size(source).limit)
+        kernel.exchange(new, self.path(Kind.SHARE, volume))
+        trash.discard(new)
+
+    def discard(self, kind: Kind, volume: str) -> None:
+        """Move a volume to the trash; a missing one is success."""
+        self.discard_unfinished(kind, volume)
+        trash.discard(self.path(kind, volume))
+
+    @contextlib.contextmanager
+    def _new(self, kind: Kind, volume: str) -> Iterator[pathlib.Path | None]:
+        """Provide a path that becomes the volume; None if there is one."""
+        if self.has(kind, volume):
+            yield None
+            return
+        new = self.path(kind, _NEW + volume)
+        trash.discard(new)  # left behind by a process that was killed
+        try:
+            yield new
+            new.rename(self.path(kind, volume))
+        except OSError:
+            trash.discard(new)
+            raise
+
+    # Sizes
+
+    def size_gib(self, kind: Kind, volume: str) -> int:
+        """Return the size of a volume in whole GiB, 0 without a limit."""
+        return -(-self._size(self.path(kind, volume)).limit // GIB)
+
+    def used_bytes(self, kind: Kind, volume: str) -> int:
+        """Return the bytes of a volume, including the latest writes."""
+        kernel.flush(self.top)
+        return self._size(self.path(kind, volume)).used
+
+    def adopt_size(self, volume: str, snapshot: str) -> None:
+        """Let a snapshot have the size of its volume."""
+        self._limit_bytes(
+            self.path(Kind.SNAPSHOT, snapshot),
+            self._size(self.path(Kind.SHARE, volume)).limit,
+        )
+
+    def resize(self, volume: str, size: int) -> None:
+        self._limit(self.path(Kind.SHARE, volume), size)
+
+    def remove_limit(self, volume: str) -> None:
+        """Let a volume grow, while its content is replaced."""
+        self._limit_bytes(self.path(Kind.SHARE, volume), 0)
+
+    def share_sizes(self) -> dict[str, kernel.Size]:
+        """Return the sizes of all managed shares by name.
+
+        What was written since the last commit, that is in the last 30
+        seconds, may not be counted.
+        """
+        sizes = kernel.sizes(self.top)
+        found = {}
+        for name, record in self.catalog.records(Kind.SHARE):
+            with contextlib.suppress(FileNotFoundError, KeyError):
+                path = self.path(Kind.SHARE, record['volume'])
+                found[name] = sizes[kernel.subvolume_id(path)]
+        return found
+
+    def capacity_bytes(self) -> tuple[int, int]:
+        """Return the size of the file system, and what is free."""
+        disk = os.statvfs(self.top)
+        return disk.f_blocks * disk.f_frsize, disk.f_bavail * disk.f_frsize
+
+    def commit(self) -> None:
+        """Make what was changed durable."""
+        kernel.commit(self.top)
+
+    def _size(self, path: pathlib.Path) -> kernel.Size:
+        subvolume = kernel.subvolume_id(path)
+        return kernel.sizes(self.top, subvolume)[subvolume]
+
+    def _limit(self, path: pathlib.Path, size: int) -> None:
+        self._limit_bytes(path, size * GIB)
+
+    def _limit_bytes(self, path: pathlib.Path, limit: int) -> None:
+        kernel.set_limit(self.top, kernel.subvolume_id(path), limit)
+
+    # Leftovers
+
+    def unfinished(self) -> list[tuple[Kind, str]]:
+        """Return the volumes whose creation has begun and not ended."""
+        return [
+            (kind, entry.removeprefix(_NEW))
+            for kind in Kind
+            for entry in os.listdir(self.top / kind)
+            if entry.startswith(_NEW)
+        ]
+
+    def discard_unfinished(self, kind: Kind, volume: str) -> None:
+        trash.discard(self.path(kind, _NEW + volume))
+
+    def empty_trash(self) -> None:
+        """Remove what was discarded, in addition to the supervisor."""
+        for kind in Kind:
+            trash.empty(self.top / kind)
+
+
+def is_out_of_space(error: OSError) -> bool:
+    return error.errno in _NO_SPACE

@@ -1,0 +1,92 @@
+"""Processes that outlive the one that started them, found by their records.
+
+A record has the pid and when the process started, so that another process
+that has the same pid later is never taken for it.
+"""
+
+import json
+import os
+import pathlib
+import select
+import signal
+from typing import NamedTuple
+
+_BOOT_ID = pathlib.Path('/proc/sys/kernel/random/boot_id')
+
+
+class ProcessRecord(NamedTuple):
+    """Which process it is: the time is in ticks since the machine's start."""
+
+    pid: int
+    started: int
+    boot: str
+
+
+def this_process() -> ProcessRecord:
+    pid = os.getpid()
+    started = _started(pid)
+    assert started is not None
+    return ProcessRecord(pid, started, _boot())
+
+
+def write(path: pathlib.Path, record: ProcessRecord) -> None:
+    new = path.with_name(f'{path.name}.new')
+    new.write_text(json.dumps(record._asdict()))
+    new.replace(path)
+
+
+def find_running(path: pathlib.Path) -> int | None:
+    """Return a pidfd of the recorded process, or None if it has ended."""
+    try:
+        record = ProcessRecord(**json.loads(path.read_bytes()))
+    except (FileNotFoundError, ValueError, TypeError):
+        return None
+    if record.boot != _boot():
+        return None
+    try:
+        descriptor = os.pidfd_open(record.pid)
+    except OSError:
+        return None
+    # The descriptor pins the process: what is read now belongs to it.
+    if _started(record.pid) == record.started:
+        return descriptor
+    os.close(descriptor)
+    return None
+
+
+def is_running(path: pathlib.Path) -> bool:
+    descriptor = find_running(path)
+    if descriptor is None:
+        return False
+    os.close(descriptor)
+    return True
+
+
+def end(path: pathlib.Path, number: signal.Signals, seconds: float) -> bool:
+    """Signal the recorded process; return whether it has ended."""
+    descriptor = find_running(path)
+    if descriptor is None:
+        return True
+    try:
+        signal.pidfd_send_signal(descriptor, number)
+        ended, _, _ = select.select([descriptor], [], [], seconds)
+        return bool(ended)
+    except ProcessLookupError:
+        return True
+    finally:
+        os.close(descriptor)
+
+
+def _started(pid: int) -> int | None:
+    """Return when a process started; None if it has ended."""
+    try:
+        text = pathlib.Path(f'/proc/{pid}/stat').read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    # The second field is a name, which may contain anything.
+    fields = text.rpartition(')')[2].split()
+    return None if fields[0] in 'ZX' else int(fields[19])
+
+
+def _boot() -> str:
+    return _BOOT_ID.read_text().strip()

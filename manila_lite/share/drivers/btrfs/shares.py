@@ -1,0 +1,221 @@
+"""Shares of the btrfs driver."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from oslo_utils import timeutils
+
+from manila_lite import exception
+from manila_lite.context import RequestContext
+from manila_lite.share.drivers import base
+from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
+from manila_lite.share.drivers.btrfs.catalog import Kind
+from manila_lite.share.drivers.btrfs.pool import GIB
+from manila_lite.share.drivers.btrfs.pool import Pool
+from manila_lite.share.drivers.btrfs.pool import is_out_of_space
+from manila_lite.share.drivers.records import Record
+
+
+class BtrfsShares:
+    """Volumes with a size, without clients until there are rules."""
+
+    def __init__(self, backend: BtrfsBackend):
+        self._backend = backend
+
+    def create_share(
+        self,
+        context: RequestContext,
+        share: base.ShareForDriver,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.ExportLocationsReply:
+        with self._backend.changing(share['name']):
+            found = self._backend.find(Kind.SHARE, share['name'])
+            if found is None:
+                pool = self._backend.pool_for(share)
+                return self._create(pool, share, None)
+            return self._ensure_export(*found)
+
+    def create_share_from_snapshot(
+        self,
+        context: RequestContext,
+        share: base.ShareForDriver,
+        snapshot: base.SnapshotForDriver,
+        share_server: base.ShareServerMapping | None = None,
+        parent_share: base.ShareForDriver | None = None,
+    ) -> base.ExportLocationsReply:
+        """Create a share that has its blocks in common with the snapshot."""
+        with self._backend.changing(share['name'], snapshot['name']):
+            found = self._backend.find(Kind.SHARE, share['name'])
+            if found is not None:
+                return self._ensure_export(*found)
+            pool, record = self._backend.get_snapshot(snapshot)
+            if len(self._backend.pools) > 1 and (
+                self._backend.pool_for(share) is not pool
+            ):
+                raise exception.ShareRefused(
+                    reason=f'snapshot {snapshot["name"]} is in pool '
+                    f'{pool.name}'
+                )
+            return self._create(pool, share, record['volume'])
+
+    def _create(
+        self, pool: Pool, share: base.ShareForDriver, snapshot: str | None
+    ) -> base.ExportLocationsReply:
+        """Create a share, empty or from a snapshot."""
+        name = share['name']
+        if not self._backend.is_leftover(Kind.SHARE, name):
+            raise exception.ShareBackendException(
+                msg=f'the volume {name} exists and is not managed as {name}'
+            )
+        try:
+            if snapshot is None:
+                pool.create(name, share['size'])
+            else:
+                pool.clone(snapshot, name, share['size'])
+            record = {'volume': name, 'share_proto': share['share_proto']}
+            locations = self._ensure_export(pool, record)
+            pool.catalog.put(Kind.SHARE, name, record)
+            pool.commit()
+        except OSError as error:
+            self._backend.exports.withdraw(Kind.SHARE, name)
+            pool.discard(Kind.SHARE, name)
+            if is_out_of_space(error):
+                raise exception.ShareRefused(
+                    reason=f'pool {pool.name}: {error.strerror}'
+                ) from error
+            raise
+        return locations
+
+    def delete_share(
+        self,
+        context: RequestContext,
+        share: base.ShareForDriver,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> None:
+        """End the export, then move the share to the trash.
+
+        The supervisor of the daemons empties it.
+        """
+        with self._backend.changing(share['name']):
+            self._backend.remove(Kind.SHARE, share['name'])
+
+    def extend_share(
+        self,
+        share: base.ShareForDriver,
+        new_size: int,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> None:
+        with self._backend.changing(share['name']):
+            pool, record = self._backend.get_share(share['name'])
+            volume = record['volume']
+            if pool.size_gib(Kind.SHARE, volume) < new_size:
+                pool.resize(volume, new_size)
+                pool.commit()
+
+    def shrink_share(
+        self,
+        share: base.ShareForDriver,
+        new_size: int,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> None:
+        """Lower the limit, unless the content would exceed it.
+
+        The content is counted again under the new limit, since clients may
+        have written between.
+        """
+        with self._backend.changing(share['name']):
+            pool, record = self._backend.get_share(share['name'])
+            volume = record['volume']
+            size = pool.size_gib(Kind.SHARE, volume)
+            if size <= new_size:
+                return
+            self._require_fit(pool, volume, new_size, share)
+            pool.resize(volume, new_size)
+            try:
+                self._require_fit(pool, volume, new_size, share)
+            except exception.ShareShrinkingPossibleDataLoss:
+                pool.resize(volume, size)
+                raise
+            pool.commit()
+
+    def _require_fit(
+        self, pool: Pool, volume: str, size: int, share: base.ShareForDriver
+    ) -> None:
+        if pool.used_bytes(Kind.SHARE, volume) > size * GIB:
+            raise exception.ShareShrinkingPossibleDataLoss(
+                share_id=share['id']
+            )
+
+    # State
+
+    def get_share_status(
+        self,
+        share: base.ShareForDriver,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.StatusReply:
+        pool, record = self._backend.get_share(share['name'])
+        volume = record['volume']
+        status: base.StatusReply = {
+            'status': 'error',
+            'share_proto': record['share_proto'],
+            'export_locations': self._backend.locations(Kind.SHARE, volume),
+        }
+        if pool.has(Kind.SHARE, volume):
+            status['size'] = pool.size_gib(Kind.SHARE, volume)
+            if 'reverting_to' not in record:
+                status['status'] = 'available'
+        return status
+
+    def update_share_usage_size(
+        self, context: RequestContext, shares: Iterable[base.ShareForDriver]
+    ) -> list[dict[str, Any]]:
+        """Return what the shares hold in GiB, as of the last commit."""
+        gathered_at = timeutils.utcnow()
+        sizes = {
+            name: size
+            for pool in self._backend.pools.values()
+            for name, size in pool.share_sizes().items()
+        }
+        return [
+            {
+                'id': share['id'],
+                'used_size': round(sizes[share['name']].used / GIB, 2),
+                'gathered_at': gathered_at,
+            }
+            for share in shares
+            if share['name'] in sizes
+        ]
+
+    def ensure_shares(
+        self, context: RequestContext, shares: Iterable[base.ShareForDriver]
+    ) -> dict[str, base.EnsureReply]:
+        return {share['id']: self._ensure_reply(share) for share in shares}
+
+    def _ensure_reply(self, share: base.ShareForDriver) -> base.EnsureReply:
+        try:
+            locations = self.ensure_share(None, share)
+        except exception.ShareResourceNotFound:
+            return {'status': 'error'}
+        return {
+            'status': self.get_share_status(share)['status'],
+            'reapply_access_rules': True,
+            'export_locations': locations,
+        }
+
+    def ensure_share(
+        self,
+        context: RequestContext | None,
+        share: base.ShareForDriver,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.ExportLocationsReply:
+        with self._backend.changing(share['name']):
+            return self._ensure_export(*self._backend.get_share(share['name']))
+
+    def _ensure_export(
+        self, pool: Pool, record: Record
+    ) -> base.ExportLocationsReply:
+        volume = record['volume']
+        path = pool.path(Kind.SHARE, volume)
+        if not self._backend.exports.is_published(Kind.SHARE, volume, path):
+            self._backend.exports.republish(Kind.SHARE, volume, path)
+        return self._backend.locations(Kind.SHARE, volume)

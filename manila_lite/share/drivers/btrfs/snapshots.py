@@ -1,0 +1,116 @@
+"""Snapshots of the btrfs driver."""
+
+from manila_lite import exception
+from manila_lite.context import RequestContext
+from manila_lite.share.drivers import base
+from manila_lite.share.drivers.btrfs import rewriting
+from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
+from manila_lite.share.drivers.btrfs.catalog import Kind
+from manila_lite.share.drivers.btrfs.pool import Pool
+
+
+class BtrfsSnapshots:
+    """Read-only volumes, which have the size that the share had."""
+
+    def __init__(self, backend: BtrfsBackend):
+        self._backend = backend
+
+    def create_snapshot(
+        self,
+        context: RequestContext,
+        snapshot: base.SnapshotForDriver,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.SnapshotReply:
+        name = snapshot['name']
+        with self._backend.changing(name, snapshot['share_name']):
+            found = self._backend.find(Kind.SNAPSHOT, name)
+            if found is None:
+                pool, share = self._backend.get_share(snapshot['share_name'])
+                if not self._backend.is_leftover(Kind.SNAPSHOT, name):
+                    raise exception.ShareBackendException(
+                        msg=f'the volume {name} exists and is not managed '
+                        f'as {name}'
+                    )
+                pool.take_snapshot(share['volume'], name)
+                record = {
+                    'volume': name,
+                    'of': share['volume'],
+                    'share_proto': share['share_proto'],
+                }
+                pool.catalog.put(Kind.SNAPSHOT, name, record)
+                pool.commit()
+            else:
+                pool, record = found
+        return self._reply(pool, record['volume'])
+
+    def _reply(self, pool: Pool, volume: str) -> base.SnapshotReply:
+        return {
+            'provider_location': volume,
+            'size': pool.size_gib(Kind.SNAPSHOT, volume),
+            'export_locations': self._backend.locations(Kind.SNAPSHOT, volume),
+        }
+
+    def delete_snapshot(
+        self,
+        context: RequestContext,
+        snapshot: base.SnapshotForDriver,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> None:
+        with self._backend.changing(snapshot['name']):
+            self._backend.remove(Kind.SNAPSHOT, snapshot['name'])
+
+    def get_snapshot_status(
+        self,
+        snapshot: base.SnapshotForDriver,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.StatusReply:
+        pool, record = self._backend.get_snapshot(snapshot)
+        volume = record['volume']
+        if not pool.has(Kind.SNAPSHOT, volume):
+            return {'status': 'error'}
+        return {
+            'status': 'available',
+            'share_proto': record['share_proto'],
+            'size': pool.size_gib(Kind.SNAPSHOT, volume),
+            'provider_location': volume,
+            'export_locations': self._backend.locations(Kind.SNAPSHOT, volume),
+        }
+
+    def revert_to_snapshot(
+        self,
+        context: RequestContext,
+        snapshot: base.SnapshotForDriver,
+        share_access_rules: list[base.AccessRuleForDriver],
+        snapshot_access_rules: list[base.AccessRuleForDriver],
+        share_server: base.ShareServerMapping | None = None,
+    ) -> int:
+        """Give the share the content and the size of the snapshot.
+
+        Its status is error until it is exported with that content.
+        """
+        name = snapshot['share_name']
+        with self._backend.changing(name, snapshot['name']):
+            pool, record = self._backend.get_share(name)
+            source_pool, source = self._backend.get_snapshot(snapshot)
+            volume = record['volume']
+            if source_pool is not pool or source['of'] != volume:
+                raise exception.ShareBackendException(
+                    msg=f'{snapshot["name"]} is not a snapshot of {name}'
+                )
+            reverting = record | {'reverting_to': snapshot['name']}
+            pool.catalog.put(Kind.SHARE, name, reverting)
+            if self._backend.configuration.btrfs_revert_mode == 'rewrite':
+                rewriting.rewrite(pool, volume, source['volume'])
+                self._backend.exports.refresh(Kind.SHARE, volume)
+            else:
+                pool.replace(volume, source['volume'])
+            path = pool.path(Kind.SHARE, volume)
+            self._backend.exports.republish(Kind.SHARE, volume, path)
+            done = {
+                key: value
+                for key, value in record.items()
+                if key != 'reverting_to'
+            }
+            pool.catalog.put(Kind.SHARE, name, done)
+            pool.commit()
+            return pool.size_gib(Kind.SHARE, volume)

@@ -1,0 +1,220 @@
+"""A small process that keeps the daemons of a back end running.
+
+    python -m manila_lite.share.drivers.btrfs.supervisor FOLDER
+
+It goes on while share services stop, crash and are upgraded. The specification
+in FOLDER says what to run. If the supervisor is
+killed, the daemons go on, and the next one finds them by their records. It
+ends no daemon, except one that cannot be used because the bus it talks to is
+gone, and starts no second one: only one supervisor has the lock.
+
+It also removes the volumes in the trash of the pools.
+"""
+
+import fcntl
+import json
+import logging
+import os
+import pathlib
+import select
+import signal
+import socket
+import sys
+import time
+from typing import Any
+
+from manila_lite.share.drivers.btrfs import processes
+from manila_lite.share.drivers.btrfs import trash
+
+LOG = logging.getLogger(__name__)
+
+SPECIFICATION, LOCK, RECORD = 'spec.json', 'supervisor.lock', 'supervisor.json'
+
+_INTERVAL = 1.0
+_RESTART_INTERVAL = 1.0
+_BUS_TIMEOUT = 10.0
+_LOG_SIZE = 16 << 20
+
+
+class Daemon:
+    """One daemon, which may have been started by an earlier supervisor."""
+
+    def __init__(self, folder: pathlib.Path, name: str, command: list[str]):
+        self.name = name
+        self._command = command
+        self._record = folder / f'{name}.json'
+        self._log = folder / f'{name}.log'
+        self._descriptor: int | None = processes.find_running(self._record)
+        self._start_after = 0.0
+
+    @property
+    def descriptor(self) -> int | None:
+        """A pidfd while it runs."""
+        return self._descriptor
+
+    def has_ended(self) -> bool:
+        """Return whether it is not running, or no longer."""
+        if self._descriptor is not None:
+            ended, _, _ = select.select([self._descriptor], [], [], 0)
+            if ended:
+                self._forget()
+        return self._descriptor is None
+
+    def start(self, environment: dict[str, str]) -> bool:
+        """Start it, unless it has just been started."""
+        if time.monotonic() < self._start_after:
+            return False
+        self._start_after = time.monotonic() + _RESTART_INTERVAL
+        _rotate(self._log)
+        if os.fork() == 0:
+            self._become_daemon(environment)
+        deadline = time.monotonic() + _BUS_TIMEOUT
+        while time.monotonic() < deadline:
+            # The record is written first, so that no daemon is ever unknown.
+            self._descriptor = processes.find_running(self._record)
+            if self._descriptor is not None:
+                LOG.info('started %s', self.name)
+                return True
+            time.sleep(0.002)
+        return False
+
+    def kill(self) -> None:
+        """End it; its clients reconnect to the one that is started next."""
+        processes.end(self._record, signal.SIGKILL, _BUS_TIMEOUT)
+        self._forget()
+
+    def _become_daemon(self, environment: dict[str, str]) -> None:
+        try:
+            os.setsid()
+            processes.write(self._record, processes.this_process())
+            log = os.open(
+                self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600
+            )
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            os.dup2(log, 1)
+            os.dup2(log, 2)
+            os.execvpe(
+                self._command[0], self._command, os.environ | environment
+            )
+        except OSError:
+            LOG.exception('%s cannot be started', self.name)
+        finally:
+            os._exit(1)
+
+    def _forget(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+        self._descriptor = None
+
+
+class Supervisor:
+    """The bus, and the NFS server that is controlled by way of it."""
+
+    def __init__(self, folder: pathlib.Path, specification: dict[str, Any]):
+        self._socket = specification['socket']
+        self._exports = pathlib.Path(specification['exports'])
+        self._base = pathlib.Path(specification['base_config'])
+        self._config = pathlib.Path(specification['config'])
+        self._trash = [pathlib.Path(each) for each in specification['trash']]
+        self._environment = {
+            'DBUS_SYSTEM_BUS_ADDRESS': f'unix:path={self._socket}'
+        }
+        self._bus = Daemon(folder, 'bus', specification['bus'])
+        self._server = Daemon(folder, 'server', specification['server'])
+
+    def run(self) -> None:
+        while True:
+            self.check()
+            self._wait()
+
+    def check(self) -> None:
+        """Start what does not run."""
+        _reap()
+        if self._bus.has_ended():
+            # A server without its bus serves, but cannot be changed.
+            self._server.kill()
+            if not self._bus.start({}) or not self._bus_answers():
+                return
+        if self._server.has_ended():
+            self._write_config()
+            self._server.start(self._environment)
+        for folder in self._trash:
+            trash.empty(folder)
+
+    def _wait(self) -> None:
+        running = [
+            daemon.descriptor
+            for daemon in (self._bus, self._server)
+            if daemon.descriptor is not None
+        ]
+        select.select(running, [], [], _INTERVAL)
+
+    def _bus_answers(self) -> bool:
+        deadline = time.monotonic() + _BUS_TIMEOUT
+        while time.monotonic() < deadline and not self._bus.has_ended():
+            with socket.socket(socket.AF_UNIX) as client:
+                if client.connect_ex(self._socket) == 0:
+                    return True
+            time.sleep(0.005)
+        return False
+
+    def _write_config(self) -> None:
+        """Include the exports, but none whose volume is not mounted.
+
+        The directory below the mount is on the disk of the system.
+        """
+        lines = [self._base.read_text()]
+        for file in sorted(self._exports.glob('*.conf')):
+            if os.path.ismount(self._exports / 'mounts' / file.stem):
+                lines.append(f'%include "{file}"\n')
+            else:
+                LOG.error('%s is not exported: it is not mounted', file.stem)
+        new = self._config.with_name(f'{self._config.name}.new')
+        new.write_text(''.join(lines))
+        new.replace(self._config)
+
+
+def _rotate(log: pathlib.Path) -> None:
+    """Begin another log file if this one is large."""
+    try:
+        if log.stat().st_size > _LOG_SIZE:
+            log.replace(log.with_name(f'{log.name}.1'))
+    except FileNotFoundError:
+        return
+
+
+def _reap() -> None:
+    """Let ended children go."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return
+
+
+def main(folder: pathlib.Path) -> None:
+    """Continue in the background, unless there is a supervisor already."""
+    lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    recorded, is_recorded = os.pipe()
+    if os.fork():
+        os.close(is_recorded)
+        os.read(recorded, 1)  # until the other process has closed it
+        os._exit(0)
+    os.setsid()
+    os.chdir('/')
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os._exit(0)
+    logging.basicConfig(
+        level=logging.INFO, format='%(asctime)s %(levelname)s %(message)s'
+    )
+    processes.write(folder / RECORD, processes.this_process())
+    os.close(is_recorded)
+    # A daemon that inherited the lock would keep it.
+    os.set_inheritable(lock, False)
+    Supervisor(folder, json.loads((folder / SPECIFICATION).read_bytes())).run()
+
+
+if __name__ == '__main__':
+    main(pathlib.Path(sys.argv[1]))

@@ -1,0 +1,40 @@
+"""Methods that a driver leaves to its parts."""
+
+from collections.abc import Callable
+import functools
+from typing import Concatenate, Generic, ParamSpec, TypeVar
+
+D = TypeVar('D')
+T = TypeVar('T')
+P = ParamSpec('P')
+R = TypeVar('R')
+
+
+class Delegation(Generic[D, T]):
+    """Driver methods that call those of one part, as in
+
+        create_share = shares(LocalShares.create_share)
+
+    They have the name and the documentation of the part's method. `before`
+    is called with the driver at first, and may refuse the call.
+    """
+
+    def __init__(
+        self,
+        part_of: Callable[[D], T],
+        before: Callable[[D], object] = lambda driver: None,
+    ):
+        self._part_of = part_of
+        self._before = before
+
+    def __call__(
+        self, method: Callable[Concatenate[T, P], R]
+    ) -> Callable[Concatenate[D, P], R]:
+        part_of, before = self._part_of, self._before
+
+        @functools.wraps(method)
+        def call(driver: D, *args: P.args, **kwargs: P.kwargs) -> R:
+            before(driver)
+            return method(part_of(driver), *args, **kwargs)
+
+        return call

@@ -1,0 +1,120 @@
+"""Access to the shares and snapshots of the local driver."""
+
+from manila_lite import exception
+from manila_lite.context import RequestContext
+from manila_lite.share.drivers import base
+from manila_lite.share.drivers import records
+from manila_lite.share.drivers.local import samba
+from manila_lite.share.drivers.local.backend import LocalBackend
+from manila_lite.share.drivers.local.nfs_exports import format_exports
+from manila_lite.share.drivers.local.replica import READABLE
+from manila_lite.share.drivers.local.replica import ReplicaRole
+from manila_lite.share.drivers.local.roles import LocalRoles
+from manila_lite.share.drivers.local.store import LocalItem
+
+
+class LocalAccess:
+    """It writes the export files of NFS servers and Samba."""
+
+    def __init__(self, backend: LocalBackend, roles: LocalRoles):
+        self._backend = backend
+        self._roles = roles
+
+    def update_access(
+        self,
+        context: RequestContext,
+        share: base.ShareForDriver,
+        access_rules: list[base.AccessRuleForDriver],
+        add_rules: list[base.AccessRuleForDriver],
+        delete_rules: list[base.AccessRuleForDriver],
+        update_rules: list[base.AccessRuleForDriver],
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.AccessReplies:
+        """Rewrite the export file of the share, whatever its content."""
+        item = self._backend.store.share(share['name'])
+        if not access_rules:
+            self._backend.store.remove_exports(item)
+            return {}
+        _, record = self._backend.get_share(share['name'])
+        role = None
+        try:
+            # The role may change meanwhile; a replica that has become
+            # passive must not stay writable.
+            while role != (role := self._roles.role_of(share)):
+                replies = self._export_for_role(
+                    item, record, share, access_rules, role
+                )
+        except FileNotFoundError as error:  # deleted meanwhile
+            raise exception.ShareResourceNotFound(
+                share_id=share['id']
+            ) from error
+        return replies
+
+    def _export_for_role(
+        self,
+        item: LocalItem,
+        record: records.Record,
+        share: base.ShareForDriver,
+        rules: list[base.AccessRuleForDriver],
+        role: str,
+    ) -> base.AccessReplies:
+        if role == ReplicaRole.ACTIVE:
+            return self._write_export(item, record, rules)
+        if share['replication_type'] == READABLE:
+            return self._write_export(item, record, rules, read_only=True)
+        self._backend.store.remove_exports(item)  # until it is promoted
+        return {}
+
+    def snapshot_update_access(
+        self,
+        context: RequestContext,
+        snapshot: base.SnapshotForDriver,
+        access_rules: list[base.AccessRuleForDriver],
+        add_rules: list[base.AccessRuleForDriver],
+        delete_rules: list[base.AccessRuleForDriver],
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.AccessReplies:
+        """Rewrite the export file of a snapshot, which is read-only."""
+        item = self._backend.store.snapshot(snapshot['name'])
+        if not access_rules:
+            self._backend.store.remove_exports(item)
+            return {}
+        _, record = self._backend.get_snapshot(snapshot)
+        if self._roles.denies_all_access(snapshot['share']):
+            self._backend.store.remove_exports(item)
+            return {}
+        try:
+            return self._write_export(
+                item, record, access_rules, read_only=True
+            )
+        except FileNotFoundError as error:  # deleted meanwhile
+            raise exception.SnapshotResourceNotFound(
+                snapshot_id=snapshot['id']
+            ) from error
+
+    def _write_export(
+        self,
+        item: LocalItem,
+        record: records.Record,
+        rules: list[base.AccessRuleForDriver],
+        read_only: bool = False,
+    ) -> base.AccessReplies:
+        data = item.data_path(record)
+        if record.get('share_proto') == 'CIFS':
+            file = item.samba
+            text, replies = samba.format_section(
+                item.name, data, rules, read_only=read_only
+            )
+        else:
+            file = item.exports
+            text, replies = format_exports(
+                data,
+                rules,
+                self._backend.configuration.local_export_options,
+                read_only=read_only,
+            )
+        if text is None:
+            self._backend.store.remove_exports(item)
+        else:
+            self._backend.store.write_export(item, file, text)
+        return replies

@@ -1,0 +1,97 @@
+"""Whether the root is on the disk that holds the shares.
+
+A file system that is not mounted leaves an empty directory, which looks like
+a new root. So a file marks the root, and without it nothing is used: shares
+would be created on the wrong disk, and those on the right one seem lost.
+"""
+
+import contextlib
+import errno
+import os
+import pathlib
+
+from manila_lite import exception
+
+MARKER = '.manila_lite'
+
+_TEXT = (
+    'The share driver "local" of manila_lite keeps its shares here. Without '
+    'this file it refuses to\nuse the directory, because its file system '
+    'seems not to be mounted.\n'
+)
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class LocalDisk:
+    """The marker of one root, and the disk that it was on at the start."""
+
+    def __init__(self, root: pathlib.Path):
+        self.root = root
+        self.marker = root / MARKER
+        self._device: int | None = None
+
+    def start(self, *, has_shares: bool, is_in_use: bool) -> None:
+        """Check the marker, or create it in a root that is new.
+
+        `is_in_use` is whether the root has files of the driver: an earlier
+        release created no marker. Raises StorageUnavailable if there ought
+        to be one.
+        """
+        if not self.marker.exists():
+            if has_shares and not is_in_use:
+                raise self._unmarked()
+            self.root.mkdir(parents=True, exist_ok=True)
+            with (
+                contextlib.suppress(FileExistsError),
+                self.marker.open('x', encoding='utf-8') as file,
+            ):
+                file.write(_TEXT)
+                file.flush()
+                os.fsync(file.fileno())
+        self._device = self.root.stat().st_dev
+
+    def require(self) -> None:
+        """Raise StorageUnavailable if the marker is not there."""
+        if self._device is None:
+            return  # not started yet
+        try:
+            self.marker.stat()
+        except FileNotFoundError as error:
+            raise self._unmarked() from error
+        except OSError as error:
+            raise self._unavailable(error) from error
+
+    def require_writable(self) -> None:
+        """Raise StorageUnavailable if no file can be created.
+
+        A full disk is not an error: files can be deleted.
+        """
+        self.require()
+        probe = self.root / 'work' / f'.probe-{os.getpid()}'
+        try:
+            probe.touch()
+            probe.unlink(missing_ok=True)
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise self._unavailable(error) from error
+
+    def is_deleted(self) -> bool:
+        """Whether the root was deleted, and its disk is still there.
+
+        If the disk is gone, the directory above is on another one.
+        """
+        if self._device is None or self.root.exists():
+            return False
+        above = next(path for path in self.root.parents if path.exists())
+        return above.stat().st_dev == self._device
+
+    def _unmarked(self) -> exception.StorageUnavailable:
+        return exception.StorageUnavailable(
+            reason=f'{self.root} has no file {MARKER}; is its file system '
+            'mounted? If its shares are lost for good, create the file'
+        )
+
+    def _unavailable(self, error: OSError) -> exception.StorageUnavailable:
+        return exception.StorageUnavailable(
+            reason=f'{self.root} cannot be used: {error.strerror}'
+        )

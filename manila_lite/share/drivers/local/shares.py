@@ -1,0 +1,140 @@
+"""Shares of the local driver."""
+
+from collections.abc import Iterable, Iterator
+
+from manila_lite import exception
+from manila_lite.context import RequestContext
+from manila_lite.share.drivers import base
+from manila_lite.share.drivers import records
+from manila_lite.share.drivers.local import trees
+from manila_lite.share.drivers.local.backend import GIB
+from manila_lite.share.drivers.local.backend import LocalBackend
+from manila_lite.share.drivers.local.store import SHARES
+
+
+class LocalShares:
+    """Directories below the root, each with its record."""
+
+    def __init__(self, backend: LocalBackend):
+        self._backend = backend
+
+    def ensure_shares(
+        self, context: RequestContext, shares: Iterable[base.ShareForDriver]
+    ) -> dict[str, base.EnsureReply]:
+        return {share['id']: self._ensure_reply(share) for share in shares}
+
+    def _ensure_reply(self, share: base.ShareForDriver) -> base.EnsureReply:
+        try:
+            status = self.get_share_status(share)
+        except exception.ShareResourceNotFound:
+            return {'status': 'error'}
+        # The export files may have been written for other paths.
+        return {
+            'status': status['status'],
+            'reapply_access_rules': True,
+            'export_locations': status['export_locations'],
+        }
+
+    def ensure_share(
+        self,
+        context: RequestContext,
+        share: base.ShareForDriver,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.ExportLocationsReply:
+        return self.get_share_status(share)['export_locations']
+
+    def create_share(
+        self,
+        context: RequestContext,
+        share: base.ShareForDriver,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.ExportLocationsReply:
+        item = self._backend.store.share(share['name'])
+        with self._backend.store.locked_work_directory(item.name) as work:
+            record = item.find()
+            if record is None:
+                self._backend.create_data(work / 'data')
+                record = _share_record(share)
+                item.publish(work, record)
+        return self._backend.export_locations(item, record)
+
+    def create_share_from_snapshot(
+        self,
+        context: RequestContext,
+        share: base.ShareForDriver,
+        snapshot: base.SnapshotForDriver,
+        share_server: base.ShareServerMapping | None = None,
+        parent_share: base.ShareForDriver | None = None,
+    ) -> base.ExportLocationsReply:
+        item = self._backend.store.share(share['name'])
+        with self._backend.store.locked_work_directory(item.name) as work:
+            record = item.find()
+            if record is None:
+                source_item, source_record = self._backend.get_snapshot(
+                    snapshot
+                )
+                trees.copy_tree(
+                    source_item.data_path(source_record), work / 'data'
+                )
+                record = _share_record(share)
+                item.publish(work, record)
+        return self._backend.export_locations(item, record)
+
+    def delete_share(
+        self,
+        context: RequestContext,
+        share: base.ShareForDriver,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> None:
+        self._backend.store.remove(self._backend.store.share(share['name']))
+
+    def extend_share(
+        self,
+        share: base.ShareForDriver,
+        new_size: int,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> None:
+        item, record = self._backend.get_share(share['name'])
+        if record['size'] < new_size:
+            item.write_record(record | {'size': new_size})
+
+    def shrink_share(
+        self,
+        share: base.ShareForDriver,
+        new_size: int,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> None:
+        item, record = self._backend.get_share(share['name'])
+        if record['size'] <= new_size:
+            return
+        if trees.used_bytes(item.data_path(record)) > new_size * GIB:
+            raise exception.ShareShrinkingPossibleDataLoss(
+                share_id=share['id']
+            )
+        item.write_record(record | {'size': new_size})
+
+    def get_share_status(
+        self,
+        share: base.ShareForDriver,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.StatusReply:
+        item, record = self._backend.get_share(share['name'])
+        data = item.data_path(record)
+        is_complete = 'reverting_to' not in record and data.is_dir()
+        return {
+            'status': 'available' if is_complete else 'error',
+            'size': record['size'],
+            'share_proto': record['share_proto'],
+            'export_locations': self._backend.export_locations(item, record),
+        }
+
+    def provisioned_sizes(self) -> Iterator[int]:
+        """Yield the sizes of all shares in GiB."""
+        for item in self._backend.store.list_items(SHARES):
+            record = item.find()
+            if record is not None:  # not deleted meanwhile and not unmanaged
+                yield record['size']
+
+
+def _share_record(share: base.ShareForDriver) -> records.Record:
+    return {'size': share['size'], 'share_proto': share['share_proto']}

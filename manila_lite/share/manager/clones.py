@@ -1,0 +1,48 @@
+"""Shares created from snapshots, as loaded and as drivers report them."""
+
+from collections.abc import Mapping
+import typing
+
+from manila_lite import exception
+from manila_lite.share.drivers.base import ExportLocation
+from manila_lite.share.drivers.base import normalise_export_locations
+from manila_lite.share.manager.driver_view.share_view import LoadedInstance
+from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
+from manila_lite.states.share_instance import InstanceStatus
+
+
+class Clone(typing.NamedTuple):
+    """A share to be created, and the snapshot it is created from."""
+
+    share: LoadedInstance
+    snapshot: LoadedSnapshot
+
+
+class ReportedClone(typing.NamedTuple):
+    """What a driver reports about a share created from a snapshot."""
+
+    status: str
+    exports: list[ExportLocation]
+    progress: str | None = None
+
+
+def parse_reply(reply: typing.Any) -> ReportedClone:
+    """Parse a reply of either form; raise InvalidShareInstance."""
+    if not isinstance(reply, Mapping):
+        return ReportedClone(
+            InstanceStatus.AVAILABLE, normalise_export_locations(reply)
+        )
+    status = reply.get('status')
+    if status not in (
+        InstanceStatus.AVAILABLE,
+        InstanceStatus.CREATING_FROM_SNAPSHOT,
+    ):
+        raise exception.InvalidShareInstance(
+            reason=f'the driver reports status {status}'
+        )
+    progress = reply.get('progress')
+    return ReportedClone(
+        status,
+        normalise_export_locations(reply.get('export_locations')),
+        None if progress is None else str(progress)[:32],
+    )

@@ -1,0 +1,105 @@
+"""Calls of drivers, none of which outlives the claim it is made for."""
+
+from collections.abc import Callable
+import functools
+import logging
+import typing
+
+from manila_lite import context
+from manila_lite import exception
+from manila_lite.context import FencingToken
+from manila_lite.context import RequestContext
+from manila_lite.share.drivers.base import ShareDriver
+from manila_lite.work.job import current_job
+
+LOG = logging.getLogger(__name__)
+
+_QUERY_PREFIXES = ('get_', 'check_', 'choose_')
+_QUERIES = frozenset(
+    {
+        'share_server_migration_check_compatibility',
+        'share_server_migration_get_progress',
+    }
+)
+
+
+def is_query(name: str) -> bool:
+    """Whether a method of the driver interface leaves the back end as it is.
+
+    The published interface names its methods accordingly.
+    """
+    return name.startswith(_QUERY_PREFIXES) or name in _QUERIES
+
+
+class GuardedDriver:
+    """A driver whose calls need a valid claim of the job that makes them.
+
+    A worker that was paused may have lost its claim; its call would undo
+    what a later worker did, so ClaimLost is raised instead. Calls outside
+    of a job are not checked. `driver` may be replaced by a wrapper.
+    """
+
+    def __init__(self, driver: ShareDriver):
+        self.driver = driver
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """The class of the driver, so that isinstance works as on it."""
+        return self.driver.__class__
+
+    def __getattr__(self, name: str) -> typing.Any:
+        found = getattr(self.driver, name)
+        if name.startswith('_') or not callable(found):
+            return found
+        return functools.partial(_call, name, found)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == 'driver':
+            super().__setattr__(name, value)
+        else:
+            setattr(self.driver, name, value)
+
+
+def _call(
+    name: str,
+    method: Callable[..., typing.Any],
+    *args: typing.Any,
+    **kwargs: typing.Any,
+) -> typing.Any:
+    job = current_job()
+    if job is None:
+        return _call_with_token(None, method, args, kwargs)
+    job.require_claim()
+    had_effects = job.has_effects
+    if not is_query(name):
+        job.has_effects = True
+    try:
+        return _call_with_token(job.fencing_token, method, args, kwargs)
+    except exception.ServiceUnavailable:
+        # The driver asks to be called again with the same.
+        job.has_effects = had_effects
+        raise
+    except exception.StaleFencingToken as error:
+        # If the claim holds, the clock of the database was set back.
+        job.raise_fence(error.seen)
+        LOG.warning('%s calls %s again: %s', job.kind, name, error)
+        return _call_with_token(job.fencing_token, method, args, kwargs)
+
+
+def _call_with_token(
+    token: FencingToken | None,
+    method: Callable[..., typing.Any],
+    args: tuple[typing.Any, ...],
+    kwargs: dict[str, typing.Any],
+) -> typing.Any:
+    for one in (*args, *kwargs.values()):
+        if isinstance(one, RequestContext):
+            one.fencing_token = token
+    with context.fenced(token):
+        return method(*args, **kwargs)
+
+
+def driver_context() -> RequestContext:
+    """Return the context for a driver call of the current job."""
+    job = current_job()
+    return RequestContext() if job is None else job.request_context()

@@ -1,0 +1,181 @@
+"""Whether a server can be migrated, and whether a migration goes on."""
+
+from collections.abc import Callable, Mapping
+import typing
+
+from manila_lite.context import RequestContext
+from manila_lite.db.rows import MigrationRow
+from manila_lite.db.rows import ShareServerRow
+from manila_lite.db.session import Database
+from manila_lite.db.session import Session
+from manila_lite.share.drivers.base import ServerMigrationCompatibility
+from manila_lite.share.drivers.base import ShareDriver
+from manila_lite.share.manager.driver_probe import BackendUnresponsive
+from manila_lite.share.manager.driver_probe import DriverProbe
+from manila_lite.share.manager.driver_probe import ProbeResult
+from manila_lite.share.manager.driver_view import migration_view
+from manila_lite.share.manager.driver_view import server_view
+from manila_lite.share.manager.driver_view.migration_view import (
+    LoadedMigration,
+)
+from manila_lite.share.manager.driver_view.server_view import LoadedServer
+from manila_lite.share.manager.driver_view.share_view import LoadedInstance
+from manila_lite.share.manager.driver_view.share_view import MovingSnapshot
+from manila_lite.share.manager.guarded_driver import driver_context
+from manila_lite.states.share_server import SHARE_SERVER_TASK
+from manila_lite.states.share_server import ServerStatus
+from manila_lite.states.share_server import TaskState
+
+_UNMET = {
+    'writable': 'the driver cannot keep the shares writable',
+    'nondisruptive': 'the driver cannot migrate without disruption',
+    'preserve_snapshots': 'the driver cannot preserve snapshots',
+}
+
+
+class MigrationChecks:
+    """Asks a driver whether it can take a share server over."""
+
+    def __init__(self, db: Database, driver: ShareDriver, probe: DriverProbe):
+        self.db = db
+        self.driver = driver
+        self.probe = probe
+
+    def answer(
+        self,
+        share_server_id: str,
+        dest_host: str,
+        options: 'WantedOptions',
+        new_share_network_id: str | None,
+    ) -> dict[str, typing.Any]:
+        """Return what the driver supports, and `reasons` why not enough.
+
+        This leaves nothing behind, even when the driver never replies.
+        """
+        source, shares, snapshots = self.db.read(
+            _load_server_and_contents, share_server_id
+        )
+        try:
+            result = self.probe.ask(
+                self._compatibility_call(
+                    self.db.read,
+                    source,
+                    dest_host,
+                    shares,
+                    snapshots,
+                    new_share_network_id or source.row.share_network_id,
+                ),
+                driver_context(),
+            )
+        except BackendUnresponsive as error:
+            result = ProbeResult(None, str(error))
+        if result.reason:
+            return {'compatible': False, 'reasons': [result.reason]}
+        reply = result.value or {}
+        return {
+            **{
+                name: bool(reply.get(name))
+                for name in (
+                    'compatible',
+                    *_UNMET,
+                    'migration_cancel',
+                    'migration_get_progress',
+                )
+            },
+            'reasons': incompatibilities(reply, options),
+        }
+
+    def check(
+        self, read: Callable[..., typing.Any], loaded: LoadedMigration
+    ) -> ServerMigrationCompatibility:
+        """Return what the driver supports for a migration."""
+        call = self._compatibility_call(
+            read,
+            loaded.source,
+            loaded.dest_host,
+            loaded.shares,
+            loaded.snapshots,
+            loaded.migration.new_share_network_id,
+        )
+        return call(driver_context()) or {}
+
+    def _compatibility_call(
+        self,
+        read: Callable[..., typing.Any],
+        source: LoadedServer,
+        dest_host: str,
+        shares: list[LoadedInstance],
+        snapshots: list[MovingSnapshot],
+        network_id: str | None,
+    ) -> Callable[[RequestContext], ServerMigrationCompatibility]:
+        old_network, new_network = (
+            read(migration_view.network_for_driver, id, source.row.id)
+            for id in (source.row.share_network_id, network_id)
+        )
+        return lambda context: (
+            self.driver.share_server_migration_check_compatibility(
+                context,
+                server_view.server_for_driver(source),
+                dest_host,
+                old_network,
+                new_network,
+                migration_view.request_spec(shares, snapshots),
+            )
+        )
+
+
+ServerContents = tuple[
+    LoadedServer, list[LoadedInstance], list[MovingSnapshot]
+]
+"""A server with the shares and snapshots on it."""
+
+
+class WantedOptions(typing.NamedTuple):
+    """What the administrator asks of a migration."""
+
+    writable: bool
+    nondisruptive: bool
+    preserve_snapshots: bool
+
+
+def _load_server_and_contents(
+    session: Session, server_id: str
+) -> ServerContents:
+    return (
+        server_view.load_server(session, server_id),
+        *migration_view.load_contents(session, server_id),
+    )
+
+
+def incompatibilities(
+    reply: Mapping[str, object], options: WantedOptions | MigrationRow
+) -> list[str]:
+    """Return the reasons why the driver cannot fulfil the request."""
+    if not reply.get('compatible'):
+        return [
+            'the driver of the destination cannot migrate the share server'
+        ]
+    return [
+        reason
+        for name, reason in _UNMET.items()
+        if getattr(options, name) and not reply.get(name)
+    ]
+
+
+def is_abandoned(
+    server: ShareServerRow, migration: MigrationRow | None
+) -> bool:
+    """Return whether no task will continue the migration of a server.
+
+    An administrator may have reset the task state, or the status in the
+    first phase: a server that is not migrating any more does not move.
+    """
+    if migration is None:
+        return server.status == ServerStatus.SERVER_MIGRATING
+    has_task = (
+        server.task_state in SHARE_SERVER_TASK.in_flight
+        or server.task_state == TaskState.PHASE1_DONE
+    )
+    if server.status == ServerStatus.SERVER_MIGRATING:
+        return not has_task
+    return migration.phase == 1 and server.task_state != TaskState.CANCELLING

@@ -1,0 +1,121 @@
+"""Pass the metadata of shares that drivers apply to them."""
+
+import typing
+
+from manila_lite import exception
+from manila_lite import messages
+from manila_lite.db.queries.shares import instances as share_instances
+from manila_lite.db.rows import InstanceRow
+from manila_lite.db.session import Database
+from manila_lite.db.session import Session
+from manila_lite.messages import Action
+from manila_lite.messages import Detail
+from manila_lite.rpc.contract import Client
+from manila_lite.rpc.contract import implements
+from manila_lite.rpc.share import ShareMetadataRpc
+from manila_lite.share.drivers.base import ShareDriver
+from manila_lite.share.manager.driver_view import share_view
+from manila_lite.share.manager.driver_view.share_view import LoadedInstance
+from manila_lite.share.manager.endpoint import owner_context
+from manila_lite.share.manager.guarded_driver import driver_context
+from manila_lite.work.job import JobContext
+from manila_lite.work.table import Claim
+
+
+class MetadataUpdate(typing.NamedTuple):
+    """A share instance and the values that its driver is to apply."""
+
+    instance: LoadedInstance
+    values: dict[str, str]
+
+
+@implements(ShareMetadataRpc)
+class ShareMetadataEndpoint:
+    """Passes changed metadata of shares to the driver of a back end."""
+
+    def __init__(
+        self,
+        db: Database,
+        driver: ShareDriver,
+        updates: Client,
+        *,
+        name_template: str,
+        message_ttl: int,
+    ):
+        self.db = db
+        self.driver = driver
+        self.updates = updates
+        self.name_template = name_template
+        self.message_ttl = message_ttl
+
+    def prepare_update_share_from_metadata(
+        self, session: Session, job: Claim
+    ) -> MetadataUpdate:
+        """Read the current values, which may be later than the request."""
+        instance = share_view.load_instance(session, job.resource_id)
+        return MetadataUpdate(
+            instance,
+            {
+                key: instance.metadata[key]
+                for key in job.args['keys']
+                if key in instance.metadata
+            },
+        )
+
+    def update_share_from_metadata(
+        self, job: JobContext, share_instance_id: str, keys: list[str]
+    ) -> None:
+        update: MetadataUpdate = job.prepared
+        instance = update.instance
+        try:
+            self.driver.update_share_from_metadata(
+                driver_context(),
+                share_view.share_for_driver(instance, self.name_template),
+                update.values,
+                share_server=instance.share_server,
+            )
+            job.finish(
+                self._notify_project,
+                job.claim,
+                instance.row,
+                Detail.UPDATE_METADATA_SUCCESS,
+            )
+        except exception.ClaimLost:
+            # The call may have undone the one of a worker after this one.
+            self.db.write(self._submit_again, job.claim)
+            raise
+
+    def failed_update_share_from_metadata(
+        self, session: Session, job: Claim, error: Exception
+    ) -> bool:
+        row = share_instances.find(session, job.resource_id)
+        if row is not None:
+            self._notify_project(
+                session, job, row, Detail.UPDATE_METADATA_FAILURE
+            )
+        return True
+
+    def _submit_again(self, session: Session, job: Claim) -> None:
+        row = share_instances.find(session, job.resource_id)
+        if row is not None:
+            self.updates.on(row.host).update_share_from_metadata(
+                session,
+                owner_context(row),
+                share_instance_id=row.id,
+                keys=job.args['keys'],
+            )
+
+    def _notify_project(
+        self, session: Session, job: Claim, row: InstanceRow, detail: Detail
+    ) -> None:
+        """Notify the project of the share, not that of the request."""
+        messages.record(
+            session,
+            project_id=row.project_id,
+            request_id=job.request_id,
+            action=Action.UPDATE_METADATA,
+            detail=detail,
+            resource_type='SHARE',
+            resource_id=row.share_id,
+            ttl=self.message_ttl,
+        )

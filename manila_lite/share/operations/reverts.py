@@ -1,0 +1,72 @@
+"""Checks on requests to revert a share to a snapshot."""
+
+from collections.abc import Sequence
+import typing
+
+from manila_lite import exception
+from manila_lite.db import rows
+from manila_lite.db.queries.access import snapshot_rules
+from manila_lite.db.queries.admin import recovery
+from manila_lite.db.session import Session
+from manila_lite.states.access_rule import RulesStatus
+from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
+
+
+def get_revertible(
+    share: rows.ShareTarget,
+    share_instance_id: str,
+    snapshot_id: str,
+    instances: Sequence[typing.Any],
+) -> typing.Any:
+    """Return the snapshot instance that the share can be reverted to.
+
+    The error does not reveal whether another share has the snapshot.
+    """
+    if share.is_soft_deleted:
+        raise exception.ShareSoftDeleted(share_id=share.id)
+    found = [
+        row for row in instances if row.share_instance_id == share_instance_id
+    ]
+    if not found:
+        raise exception.InvalidInput(
+            reason=f'share {share.id} has no snapshot {snapshot_id}'
+        )
+    if not share.revert_to_snapshot_support:
+        raise exception.InvalidInput(
+            reason=f'share {share.id} does not support reverting to a snapshot'
+        )
+    return found[0]
+
+
+def check(
+    session: Session, parent: rows.SnapshotParentRow, instance: typing.Any
+) -> None:
+    """Check everything but the statuses, after the guarded moves."""
+    if parent.newest_id != instance.id:
+        raise exception.NotNewestSnapshot(
+            snapshot_id=instance.id, newest_id=parent.newest_id
+        )
+    if parent.access_rules_status != RulesStatus.ACTIVE:
+        raise exception.AccessRulesNotActive(
+            share_id=parent.share_id, status=parent.access_rules_status
+        )
+    if snapshot_rules.has_rules_in_flight(session, instance.instance_id):
+        raise exception.SnapshotAccessRulesChanging(snapshot_id=instance.id)
+
+
+def was_lost(
+    session: Session, share_instance_id: str, snapshot_instance_id: str
+) -> bool:
+    """Whether nothing has happened to both since a revert was lost.
+
+    The same revert ends in the content of the snapshot, however far the
+    lost one came.
+    """
+    return [
+        recovery.find_last_event(session, machine.resource, id)
+        for machine, id in (
+            (SHARE_INSTANCE, share_instance_id),
+            (SNAPSHOT_INSTANCE, snapshot_instance_id),
+        )
+    ] == ['revert_lost', 'restore_lost']

@@ -1,0 +1,58 @@
+"""Where a new share may be placed: its zones and scheduler hints."""
+
+from collections.abc import Mapping
+import typing
+
+from manila_lite import exception
+from manila_lite.context import RequestContext
+from manila_lite.db import rows
+from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.shares import shares
+from manila_lite.db.queries.types.types import TypeWithSpecs
+from manila_lite.db.session import Session
+from manila_lite.share.operations import network_rules
+from manila_lite.share.operations.shares import share_request
+from manila_lite.share.operations.shares.share_request import ShareRequest
+
+
+def get_zone(session: Session, name_or_id: str | None) -> rows.ZoneRow | None:
+    """Return the zone with this name or id; None means any zone."""
+    if name_or_id is None:
+        return None
+    zone = services.find_zone(session, name_or_id)
+    if zone is None:
+        raise exception.AvailabilityZoneNotFound(zone=name_or_id)
+    return zone
+
+
+def list_zones(
+    session: Session, request: ShareRequest, share_type: TypeWithSpecs | None
+) -> list[str]:
+    """Return the zones of the type in which the network has subnets."""
+    zones = share_request.allowed_zones(request, share_type)
+    if request.share_network_id is None:
+        return zones
+    network = network_rules.lock_active_shared(
+        session, request.share_network_id
+    )
+    return network_rules.zones_with_subnet(session, network.id, zones)
+
+
+def parse_hints(
+    session: Session, ctx: RequestContext, hints: Mapping[str, typing.Any]
+) -> dict[str, typing.Any]:
+    """Return the hints with lists of share ids; all must be visible."""
+    parsed: dict[str, typing.Any] = {
+        key: sorted({id.strip() for id in hints[key].split(',')})
+        for key in ('same_host', 'different_host')
+        if hints.get(key)
+    }
+    wanted = {id for ids in parsed.values() for id in ids}
+    missing = wanted - shares.filter_visible(
+        session, wanted, typing.cast(str, ctx.project_id), bool(ctx.is_admin)
+    )
+    if missing:
+        raise exception.ShareNotFound(share_id=', '.join(sorted(missing)))
+    if hints.get('only_host'):
+        parsed['only_host'] = hints['only_host']
+    return parsed

@@ -1,0 +1,111 @@
+"""Accept the removal of the instances of a share."""
+
+from manila_lite import exception
+from manila_lite.context import RequestContext
+from manila_lite.db import rows
+from manila_lite.db.queries.access import locks
+from manila_lite.db.queries.replicas import replicas
+from manila_lite.db.queries.shares import instances as share_instances
+from manila_lite.db.queries.shares import shares
+from manila_lite.db.session import Session
+from manila_lite.quota import charges
+from manila_lite.quota.shares import deltas_of
+from manila_lite.quota.shares import owner_of
+from manila_lite.quota.shares import remove_and_credit
+from manila_lite.rpc.contract import Client
+from manila_lite.share.operations import unserved
+from manila_lite.share.operations.replication import removal as replica_removal
+from manila_lite.states.share_instance import SHARE_INSTANCE
+
+
+def refuse_dependents(
+    session: Session,
+    share: rows.ShareTarget,
+    error: type[exception.ManilaLiteError],
+) -> None:
+    """Refuse after the moves, which prevent new dependents."""
+    locks.check_share_not_locked(session, share.id)
+    if shares.has_snapshots(session, share.id):
+        raise error(
+            reason=f'share {share.id} has snapshots; delete them first'
+        )
+
+
+def remove_instance(
+    session: Session,
+    ctx: RequestContext,
+    provisioning: Client,
+    instance_id: str,
+    *,
+    force: bool = False,
+) -> None:
+    """Remove an instance, first from its back end if it is on one."""
+    instance = share_instances.get(session, instance_id)
+    if instance.host is None:
+        remove_and_credit(session, instance)
+        return
+    provisioning.on(instance.host).delete_share_instance(
+        session, ctx, instance_id=instance_id, force=force
+    )
+
+
+def deletion_event(
+    session: Session, row: rows.ShareTarget, down_time: float
+) -> str:
+    """Return the event by which a tenant's deletion begins."""
+    if unserved.can_delete(
+        session, SHARE_INSTANCE, row.status, row.host, down_time
+    ):
+        return unserved.EVENT
+    return 'delete'
+
+
+def remove_unserved(
+    session: Session,
+    ctx: RequestContext,
+    provisioning: Client,
+    row: rows.ShareTarget,
+) -> None:
+    """Remove an instance that its back end may not have begun to create."""
+    if row.share_server_id is None and unserved.withdraw_creation(
+        session, SHARE_INSTANCE, row.instance_id
+    ):
+        remove_and_credit(
+            session, share_instances.get(session, row.instance_id)
+        )
+    else:
+        remove_instance(session, ctx, provisioning, row.instance_id)
+
+
+def remove_deferred(
+    session: Session,
+    ctx: RequestContext,
+    provisioning: Client,
+    row: rows.ShareTarget,
+) -> None:
+    """Credit quota now and leave the back end to the deferred deletion."""
+    instance = share_instances.get(session, row.instance_id)
+    charges.credit(session, owner_of(instance), deltas_of(instance))
+    provisioning.on(instance.host).delete_share_instance_deferred(
+        session, ctx, instance_id=instance.id
+    )
+
+
+def remove_replica(
+    session: Session,
+    ctx: RequestContext,
+    replication: Client,
+    share_id: str,
+    instance_id: str,
+) -> bool:
+    """Request deletion if it is one of several replicas; False if not."""
+    instances = replicas.lock_instances(session, share_id)
+    replica = next((row for row in instances if row.id == instance_id), None)
+    if replica is None or replica.replica_state is None or len(instances) == 1:
+        return False
+    if replica_removal.is_last_active(instances, replica):
+        raise exception.ShareHasReplicas(share_id=share_id)
+    replica_removal.remove(
+        session, ctx, replication, instances, replica, force=True
+    )
+    return True

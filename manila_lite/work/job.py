@@ -1,0 +1,206 @@
+"""The claimed work that a handler runs."""
+
+from collections.abc import Callable, Iterator, Mapping
+import contextlib
+import contextvars
+import dataclasses
+import threading
+import time
+import typing
+
+from manila_lite import exception
+from manila_lite.context import FencingToken
+from manila_lite.context import RequestContext
+from manila_lite.db.session import Database
+from manila_lite.db.session import Session
+from manila_lite.work import operation_log
+from manila_lite.work import table
+from manila_lite.work.lease import Lease
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Settings of a runner; times are in seconds."""
+
+    lease: float = 30.0
+    sweep_interval: float = 2.0
+    urgent_interval: float = 0.5
+    workers: int = 2
+    max_attempts: int = 5
+    retry_delay: float = 1.0
+    operation_timeout: float = 3600.0
+    message_ttl: int = 2592000
+    pause: float = 0.2
+    batch: int = 50
+
+
+def write_nothing(session: Session) -> None:
+    """End work that has no results to write."""
+
+
+class JobContext:
+    """The claimed work that a handler runs, and how the handler ends it."""
+
+    def __init__(
+        self,
+        db: Database,
+        claim: table.Claim,
+        settings: Settings,
+        lease: Lease,
+    ):
+        self.db = db
+        self.claim = claim
+        self.settings = settings
+        self.lease = lease
+        self.closed = False
+        self.has_effects = False
+        self._renewing = threading.Lock()
+        self.wake_after: float | None = None
+        self.progress_at = time.monotonic()
+
+    def __getattr__(self, name: str) -> typing.Any:
+        return getattr(self.claim, name)
+
+    def read(self, query: Callable, *args: typing.Any) -> typing.Any:
+        """Run a query in a short transaction of its own."""
+        return self.db.read(query, *args, by=self.claim)
+
+    # The lease
+
+    def renew(self) -> bool:
+        """Renew the lease; return False when the claim is lost."""
+        with self._renewing:
+            deadline = self.lease.now() + self.settings.lease
+            if not self.db.write(table.renew, self.claim, self.settings.lease):
+                self.lease.lose()
+                return False
+            self.lease.extend(deadline)
+            return True
+
+    def raise_fence(self, above: int) -> None:
+        """Take a fence larger than `above`; raise ClaimLost if fenced off."""
+        with self._renewing:
+            fence = max(self.claim.fence, above) + 1
+            self.db.write(table.raise_fence, self.claim, fence)
+            self.claim.fence = fence
+
+    def require_claim(self) -> None:
+        """Raise ClaimLost unless this worker may still act on the claim.
+
+        It may within its lease, and after it as long as no other worker
+        has taken over; the lease is then renewed.
+        """
+        if not self.lease.is_valid and not self.renew():
+            raise exception.ClaimLost(id=self.claim.id)
+
+    @property
+    def fencing_token(self) -> FencingToken:
+        """The token by which back ends order the workers on a resource."""
+        return FencingToken(self.claim.exclusion_key, self.claim.fence)
+
+    def request_context(self) -> RequestContext:
+        """Return the context of the request that the work is done for."""
+        return self.claim.request_context()
+
+    # Progress and end
+
+    def checkpoint(self, step: str) -> None:
+        """Record progress; raise ClaimLost when another worker took over."""
+        self.db.write(table.checkpoint, self.claim, step, by=self.claim)
+        self.progress_at = time.monotonic()
+
+    def finish(
+        self, function: Callable = write_nothing, *args: typing.Any
+    ) -> None:
+        """End the work and write its results in one transaction.
+
+        The commit may be lost in a power cut. The work is then run again,
+        and handlers are idempotent.
+        """
+        self.db.write(self._finish, function, args, by=self.claim, fsync=False)
+        self.closed = True
+        operation_log.finished(self.claim)
+
+    def _finish(
+        self, session: Session, function: Callable, args: tuple
+    ) -> None:
+        ended = table.finish(session, self.claim, pause=self.settings.pause)
+        self.wake_after = None if ended else self.settings.pause
+        function(session, *args)
+
+    def continue_with(
+        self,
+        args: Mapping[str, typing.Any],
+        function: Callable = write_nothing,
+        *function_args: typing.Any,
+    ) -> None:
+        """Write the results so far; queue the rest as work with `args`."""
+        self.db.write(
+            self._continue_with, args, function, function_args, by=self.claim
+        )
+        self.closed = True
+
+    def _continue_with(
+        self,
+        session: Session,
+        args: Mapping[str, typing.Any],
+        function: Callable,
+        function_args: tuple,
+    ) -> None:
+        table.continue_with(session, self.claim, args)
+        function(session, *function_args)
+
+    def pause(
+        self,
+        delay: float,
+        function: Callable = write_nothing,
+        *args: typing.Any,
+    ) -> None:
+        """Write the progress; run the same work again after `delay`."""
+        self.db.write(self._pause, delay, function, args, by=self.claim)
+        self.closed = True
+
+    def _pause(
+        self, session: Session, delay: float, function: Callable, args: tuple
+    ) -> None:
+        table.release(session, self.claim, delay)
+        function(session, *args)
+
+    def release(self, delay: float) -> None:
+        """Give up the claim; any worker may claim it after `delay`."""
+        self.db.write(table.release, self.claim, delay, by=self.claim)
+        self.closed = True
+
+    def hand_over(self, function: Callable, *args: typing.Any) -> None:
+        """Run a transaction that moves the work to another queue."""
+        self.db.write(function, *args, by=self.claim, fsync=False)
+        self.closed = True
+
+
+_current: contextvars.ContextVar[JobContext | None] = contextvars.ContextVar(
+    'job', default=None
+)
+
+
+def current_job() -> JobContext | None:
+    """Return the job that this thread runs, if any."""
+    return _current.get()
+
+
+def running(job: JobContext) -> contextlib.AbstractContextManager[None]:
+    """Make this the current job of the thread inside the block."""
+    return _current_set_to(job)
+
+
+def outside_of_jobs() -> contextlib.AbstractContextManager[None]:
+    """Run the block as code that belongs to no job."""
+    return _current_set_to(None)
+
+
+@contextlib.contextmanager
+def _current_set_to(job: JobContext | None) -> Iterator[None]:
+    token = _current.set(job)
+    try:
+        yield
+    finally:
+        _current.reset(token)

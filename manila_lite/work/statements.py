@@ -1,0 +1,264 @@
+"""The SQL of the work table."""
+
+import typing
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import mysql
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.dialects import sqlite
+
+from manila_lite.db.clock import db_now
+from manila_lite.db.clock import larger_of
+from manila_lite.db.models import engine
+from manila_lite.db.models import shares
+from manila_lite.db.models import snapshots
+
+WORK = engine.Work.__table__
+
+QUEUED = 'queued'
+RUNNING = 'running'
+
+_INSTANCE = shares.ShareInstance.__table__
+_SNAPSHOT = snapshots.Snapshot.__table__
+_SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
+
+
+def _share_id(resource_id: sa.ColumnElement) -> sa.Label:
+    """The share of a share instance or a snapshot instance."""
+    return sa.func.coalesce(
+        sa.select(_INSTANCE.c.share_id)
+        .where(_INSTANCE.c.id == resource_id)
+        .scalar_subquery(),
+        # Without a join: RETURNING names columns without their tables.
+        sa.select(_SNAPSHOT.c.share_id)
+        .where(
+            _SNAPSHOT.c.id
+            == sa.select(_SNAPSHOT_INSTANCE.c.snapshot_id)
+            .where(_SNAPSHOT_INSTANCE.c.id == resource_id)
+            # By itself only a query in the one around it refers to that.
+            .correlate(WORK)
+            .scalar_subquery()
+        )
+        .scalar_subquery(),
+    ).label('share_id')
+
+
+# What an INSERT returns cannot refer to the row, only to its values.
+_RETURNED = (
+    WORK.c.id,
+    WORK.c.state,
+    _share_id(sa.bindparam('of_resource', type_=WORK.c.resource_id.type)),
+)
+INSERT = (
+    sa.insert(WORK)
+    .values(state=QUEUED, attempt=0, fence=0, asked=1, next_try_at=db_now())
+    .returning(*_RETURNED)
+)
+
+
+def _upsert(dialect: str) -> sa.Insert:
+    """Return an upsert: insert the row, or count one more request for it.
+
+    The statement returns id and state of the row.
+    """
+    first: dict[str, typing.Any] = {
+        'state': QUEUED,
+        'attempt': 0,
+        'fence': 0,
+        'asked': 1,
+        'next_try_at': db_now(),
+    }
+    again = {
+        'asked': WORK.c.asked + 1,
+        'args': sa.bindparam('new_args', type_=WORK.c.args.type),
+    }
+    if dialect == 'mysql':
+        return (
+            mysql.insert(WORK)
+            .values(first)
+            .on_duplicate_key_update(again)
+            .returning(*_RETURNED)
+        )
+    insert: typing.Any = {
+        'sqlite': sqlite.insert,
+        'postgresql': postgresql.insert,
+    }[dialect]
+    return (
+        insert(WORK)
+        .values(first)
+        .on_conflict_do_update(index_elements=['one_key'], set_=again)
+        .returning(*_RETURNED)
+    )
+
+
+UPSERT = {
+    dialect: _upsert(dialect) for dialect in ('sqlite', 'mysql', 'postgresql')
+}
+
+# The owner, too: a failover may lose a claim and its fence. Queued work has
+# none. With the state, MariaDB would look rows up in an index of states, and
+# lock those of other work.
+HELD = (
+    WORK.c.id == sa.bindparam('work_id'),
+    WORK.c.fence == sa.bindparam('held_fence'),
+    WORK.c.owner == sa.bindparam('held_by'),
+)
+DUE = sa.and_(WORK.c.state == QUEUED, WORK.c.next_try_at <= db_now())
+OTHER = WORK.alias('other')
+# Rows of the release before this one have no exclusion key.
+EXCLUSION_KEY = sa.func.coalesce(
+    WORK.c.exclusion_key, WORK.c.resource + ':' + WORK.c.resource_id
+)
+IS_BUSY = sa.exists().where(OTHER.c.running_key == EXCLUSION_KEY)
+ABANDONED = sa.and_(WORK.c.state == RUNNING, WORK.c.lease_until < db_now())
+# Not looked up in an index of states, for the same reason.
+_STATE = sa.func.coalesce(WORK.c.state, '')
+_DUE_BY_ID = sa.and_(_STATE == QUEUED, WORK.c.next_try_at <= db_now())
+_ABANDONED_BY_ID = sa.and_(_STATE == RUNNING, WORK.c.lease_until < db_now())
+IN_QUEUES = WORK.c.queue.in_(sa.bindparam('queues', expanding=True))
+
+# Also a fencing token for back ends, which compare it between all works on
+# a resource; so it is the time, unless the clock was set back.
+NEXT_FENCE = larger_of(
+    WORK.c.fence + 1, sa.cast(db_now() * 1_000_000, sa.BigInteger)
+)
+CLAIM = {
+    abandoned: sa.update(WORK)
+    .where(WORK.c.id == sa.bindparam('work_id'), IN_QUEUES, condition)
+    .values(
+        state=RUNNING,
+        running_key=EXCLUSION_KEY,
+        fence=NEXT_FENCE,
+        attempt=WORK.c.attempt + 1,
+        owner=sa.bindparam('new_owner'),
+        lease_until=db_now() + sa.bindparam('lease', type_=sa.Double()),
+    )
+    for abandoned, condition in ((False, _DUE_BY_ID), (True, _ABANDONED_BY_ID))
+}
+HAS_OTHER_WORK = sa.select(
+    sa.exists().where(
+        WORK.c.resource == sa.bindparam('of_resource'),
+        WORK.c.resource_id == sa.bindparam('of_id'),
+        WORK.c.id != sa.bindparam('work_id'),
+    )
+)
+READ = sa.select(WORK, _share_id(WORK.c.resource_id)).where(
+    WORK.c.id == sa.bindparam('work_id')
+)
+UNCLAIMED: dict[str, typing.Any] = {
+    'state': QUEUED,
+    'running_key': None,
+    'owner': None,
+    'lease_until': None,
+}
+RENEW = (
+    sa.update(WORK)
+    .where(*HELD)
+    .values(lease_until=db_now() + sa.bindparam('lease', type_=sa.Double()))
+)
+RAISE_FENCE = (
+    sa.update(WORK).where(*HELD).values(fence=sa.bindparam('new_fence'))
+)
+STEP = sa.update(WORK).where(*HELD).values(step=sa.bindparam('new_step'))
+EXCLUSION_KEY_OF = sa.select(EXCLUSION_KEY).where(
+    WORK.c.id == sa.bindparam('work_id')
+)
+REMOVE = sa.delete(WORK).where(
+    *HELD, WORK.c.asked == sa.bindparam('seen_asked')
+)
+REQUEUE = (
+    sa.update(WORK)
+    .where(*HELD)
+    .values(
+        **UNCLAIMED,
+        step=None,
+        attempt=0,
+        next_try_at=db_now() + sa.bindparam('delay', type_=sa.Double()),
+    )
+)
+RETRY = (
+    sa.update(WORK)
+    .where(*HELD)
+    .values(
+        **UNCLAIMED,
+        error=sa.bindparam('new_error'),
+        next_try_at=db_now() + sa.bindparam('delay', type_=sa.Double()),
+    )
+)
+# Abandoned work stays abandoned: the next claim has to rescue it, too.
+KEEP_ABANDONED = (
+    sa.update(WORK)
+    .where(*HELD)
+    .values(
+        owner=None,
+        lease_until=db_now() + sa.bindparam('delay', type_=sa.Double()),
+    )
+)
+RETRY_ABANDONED = KEEP_ABANDONED.values(error=sa.bindparam('new_error'))
+RELEASE_ABANDONED = KEEP_ABANDONED.values(attempt=0)
+CONTINUE = (
+    sa.update(WORK)
+    .where(*HELD, WORK.c.asked == sa.bindparam('seen_asked'))
+    .values(
+        **UNCLAIMED,
+        step=None,
+        attempt=0,
+        error=None,
+        next_try_at=db_now(),
+        args=sa.bindparam('new_args'),
+    )
+)
+HAND_OVER = (
+    sa.update(WORK)
+    .where(*HELD)
+    .values(
+        **UNCLAIMED,
+        step=None,
+        attempt=0,
+        error=None,
+        next_try_at=db_now(),
+        kind=sa.bindparam('new_kind'),
+        topic=sa.bindparam('new_topic'),
+        queue=sa.bindparam('new_queue'),
+        args=sa.bindparam('new_args'),
+    )
+)
+POSTPONE = (
+    sa.update(WORK)
+    .where(
+        WORK.c.id == sa.bindparam('work_id'),
+        sa.or_(_STATE == QUEUED, _ABANDONED_BY_ID),
+    )
+    .values(
+        next_try_at=db_now() + sa.bindparam('delay', type_=sa.Double()),
+        lease_until=sa.case(
+            (
+                _STATE == RUNNING,
+                db_now() + sa.bindparam('delay', type_=sa.Double()),
+            ),
+            else_=WORK.c.lease_until,
+        ),
+    )
+)
+WITHDRAW = sa.delete(WORK).where(
+    WORK.c.resource == sa.bindparam('of_resource'),
+    WORK.c.resource_id == sa.bindparam('of_id'),
+    WORK.c.kind == sa.bindparam('of_kind'),
+    WORK.c.state == QUEUED,
+)
+SWEEP = (
+    sa.select(WORK.c.id, WORK.c.state)
+    .where(
+        IN_QUEUES,
+        WORK.c.kind.in_(sa.bindparam('kinds', expanding=True)),
+        sa.or_(sa.and_(DUE, ~IS_BUSY), ABANDONED),
+    )
+    .order_by(WORK.c.created_at, WORK.c.id)
+    .limit(sa.bindparam('batch'))
+)
+EXPIRE = (
+    sa.update(WORK)
+    .where(WORK.c.state == RUNNING, IN_QUEUES)
+    .values(lease_until=0.0)
+)
+EXPIRE_OWNER = EXPIRE.where(WORK.c.owner == sa.bindparam('of_owner'))

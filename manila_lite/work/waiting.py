@@ -1,0 +1,67 @@
+"""Work that waits for something that it does not control."""
+
+from collections.abc import Collection
+
+import sqlalchemy as sa
+
+from manila_lite.db.models import engine
+from manila_lite.db.session import Session
+from manila_lite.work import table
+from manila_lite.work.table import Claim
+
+WORK = engine.Work.__table__
+
+_CREATED_AT = sa.select(WORK.c.created_at).where(
+    WORK.c.id == sa.bindparam('work_id')
+)
+_EXPLAIN = (
+    sa.update(WORK)
+    .where(
+        WORK.c.id == sa.bindparam('work_id'),
+        WORK.c.fence == sa.bindparam('held_fence'),
+    )
+    .values(error=sa.bindparam('reason'))
+)
+_WITHDRAW = sa.delete(WORK).where(
+    WORK.c.resource == sa.bindparam('of_resource'),
+    WORK.c.resource_id == sa.bindparam('of_id'),
+    WORK.c.kind.in_(sa.bindparam('kinds', expanding=True)),
+    WORK.c.state == table.QUEUED,
+    WORK.c.attempt == 0,
+)
+
+
+def seconds_since_request(session: Session, claim: Claim) -> float:
+    """Return the age of the request, not negative."""
+    created_at = session.value(_CREATED_AT, work_id=claim.id)
+    if created_at is None:
+        return 0.0  # the claim is lost; whatever follows will find out
+    return max(0.0, (session.now - created_at).total_seconds())
+
+
+def explain(session: Session, claim: Claim, reason: str) -> None:
+    """Show administrators what released work waits for."""
+    session.run(
+        _EXPLAIN,
+        work_id=claim.id,
+        held_fence=claim.fence,
+        reason=reason[:1000],
+    )
+
+
+def withdraw_unclaimed(
+    session: Session, resource: str, resource_id: str, kinds: Collection[str]
+) -> bool:
+    """Delete work that no worker of its queue has tried; else False.
+
+    Only for work without quota.
+    """
+    return (
+        session.run(
+            _WITHDRAW,
+            of_resource=resource,
+            of_id=resource_id,
+            kinds=list(kinds),
+        )
+        > 0
+    )

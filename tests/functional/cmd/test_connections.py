@@ -1,0 +1,174 @@
+"""Clients that hold connections do not keep others from being served."""
+
+import contextlib
+import socket
+import threading
+import time
+
+import pytest
+
+from manila_lite import conf as options
+from manila_lite.cmd.web import web_server
+from tests.support.processes import wait_until
+
+LONG = b'x' * 4_000_000
+REQUEST = b'GET /%s HTTP/1.1\r\nHost: here\r\n\r\n'
+TIMEOUT = 60
+
+
+def answer(environ, start_response):
+    length = int(environ.get('CONTENT_LENGTH') or 0)
+    body = environ['wsgi.input'].read(length)
+    if environ['PATH_INFO'] == '/long':
+        body = LONG
+    start_response('200 OK', [('Content-Length', str(len(body)))])
+    return [body]
+
+
+@pytest.fixture
+def serve(tmp_path):
+    """Return a function that starts a server and returns its port."""
+    with contextlib.ExitStack() as cleanup:
+
+        def start(text=''):
+            file = tmp_path / 'manila.conf'
+            file.write_text(
+                '[DEFAULT]\nosapi_share_listen = 127.0.0.1\n'
+                f'osapi_share_listen_port = 0\n{text}'
+            )
+            server = web_server(answer, options.new(files=[str(file)]))
+            thread = threading.Thread(target=server.run, daemon=True)
+            thread.start()
+            cleanup.callback(thread.join, TIMEOUT)
+            cleanup.callback(server.close)
+            return server.port
+
+        yield start
+
+
+@pytest.fixture
+def connect():
+    """Return a function that opens many connections to a port."""
+    with contextlib.ExitStack() as cleanup:
+
+        def open_connections(port, count):
+            return [
+                cleanup.enter_context(
+                    socket.create_connection(('127.0.0.1', port), TIMEOUT)
+                )
+                for _ in range(count)
+            ]
+
+        yield open_connections
+
+
+def ask(client, path=b''):
+    """Send a request; return the body of the response."""
+    client.sendall(REQUEST % path)
+    return read_response(client)
+
+
+def read_response(client):
+    received = b''
+    while b'\r\n\r\n' not in received:
+        received += receive(client)
+    headers, _, body = received.partition(b'\r\n\r\n')
+    assert headers.startswith(b'HTTP/1.1 200'), headers
+    _, _, rest = headers.partition(b'Content-Length: ')
+    length = int(rest.partition(b'\r\n')[0])
+    while len(body) < length:
+        body += receive(client)
+    return body
+
+
+def receive(client):
+    data = client.recv(1 << 16)
+    assert data, 'the server closed the connection'
+    return data
+
+
+def test_a_thousand_connections_are_all_served_and_again(serve, connect):
+    clients = connect(serve(), 1000)
+    for _ in range(2):
+        for client in clients:
+            client.sendall(REQUEST % b'')
+        for client in clients:
+            read_response(client)
+
+
+def test_half_sent_requests_and_readers_that_stop_delay_nobody(serve, connect):
+    port = serve()
+    for number, client in enumerate(connect(port, 600)):
+        client.sendall(
+            b'GET /half HTTP/1.1\r\nHos'
+            if number % 2
+            else b'POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\nhalf'
+        )
+    for client in connect(port, 40):
+        # More responses than threads, each larger than all socket buffers.
+        client.sendall(REQUEST % b'long' * 10)
+    began = time.monotonic()
+    for client in connect(port, 20):
+        ask(client)
+    assert time.monotonic() - began < 10
+
+
+def test_requests_in_one_packet_are_answered_when_the_client_reads(
+    serve, connect
+):
+    (client,) = connect(serve(), 1)
+    client.sendall(REQUEST % b'long' * 5)
+    received = 0
+    while received < 5 * len(LONG):
+        received += len(receive(client))
+
+
+def test_a_new_connection_replaces_the_one_inactive_for_longest(
+    serve, connect
+):
+    port = serve('client_max_connections = 20\n')
+    first = connect(port, 1)[0]
+    ask(first)
+    for _ in range(40):
+        (latest,) = connect(port, 1)
+        ask(latest)
+    assert has_ended(first)
+    ask(latest)
+
+
+@pytest.mark.parametrize(
+    'option, sent, more',
+    [
+        ('client_header_timeout', b'GET / HTTP/1.1\r\n', b'X-More: 1\r\n'),
+        (
+            'client_body_timeout',
+            b'POST / HTTP/1.1\r\nContent-Length: 100000\r\n\r\n',
+            b'more',
+        ),
+        ('client_idle_timeout', b'', b''),
+        ('client_idle_timeout', REQUEST % b'long' * 2, b''),
+    ],
+    ids=['headers', 'body', 'idle', 'reader'],
+)
+def test_a_client_beyond_its_time_is_disconnected_however_active(
+    serve, connect, option, sent, more
+):
+    port = serve(f'{option} = 1\n')
+    (slow,) = connect(port, 1)
+    slow.sendall(sent)
+    began = time.monotonic()
+
+    def is_disconnected():
+        with contextlib.suppress(ConnectionError):
+            slow.sendall(more)
+        return has_ended(slow)
+
+    wait_until(is_disconnected, 'the server closes the connection')
+    assert time.monotonic() - began > 0.9
+
+
+def has_ended(client):
+    """Return whether the server has closed, without reading from it."""
+    established = 1
+    info = client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
+    return info[0] != established

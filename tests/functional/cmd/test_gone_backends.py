@@ -1,0 +1,385 @@
+"""Work, services and shares of back ends that are gone for good."""
+
+import contextlib
+
+import pytest
+import sqlalchemy as sa
+
+from manila_lite import exception
+from manila_lite.cmd import gone_backends
+from manila_lite.cmd.build.process import Process
+from manila_lite.cmd.gone_backends import GoneBackends
+from manila_lite.cmd.manage import main
+from manila_lite.db.models import engine
+from manila_lite.db.models import services as service_models
+from manila_lite.db.queries.admin import incarnations
+from manila_lite.db.queries.admin import services
+from manila_lite.db.session import Database
+from manila_lite.work import cancel
+from manila_lite.work import table
+from tests.support import command_line
+from tests.support.service_process import CTX
+from tests.support.service_process import MESSAGE
+from tests.support.service_process import POOL
+from tests.support.service_process import WORK
+
+SERVICE = service_models.Service.__table__
+JOURNAL = engine.Transition.__table__
+
+USER = 'root (manila-lite-manage)'
+ALPHA = 'node@alpha'
+
+
+@pytest.fixture
+def node(build_node):
+    node = build_node(backends=['alpha'])
+    node.register()
+    node.run()
+    return node
+
+
+@pytest.fixture
+def gone(node):
+    return GoneBackends(Process(node.conf, node.db), USER)
+
+
+def work_of(node, resource_id=None):
+    """Return the ids of unfinished work, oldest first."""
+    return [
+        row.id
+        for row in node.rows(
+            sa.select(WORK.c.id, WORK.c.resource_id).order_by(
+                WORK.c.created_at
+            )
+        )
+        if resource_id in (None, row.resource_id)
+    ]
+
+
+def create(node, size=2):
+    share = node.create(size)
+    node.run()
+    assert node.status(share) == 'available'
+    return share
+
+
+def silence(node, host=ALPHA):
+    """Make the last heartbeat of a service old."""
+    node.db.write(
+        lambda session: session.run(
+            sa.update(SERVICE)
+            .where(SERVICE.c.host == host)
+            .values(heartbeat_at=0.0)
+        )
+    )
+
+
+def reserved(node):
+    return node.value(
+        sa.text('SELECT COALESCE(SUM(reserved), 0) FROM quota_usages')
+    )
+
+
+# work cancel
+
+
+def test_cancelled_work_fails_as_declared(node, gone):
+    share = create(node)
+    node.ask('extend', share, 5, force=True)
+    (work_id,) = work_of(node)
+    assert reserved(node) > 0
+    gone.cancel_work(work_id)
+    assert work_of(node) == []
+    assert node.status(share) == 'extending_error'
+    assert reserved(node) == 0
+    assert [action for action, _ in node.messages()] == ['008']
+
+
+def test_journal_and_log_show_who_cancelled(node, gone):
+    share = create(node)
+    node.ask('extend', share, 5, force=True)
+    gone.cancel_work(*work_of(node))
+    made_by = node.rows(
+        sa.select(JOURNAL.c.made_by).where(JOURNAL.c.event == 'extend_failed')
+    )
+    assert [row.made_by for row in made_by] == [gone.ctx.actor]
+    log = node.rows(sa.text('SELECT reason FROM recovery_log'))
+    assert [row.reason for row in log] == [
+        f'The work was cancelled by {USER}.'
+    ]
+
+
+def test_share_that_waits_for_a_pool_can_be_cancelled(node, gone):
+    share = node.create(2)
+    gone.cancel_work(*work_of(node))
+    assert node.status(share) == 'error'
+    assert reserved(node) == 0
+    assert node.problems() == []
+
+
+def test_share_on_a_gone_back_end_is_not_created(node, gone):
+    share = node.create(2)
+    node.scheduler.runners[0].step()
+    gone.cancel_work(*work_of(node))
+    assert node.status(share) == 'error'
+    assert node.messages()
+    node.run()
+    assert node.driver().inventory() == {}
+
+
+def test_work_that_is_retried_later_can_be_cancelled(node, gone):
+    share = create(node)
+    node.ask('shrink', share, 1)
+    (work_id,) = work_of(node)
+    node.db.write(
+        lambda session: session.run(
+            sa.update(WORK).values(next_try_at=WORK.c.next_try_at + 3600)
+        )
+    )
+    gone.cancel_work(work_id)
+    assert work_of(node) == []
+
+
+@pytest.mark.parametrize('lease, refused', [(60.0, True), (-1.0, False)])
+def test_work_of_a_living_process_cannot_be_cancelled(
+    node, gone, lease, refused
+):
+    share = create(node)
+    node.ask('extend', share, 5, force=True)
+    (work_id,) = work_of(node)
+    node.db.write(table.claim, work_id, [ALPHA], 'another', lease)
+    with (
+        pytest.raises(cancel.WorkIsRunning, match='another')
+        if refused
+        else contextlib.nullcontext()
+    ):
+        gone.cancel_work(work_id)
+    assert work_of(node) == ([work_id] if refused else [])
+    assert node.status(share) == (
+        'extending' if refused else 'extending_error'
+    )
+
+
+def test_process_that_was_cancelled_meanwhile_cannot_finish(node, gone):
+    """It was only paused."""
+    share = create(node)
+    node.ask('extend', share, 5, force=True)
+    (work_id,) = work_of(node)
+    held = node.db.write(table.claim, work_id, [ALPHA], 'another', -1.0)
+    gone.cancel_work(work_id)
+    with pytest.raises(exception.ClaimLost):
+        node.db.write(table.finish, held)
+    assert node.status(share) == 'extending_error'
+
+
+def test_missing_work_is_reported(gone):
+    with pytest.raises(cancel.WorkNotFound):
+        gone.cancel_work('00000000-0000-0000-0000-000000000000')
+
+
+def test_cancelled_access_rules_are_in_error_without_further_work(node, gone):
+    share = create(node)
+    node.access.allow(
+        CTX,
+        node.target(share),
+        access_type='ip',
+        access_to='10.0.0.1',
+        target='10.0.0.1',
+    )
+    gone.cancel_work(*work_of(node))
+    states = node.rows(sa.text('SELECT state FROM share_instance_access_map'))
+    assert [row.state for row in states] == ['error']
+    assert work_of(node) == []
+
+
+def test_denial_that_is_cancelled_is_shown_as_failed(node, gone):
+    """The client may still have access."""
+    share = create(node)
+    rule = node.access.allow(
+        CTX,
+        node.target(share),
+        access_type='ip',
+        access_to='10.0.0.1',
+        target='10.0.0.1',
+    )
+    node.run()
+    node.access.deny(CTX, node.target(share), rule.id)
+    gone.cancel_work(*work_of(node))
+    states = node.rows(sa.text('SELECT state FROM share_instance_access_map'))
+    assert [row.state for row in states] == ['error']
+    assert [action for action, _ in node.messages()] == ['010']
+
+
+def test_delete_that_is_cancelled_fails(node, gone):
+    share = create(node)
+    node.operations.delete(CTX, node.target(share))
+    gone.cancel_work(*work_of(node))
+    assert node.status(share) == 'error_deleting'
+    assert work_of(node) == []
+
+
+def test_force_delete_that_is_cancelled_removes_the_rows(node, gone):
+    share = create(node)
+    node.operations.force_delete(CTX, node.target(share))
+    gone.cancel_work(*work_of(node))
+    with pytest.raises(exception.NotFound):
+        node.target(share)
+    assert (
+        node.value(
+            sa.text('SELECT COALESCE(SUM(in_use), 0) FROM quota_usages')
+        )
+        == 0
+    )
+
+
+# service delete
+
+
+def test_service_that_is_up_is_not_deleted(node, gone):
+    with pytest.raises(gone_backends.ServiceIsUp):
+        gone.delete_service(ALPHA, 'manila-share', cancel_work=True)
+    assert len(node.db.read(services.list_all)) == 2
+
+
+def test_service_with_work_is_deleted_only_with_its_work(node, gone):
+    share = create(node)
+    node.ask('extend', share, 5, force=True)
+    silence(node)
+    with pytest.raises(gone_backends.ServiceHasWork):
+        gone.delete_service(ALPHA, 'manila-share')
+    assert gone.delete_service(ALPHA, 'manila-share', cancel_work=True) == 1
+    assert node.status(share) == 'extending_error'
+    assert work_of(node) == []
+    assert [row.host for row in node.db.read(services.list_all)] == ['node']
+    assert node.rows(sa.select(POOL)) == []
+
+
+def test_deleted_service_may_come_back(node, gone):
+    silence(node)
+    gone.delete_service(ALPHA, 'manila-share')
+    node.backend().beat()
+    node.backend().report()
+    assert {row.host for row in node.db.read(services.list_all)} == {
+        'node',
+        ALPHA,
+    }
+    share = create(node)
+    assert node.target(share).host == f'{ALPHA}#pool'
+
+
+def test_missing_service_is_reported(gone):
+    with pytest.raises(exception.ServiceNotFound):
+        gone.delete_service('elsewhere@alpha', 'manila-share')
+
+
+# share delete-without-driver
+
+
+def test_share_is_deleted_without_its_driver(node, gone):
+    share = create(node)
+    node.ask('extend', share, 5, force=True)
+    silence(node)
+    calls = len(node.driver().calls)
+    gone.delete_share(share)
+    with pytest.raises(exception.NotFound):
+        node.target(share)
+    assert work_of(node) == []
+    assert len(node.driver().calls) == calls
+    assert reserved(node) == 0
+    told = node.rows(
+        sa.select(MESSAGE.c.resource_id, MESSAGE.c.message_level).where(
+            MESSAGE.c.action_id == '007'
+        )
+    )
+    assert [tuple(row) for row in told] == [(share, 'INFO')]
+    events = node.rows(
+        sa.select(JOURNAL.c.made_by).where(JOURNAL.c.event == 'deleted')
+    )
+    assert [row.made_by for row in events] == [gone.ctx.actor]
+
+
+def test_share_of_a_deleted_service_is_deleted_without_its_driver(node, gone):
+    share = create(node)
+    silence(node)
+    gone.delete_service(ALPHA, 'manila-share')
+    gone.delete_share(share)
+    with pytest.raises(exception.NotFound):
+        node.target(share)
+
+
+def test_share_with_unfinished_rules_is_deleted_without_its_driver(node, gone):
+    share = create(node)
+    node.access.allow(
+        CTX,
+        node.target(share),
+        access_type='ip',
+        access_to='10.0.0.1',
+        target='10.0.0.1',
+    )
+    silence(node)
+    gone.delete_share(share)
+    assert work_of(node) == []
+    assert [action for action, _ in node.messages()] == ['007']
+
+
+def test_share_of_a_living_service_is_left_to_its_driver(node, gone):
+    share = create(node)
+    with pytest.raises(gone_backends.ServiceIsUp, match='Force-delete'):
+        gone.delete_share(share)
+    assert node.status(share) == 'available'
+
+
+# The commands
+
+
+@pytest.fixture
+def state(tmp_path):
+    command_line.run(main, ('db', 'sync', '--state-dir', str(tmp_path)), '')
+    return str(tmp_path)
+
+
+def run(state, *args):
+    return command_line.run(main, (*args, '--state-dir', state), '')
+
+
+def test_commands_are_there(state):
+    db = Database(f'sqlite:///{state}/manila_lite.sqlite')
+    db.write(
+        incarnations.register,
+        host='gone@b',
+        binary='manila-share',
+        topic='t',
+        zone='nova',
+        incarnation='i',
+        enabled=True,
+        down_time=60.0,
+    )
+    work_id = db.write(
+        table.submit,
+        {},
+        kind='ensuring.ensure_shares',
+        topic='manila-share',
+        queue='gone@b',
+        resource='service',
+        resource_id='1',
+        args={'service_id': 1},
+    )
+    ended = run(state, 'service', 'delete', 'gone@b')
+    assert (ended.code, 'alive' in ended.err) == (1, True)
+    db.write(
+        lambda session: session.run(sa.update(SERVICE).values(heartbeat_at=0))
+    )
+    ended = run(state, 'service', 'delete', 'gone@b')
+    assert (ended.code, '--cancel-work' in ended.err) == (1, True)
+    ended = run(state, 'work', 'cancel', work_id)
+    assert (ended.code, ended.out) == (0, f'Cancelled work {work_id}.\n')
+    ended = run(state, 'work', 'cancel', work_id)
+    assert ended.code == 1
+    ended = run(state, 'service', 'delete', 'gone@b', '--cancel-work')
+    assert (ended.code, ended.out) == (
+        0,
+        'Deleted manila-share on gone@b; cancelled work: 0.\n',
+    )
+    ended = run(state, 'share', 'delete-without-driver', 'missing')
+    assert (ended.code, 'missing' in ended.err) == (1, True)
+    db.dispose()

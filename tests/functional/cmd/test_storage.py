@@ -1,0 +1,105 @@
+"""manila-lite-manage storage: set up a machine for the driver btrfs."""
+
+import subprocess
+
+import pytest
+
+from manila_lite.cmd.manage import main
+import manila_lite.conf
+from manila_lite.share.drivers.btrfs import machine
+from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
+from manila_lite.share.drivers.contract.configuration import Configuration
+from tests.support import command_line
+from tests.support import storage
+from tests.support.manage_command import manage
+
+
+@pytest.fixture
+def folder():
+    storage.require()
+    with storage.folder() as path:
+        yield path
+
+
+def test_machine_that_has_everything_is_ok():
+    storage.require()
+    lines = manage('storage', 'check').splitlines()
+    assert len(lines) == len(machine.REQUIREMENTS)
+    assert all(line.endswith(': ok') for line in lines)
+
+
+def test_package_to_install_is_named(monkeypatch):
+    monkeypatch.setenv('PATH', '/nowhere')
+    ended = command_line.run(main, ['storage', 'check'], '')
+    assert ended.code == 1
+    assert (
+        'ganesha.nfsd: missing; install the package nfs-ganesha\n' in ended.out
+    )
+
+
+def test_printed_section_is_a_back_end(folder):
+    printed = manage(
+        'storage', 'prepare', '--pool', 'gold', '--size', '1G',
+        '--folder', str(folder),
+    )  # fmt: skip
+    file = folder / 'manila_lite.conf'
+    file.write_text(printed)
+    conf = manila_lite.conf.new(files=[file])
+    configuration = Configuration(conf, 'gold')
+    configuration.override({'btrfs_nfs_port': storage.free_port()})
+    assert configuration.share_driver == 'btrfs'
+    driver = BtrfsDriver(configuration=configuration)
+    driver.check_for_setup_error()
+    stats = driver.get_share_stats()
+    assert [pool['pool_name'] for pool in stats['pools']] == ['gold']
+    manage('storage', 'stop', '--root', str(folder / 'gold'))
+    assert not (folder / 'gold' / 'pools' / 'gold' / 'shares').exists()
+
+
+def test_pool_that_exists_is_kept(folder):
+    command = ('storage', 'prepare', '--pool', 'gold', '--folder', str(folder))
+    printed = manage(*command)
+    before = (folder / 'gold.img').stat()
+    assert manage(*command) == printed
+    assert (folder / 'gold.img').stat() == before
+    assert before.st_size == 20 << 30
+
+
+@pytest.mark.parametrize(
+    'option, value, code, reason',
+    [
+        ('--pool', 'a/b', 2, 'is not a name'),
+        ('--pool', 'x]\n[y', 2, 'is not a name'),
+        ('--size', 'large', 2, 'is not a size'),
+        ('--size', '1M', 1, '128 MiB'),
+        ('--device', '/dev/null', 1, 'not a block device'),
+        ('--folder', '/dev/null', 1, '/dev/null'),
+    ],
+)
+def test_bad_request_is_explained(folder, option, value, code, reason):
+    values = {'--pool': 'gold', '--folder': str(folder), option: value}
+    command = [part for pair in values.items() for part in pair]
+    assert reason in manage('storage', 'prepare', *command, code=code)
+    assert list(folder.iterdir()) == []
+
+
+def test_device_with_data_is_not_formatted(folder):
+    image = storage.create_pool(folder / 'used.img', 1 << 30)
+    device = subprocess.run(
+        ['losetup', '--find', '--show', image],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
+    try:
+        refused = manage(
+            'storage', 'prepare', '--pool', 'gold', '--device', device, code=1
+        )
+    finally:
+        subprocess.run(['losetup', '--detach', device], check=True)
+    assert 'mkfs.btrfs' in refused
+
+
+def test_only_a_back_end_is_stopped(tmp_path):
+    refused = manage('storage', 'stop', '--root', str(tmp_path), code=1)
+    assert 'is no btrfs_root' in refused

@@ -1,0 +1,188 @@
+"""What services run by timers and at start reads few rows of long tables.
+
+On every database, in the state in which nothing is wrong. With many rows a
+full scan costs seconds, on each of hundreds of back ends.
+"""
+
+import datetime
+
+import pytest
+
+from manila_lite.db.queries.admin import cluster_tasks
+from manila_lite.db.queries.admin import incarnations
+from manila_lite.db.queries.admin import pools
+from manila_lite.db.queries.admin import queues
+from manila_lite.db.queries.admin import recovery
+from manila_lite.db.queries.admin import retention
+from manila_lite.db.queries.networks import share_networks
+from manila_lite.db.queries.replicas import role_corrections
+from manila_lite.db.queries.replicas import updates as replica_updates
+from manila_lite.db.queries.servers import idle_servers
+from manila_lite.db.queries.shares import instances
+from manila_lite.db.queries.shares import shares
+from manila_lite.db.session import Database
+from manila_lite.work import table
+from tests.functional.db import query_plans
+from tests.support import databases
+from tests.support import mass_rows
+from tests.support.service_process import ServiceProcess
+
+SIZES = mass_rows.Sizes(
+    shares=20_000,
+    rules_of_share=2,
+    snapshots=10_000,
+    journal=20_000,
+    messages=10_000,
+    services=40,
+    pools=80,
+    projects=100,
+    networks=5000,
+    servers=4000,
+    migrations=5000,
+    decisions=5000,
+    waiting=2000,
+)
+SERVICE = SIZES.service_host(7)
+SHORT = {
+    'services',
+    'service_incarnations',
+    'pools',
+    'availability_zones',
+    'share_types',
+}
+"""Tables that are short in every deployment; a scan may be the best plan."""
+
+OLD = datetime.datetime(2020, 1, 1)
+KIND = 'provisioning.extend_share_instance'
+
+QUERIES = {
+    'sweep for work': (table.sweep, [SERVICE], [KIND], 10),
+    'leases of a dead process': (table.expire_leases, [SERVICE]),
+    'heartbeat': (
+        lambda session: incarnations.heartbeat(
+            session,
+            host=SERVICE,
+            binary='manila-share',
+            incarnation='seeded',
+            health=None,
+            down_time=60.0,
+        ),
+    ),
+    'known allocations': (pools.get_known_allocations, SERVICE),
+    'report': (
+        pools.save_report,
+        SERVICE,
+        [pools.PoolReport(f'{SERVICE}#new', {}, 1.0, 1.0)],
+        {},
+    ),
+    **{
+        f'recovery of {resource} {where}{since}': (
+            lambda session, *args: recovery.list_stuck(
+                session, *args[:2], most=30, before=args[2]
+            ),
+            resource,
+            service,
+            before,
+        )
+        for resource in recovery.KINDS
+        for where, service in (('on a back end', SERVICE), ('unplaced', None))
+        for since, before in (('', None), (' before a start', OLD))
+    },
+    'back ends without a process': (queues.list_unserved, 900.0),
+    'back end without a process': (queues.lock_unserved, SERVICE, 900.0),
+    'queued rescues': (
+        recovery.count_queued_rescues,
+        SERVICE,
+        ['recovery.rescue_access'],
+    ),
+    'recycle bin': (shares.list_expired, SERVICE),
+    'recycle bin, unplaced': (shares.list_expired, None),
+    'replicas': (replica_updates.list_page, SERVICE, '', 100),
+    'corrections of roles': (
+        role_corrections.list_times,
+        'some replica',
+        ['corrected'],
+        OLD,
+    ),
+    'pass over replicas': (
+        replica_updates.is_work_pending,
+        'replica_updates.update_share_replicas',
+        7,
+    ),
+    'failed deferred deletions': (
+        instances.list_failed_deferred_deletions,
+        SERVICE,
+        '',
+        100,
+    ),
+    'shares to ensure': (
+        instances.list_service_page,
+        SERVICE,
+        ['available', 'ensuring'],
+        '',
+        100,
+    ),
+    'servers to mark idle': (idle_servers.list_unmarked, SERVICE, '', 100),
+    'idle servers': (idle_servers.list_idle, SERVICE, OLD, '', 100),
+    'networks whose change was lost': (share_networks.list_stuck, 100),
+    **{
+        f'old {name}': (retention.delete_until, rows, OLD)
+        for name, rows in {
+            'messages': retention.MESSAGES,
+            'moves': retention.JOURNAL,
+            'decisions': retention.DECISIONS,
+            'server migrations': retention.SERVER_MIGRATIONS,
+        }.items()
+    },
+    'dead services': (retention.delete_dead_services, 60.0),
+    'due purge': (cluster_tasks.is_claimable, 'old rows'),
+}
+
+
+@pytest.fixture(scope='module', params=databases.KINDS)
+def db(request, tmp_path_factory):
+    with databases.temporary_database(
+        request.param, tmp_path_factory.mktemp('database')
+    ) as url:
+        databases.create_tables(url)
+        db = Database(url)
+        mass_rows.insert(db, SIZES)
+        yield db
+        db.dispose()
+
+
+@pytest.mark.parametrize('query', QUERIES.values(), ids=QUERIES)
+def test_periodic_query_reads_few_rows_of_long_tables(db, query):
+    refuse_long(query_plans.scanned_tables(db, *query))
+
+
+def test_tasks_of_services_read_few_rows_of_long_tables(db, tmp_path):
+    host, _, backend = SERVICE.partition('@')
+    node = ServiceProcess(
+        tmp_path,
+        db.url,
+        fill=False,
+        backends=[backend],
+        default=f'host = {host}\ndefault_share_type = {mass_rows.TYPE}',
+        # The inserted rows are old.
+        work='journal_retention = 0\n[recovery]\nlog_retention = 0\n'
+        '[retention]\nserver_migrations = 0',
+        section='dummy_driver_replication_type = readable\n'
+        'replication_domain = replicas\n'
+        f'dummy_driver_replication_path = {tmp_path}',
+    )
+    try:
+        node.register()
+        for task in (*node.share.tasks, *node.scheduler.tasks):
+            with query_plans.recorded_statements() as statements:
+                task.run()
+            assert statements, task.name
+            refuse_long(query_plans.explain_scans(db, statements))
+    finally:
+        node.stop()
+
+
+def refuse_long(scanned):
+    """Fail if tables are scanned that may be long."""
+    long = scanned.keys() - SHORT
+    assert not long, '\n\n'.join(scanned[table] for table in sorted(long))

@@ -1,0 +1,136 @@
+"""Work of a back end that no process serves ends after a time."""
+
+import pytest
+import sqlalchemy as sa
+
+from manila_lite.db.models import services
+from manila_lite.work import table
+from tests.support.service_process import CTX
+from tests.support.service_process import WORK
+
+SERVICE = services.Service.__table__
+ALPHA = 'node@alpha'
+TIMEOUT = 900
+
+
+@pytest.fixture
+def node(build_node):
+    node = build_node(backends=['alpha', 'beta'])
+    node.register()
+    node.run()
+    return node
+
+
+def silence(node, seconds=TIMEOUT + 5, host=ALPHA):
+    """Make the last heartbeat of a back end older."""
+    node.db.write(
+        lambda session: session.run(
+            sa.update(SERVICE)
+            .where(SERVICE.c.host == host)
+            .values(heartbeat_at=SERVICE.c.heartbeat_at - seconds)
+        )
+    )
+
+
+def create(node):
+    share = node.create(2, scheduler_hints={'only_host': f'{ALPHA}#pool'})
+    node.scheduler.runners[0].step()
+    return share
+
+
+def available(node):
+    share = create(node)
+    node.run()
+    assert node.status(share) == 'available'
+    return share
+
+
+def test_creation_on_a_lost_back_end_fails_with_a_message(node):
+    share = create(node)
+    silence(node)
+    assert node.scheduler.unserved_work.run_pass() == 1
+    assert node.status(share) == 'error'
+    assert node.owed() == []
+    assert [action for action, _ in node.messages()] == ['002']
+    log = node.rows(sa.text('SELECT reason FROM recovery_log'))
+    assert [row.reason for row in log] == [
+        f'No process has served {ALPHA} for {TIMEOUT} s.'
+    ]
+    assert node.problems() == []
+
+
+def test_work_waits_for_a_back_end_that_is_down_for_less(node):
+    share = create(node)
+    silence(node, TIMEOUT - 100)
+    assert node.scheduler.unserved_work.run_pass() == 0
+    assert node.status(share) == 'creating'
+
+
+def test_back_end_that_returns_keeps_its_work(node):
+    share = create(node)
+    silence(node)
+    node.backend().beat()
+    assert node.scheduler.unserved_work.run_pass() == 0
+    node.run()
+    assert node.status(share) == 'available'
+
+
+def test_every_kind_of_work_ends_at_rest(node):
+    extended, deleted, ruled = (available(node) for _ in range(3))
+    node.ask('extend', extended, 5, force=True)
+    node.operations.delete(CTX, node.target(deleted))
+    node.access.allow(
+        CTX,
+        node.target(ruled),
+        access_type='ip',
+        access_to='10.0.0.1',
+        target='10.0.0.1',
+    )
+    silence(node)
+    assert node.scheduler.unserved_work.run_pass() == 3
+    assert node.owed() == []
+    assert node.status(extended) == 'extending_error'
+    assert node.status(deleted) == 'error_deleting'
+    states = node.rows(sa.text('SELECT state FROM share_instance_access_map'))
+    assert [row.state for row in states] == ['error']
+    assert node.problems() == []
+
+
+def test_work_with_a_lease_is_left_to_its_process(node):
+    """The process lives, but cannot write its heartbeat."""
+    share = create(node)
+    (work_id,) = [row.id for row in node.rows(sa.select(WORK.c.id))]
+    held = node.db.write(table.claim, work_id, [ALPHA], 'another', 60.0)
+    silence(node)
+    assert node.scheduler.unserved_work.run_pass() == 0
+    assert node.status(share) == 'creating'
+    node.db.write(table.release, held, 0.0)
+    assert node.scheduler.unserved_work.run_pass() == 1
+    assert node.status(share) == 'error'
+
+
+def test_process_that_was_only_paused_undoes_what_it_created(node):
+    share = create(node)
+    driver, passes = node.driver(), []
+    original = driver.create_share
+
+    def create_share(*args, **kwargs):
+        node.db.write(
+            lambda session: session.run(
+                sa.update(WORK).values(lease_until=0.0)
+            )
+        )
+        silence(node)
+        passes.append(node.scheduler.unserved_work.run_pass())
+        return original(*args, **kwargs)
+
+    driver.create_share = create_share
+    node.backend().runner.step()
+    assert passes == [1]
+    assert node.status(share) == 'error'
+    del driver.create_share
+    node.backend().beat()
+    node.operations.delete(CTX, node.target(share))
+    node.run()
+    assert driver.inventory() == {}
+    assert node.problems() == []

@@ -1,0 +1,11 @@
+"""A share on a process that the test steps."""
+
+import pytest
+
+
+@pytest.fixture
+def share(node):
+    """A share of 3 GiB."""
+    share = node.create(3)
+    node.run()
+    return share

@@ -1,0 +1,151 @@
+"""Administrators reset statuses in the middle of a server migration.
+
+Everything ends: the destination is removed or has all shares, and they are
+available or in error.
+"""
+
+import pytest
+
+from tests.support.server_migrations import ServerMigrationCloud
+
+
+@pytest.fixture
+def cloud(build_cloud):
+    return build_cloud(kind=ServerMigrationCloud)
+
+
+@pytest.fixture
+def moved(cloud):
+    """A server and the shares on it."""
+    network = cloud.add_network()
+    first, second = (cloud.create_share_on_alpha(network) for _ in range(2))
+    cloud.allow(first)
+    cloud.snapshot(first)
+    server = cloud.server_of(first)
+    assert cloud.server_of(second) == server
+    return server, first, second
+
+
+def check_rolled_back(cloud, server, there, shares):
+    """Everything has ended: the destination is gone, the shares serve."""
+    cloud.settle()
+    cloud.check_invariants()
+    cloud.server(there, expect=404)
+    assert cloud.has_no_incoming_servers()
+    assert there not in cloud.driver('beta').server_inventory()
+    assert [row.open_for for row in cloud.migrations()] == [None]
+    assert cloud.server(server)['status'] == 'active'
+    for share in shares:
+        assert cloud.api.show(share)['status'] == 'available'
+        assert cloud.server_of(share) == server
+    cloud.start_to_phase1(server)
+    cloud.complete(server)
+    cloud.settle()
+    cloud.check_invariants()
+
+
+@pytest.mark.parametrize('phase_one_done', [True, False])
+@pytest.mark.parametrize('asked', ['cancel', 'nothing', 'complete'])
+def test_source_reset_during_migration_ends_it(
+    cloud, moved, phase_one_done, asked
+):
+    server, first, second = moved
+    if phase_one_done:
+        cloud.start_to_phase1(server)
+    else:
+        cloud.start(server)
+        for _ in range(3):
+            cloud.step()
+    there = cloud.progress(server)['destination_share_server_id']
+    cloud.act(server, 'reset_status', {'status': 'active'}, 202)
+    if asked == 'cancel':
+        cloud.cancel(server)
+    elif asked == 'complete':
+        cloud.complete(server, expect=400)
+    check_rolled_back(cloud, server, there, [first, second])
+
+
+@pytest.mark.parametrize(
+    'state', [None, 'migration_error', 'migration_success']
+)
+def test_task_reset_during_migration_ends_it(cloud, moved, state):
+    server, first, second = moved
+    cloud.start_to_phase1(server)
+    there = cloud.progress(server)['destination_share_server_id']
+    cloud.act(server, 'reset_task_state', {'task_state': state}, 202)
+    check_rolled_back(cloud, server, there, [first, second])
+
+
+def test_second_phase_begins_by_request_only(cloud, moved):
+    server, first, second = moved
+    cloud.start_to_phase1(server)
+    there = cloud.progress(server)['destination_share_server_id']
+    cloud.act(
+        server, 'reset_task_state', {'task_state': 'migration_completing'}, 202
+    )
+    check_rolled_back(cloud, server, there, [first, second])
+
+
+@pytest.mark.parametrize('status', ['active', 'error'])
+def test_destination_reset_during_migration_is_removed_by_cancel(
+    cloud, moved, status
+):
+    server, first, second = moved
+    cloud.start_to_phase1(server)
+    there = cloud.progress(server)['destination_share_server_id']
+    cloud.act(there, 'reset_status', {'status': status}, 202)
+    cloud.cancel(server)
+    check_rolled_back(cloud, server, there, [first, second])
+
+
+def test_destination_reset_during_migration_receives_the_shares(cloud, moved):
+    server, first, _ = moved
+    cloud.start_to_phase1(server)
+    there = cloud.progress(server)['destination_share_server_id']
+    cloud.act(there, 'reset_status', {'status': 'active'}, 202)
+    cloud.complete(server)
+    cloud.settle()
+    cloud.check_invariants()
+    assert cloud.server_of(first) == there
+
+
+@pytest.mark.parametrize('status', ['available', 'error'])
+@pytest.mark.parametrize('end', ['complete', 'cancel'])
+def test_share_reset_during_migration_moves_with_its_server(
+    cloud, moved, status, end
+):
+    server, first, second = moved
+    cloud.start_to_phase1(server)
+    there = cloud.progress(server)['destination_share_server_id']
+    cloud.api.act(first, 'reset_status', {'status': status})
+    getattr(cloud, end)(server)
+    cloud.settle()
+    cloud.check_invariants()
+    assert cloud.api.show(first)['status'] == status
+    assert cloud.api.show(second)['status'] == 'available'
+    where = there if end == 'complete' else server
+    assert {cloud.server_of(share) for share in (first, second)} == {where}
+    cloud.server(server if end == 'complete' else there, expect=404)
+
+
+def test_server_reset_in_the_second_phase_moves_and_is_removed(cloud, moved):
+    server, first, second = moved
+    cloud.start_to_phase1(server)
+    there = cloud.complete(server)['destination_share_server_id']
+    cloud.act(server, 'reset_status', {'status': 'active'}, 202)
+    cloud.settle()
+    cloud.check_invariants()
+    cloud.server(server, expect=404)
+    assert {cloud.server_of(share) for share in (first, second)} == {there}
+
+
+def test_task_reset_in_the_second_phase_is_shown_with_a_message(cloud, moved):
+    server, first, _ = moved
+    cloud.start_to_phase1(server)
+    cloud.complete(server)
+    cloud.act(server, 'reset_task_state', {'task_state': None}, 202)
+    cloud.settle()
+    assert cloud.api.show(first)['status'] == 'error'
+    told = cloud.api.get('/messages')['messages']
+    assert first in {row['resource_id'] for row in told}
+    assert [row.open_for for row in cloud.migrations()] == [None]

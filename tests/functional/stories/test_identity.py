@@ -1,0 +1,329 @@
+"""Clients that expect a Keystone, on an installation without one."""
+
+import itertools
+
+import openstack
+import pytest
+
+from tests.functional.stories.conftest import new_installation
+from tests.support.cli import Cli
+from tests.support.go_client import GoClient
+from tests.support.go_client import Options
+from tests.support.processes import wait_until
+
+PASSWORDS = {'root': 'the first secret', 'alice': 'another secret'}
+PROJECTS = {'root': 'ops', 'alice': 'red'}
+
+_names = (f'pvc-{number}' for number in itertools.count())
+
+
+@pytest.fixture(scope='module')
+def installation(tmp_path_factory):
+    """A running service with an administrator and a member."""
+    with new_installation(
+        tmp_path_factory.mktemp('identity') / 'installation',
+        auth='http_basic',
+        options='default_share_type = default\ndebug = true',
+    ) as installation:
+        for name, role in (('root', 'admin'), ('alice', 'member')):
+            installation.manage(
+                'user',
+                'add',
+                name,
+                '--user-id',
+                f'id-of-{name}',
+                '--project',
+                PROJECTS[name],
+                '--role',
+                role,
+                stdin=f'{PASSWORDS[name]}\n',
+            )
+        installation.start()
+        cli_of(installation, 'root')('share type create', 'default', 'false')
+        yield installation
+
+
+def options(installation, name, password=None):
+    """Return the options of a client, as in the documents."""
+    return {
+        'auth_url': f'{installation.root}/v3',
+        'username': name,
+        'password': password or PASSWORDS[name],
+        'project_name': PROJECTS[name],
+        'user_domain_name': 'Default',
+        'project_domain_name': 'Default',
+    }
+
+
+def cli_of(installation, name, password=None):
+    return Cli(
+        '--os-auth-type',
+        'password',
+        *itertools.chain.from_iterable(
+            (f'--os-{key.replace("_", "-")}', value)
+            for key, value in options(installation, name, password).items()
+        ),
+    )
+
+
+@pytest.fixture
+def admin(installation):
+    return cli_of(installation, 'root')
+
+
+@pytest.fixture
+def member(installation):
+    return cli_of(installation, 'alice')
+
+
+def go_options(installation, path='/v3'):
+    return Options(
+        f'{installation.root}{path}', 'alice', PASSWORDS['alice'], 'red'
+    )
+
+
+# The command line
+
+
+def test_quotas_of_projects_are_shown_and_set(admin, member):
+    admin('share quota set', 'red', '--gigabytes', '70')
+    assert admin('share quota show', 'red')['gigabytes'] == 70
+    assert member('share quota show', 'red')['gigabytes'] == 70
+    for user in ('alice', 'id-of-alice'):
+        admin('share quota set', 'red', '--user', user, '--gigabytes', '7')
+        shown = admin('share quota show', 'red', '--user', user)
+        assert shown['gigabytes'] == 7
+        shown = member('share quota show', 'red', '--user', user)
+        assert shown['gigabytes'] == 7
+        admin('share quota delete', 'red', '--user', user)
+    admin('share quota delete', 'red')
+    assert admin('share quota show', 'red')['gigabytes'] == 1000
+    assert 'No project' in admin('share quota show', 'green', code=1)
+    assert 'No project' in member('share quota show', 'ops', code=1)
+
+
+def test_private_type_is_granted_to_a_project(admin, member):
+    admin('share type create', 'gold', 'false', '--public', 'false')
+
+    def visible():
+        return 'gold' in [one['Name'] for one in member('share type list')]
+
+    assert not visible()
+    admin('share type access create', 'gold', 'red')
+    assert admin('share type access list', 'gold') == [{'Project ID': 'red'}]
+    assert visible()
+    admin('share type access delete', 'gold', 'red')
+    assert not visible()
+    admin('share type delete', 'gold')
+
+
+def test_lists_are_filtered_by_project_and_user(admin, member):
+    name = next(_names)
+    member('share create', 'NFS', '1', '--name', name)
+    for criteria in (
+        ('--project', 'red'),
+        ('--project', 'red', '--project-domain', 'Default'),
+        ('--user', 'alice', '--all-projects'),
+        ('--user', 'alice', '--user-domain', 'default', '--all-projects'),
+    ):
+        listed = admin('share list', *criteria)
+        assert [one['Name'] for one in listed] == [name], criteria
+    assert admin('share list', '--project', 'ops') == []
+    wait_until(
+        lambda: member('share list')[0]['Status'] == 'available',
+        'the share is available',
+    )
+    member('share delete', name)
+    wait_until(lambda: not member('share list'), 'the share is gone')
+
+
+def test_wrong_password_is_refused(installation):
+    cli = cli_of(installation, 'alice', 'wrong')
+    assert 'requires authentication' in cli('share list', code=1)
+
+
+# openstacksdk
+
+
+def test_sdk_signs_in_and_finds_the_services(installation):
+    cloud = openstack.connection.Connection(
+        auth_type='password',
+        auth=options(installation, 'alice'),
+        region_name='RegionOne',
+        shared_file_system_default_microversion='2.60',
+    )
+    assert cloud.current_project_id == 'red'
+    assert cloud.current_user_id == 'id-of-alice'
+    assert cloud.identity.find_project('red').id == 'red'
+    assert cloud.identity.find_user('alice').id == 'id-of-alice'
+    assert [one.id for one in cloud.identity.projects()] == ['red']
+    sdk = cloud.shared_file_system
+    share = sdk.create_share(share_protocol='NFS', size=1, name=next(_names))
+    share = sdk.wait_for_status(share, 'available', interval=0.1, wait=60)
+    assert share.project_id == 'red'
+    sdk.delete_share(share)
+    sdk.wait_for_delete(share, interval=0.1, wait=60)
+    cloud.close()
+
+
+# Go
+
+
+@pytest.mark.parametrize('path', ['/v3', '/v3/', '/identity'])
+@pytest.mark.parametrize('service_type', ['sharev2', 'shared-file-system'])
+def test_go_client_finds_the_share_service(installation, path, service_type):
+    client = GoClient(go_options(installation, path), service_type)
+    assert client.endpoint == f'{installation.url}/'
+    (version,) = client('GET', '')['versions']
+    assert (version['id'], version['status']) == ('v2.0', 'CURRENT')
+
+
+def test_csi_driver_provisions_and_removes_a_volume(installation):
+    client = GoClient(go_options(installation), version='2.37')
+    name = next(_names)
+    (found,) = client('GET', '')['versions']
+    assert found['min_version'] <= '2.37'
+    types = client('GET', 'types')['share_types']
+    assert 'default' in [one['name'] for one in types]
+    assert client('GET', f'shares/detail?name={name}')['shares'] == []
+    share = client(
+        'POST',
+        'shares',
+        {
+            'share': {
+                'metadata': {'manila.csi.openstack.org/cluster': 'k8s'},
+                'name': name,
+                'share_proto': 'NFS',
+                'share_type': 'default',
+                'size': 1,
+            }
+        },
+        expect=(200, 202),
+    )['share']
+    wait_for(client, share['id'], 'available')
+    action = f'shares/{share["id"]}/action'
+    rule = client(
+        'POST',
+        action,
+        {
+            'allow_access': {
+                'access_level': 'rw',
+                'access_to': '10.0.0.0/24',
+                'access_type': 'ip',
+            }
+        },
+    )['access']
+    wait_until(
+        lambda: (
+            client('POST', action, {'access_list': None})['access_list'][0][
+                'state'
+            ]
+            == 'active'
+        ),
+        'the rule is active',
+    )
+    path = f'shares/{share["id"]}/export_locations'
+    assert client('GET', path)['export_locations']
+    client('POST', action, {'extend': {'new_size': 2}}, expect=(202,))
+    wait_for(client, share['id'], 'available')
+    assert client('GET', f'messages?resource_id={share["id"]}')
+    client(
+        'POST',
+        action,
+        {'deny_access': {'access_id': rule['id']}},
+        expect=(202,),
+    )
+    wait_until(
+        lambda: (
+            client('POST', action, {'access_list': None})['access_list'] == []
+        ),
+        'the rule is gone',
+    )
+    client('DELETE', f'shares/{share["id"]}', expect=(202,))
+    wait_gone(client, share['id'])
+    assert client.sign_ins == 1
+
+
+def test_terraform_creates_changes_and_destroys_a_share(installation):
+    client = GoClient(go_options(installation), version='2.14')
+    share = client(
+        'POST',
+        'shares',
+        {
+            'share': {
+                'description': 'test share',
+                'name': next(_names),
+                'share_proto': 'NFS',
+                'share_type': 'default',
+                'size': 1,
+                'metadata': {'key': 'value'},
+            }
+        },
+        expect=(200, 202),
+    )['share']
+    share_id = share['id']
+    assert share['project_id'] == 'red'
+    wait_for(client, share_id, 'available')
+    assert client('GET', f'shares/{share_id}/export_locations')
+    client(
+        'PUT',
+        f'shares/{share_id}',
+        {'share': {'display_name': 'renamed', 'display_description': ''}},
+    )
+    client(
+        'POST', f'shares/{share_id}/metadata', {'metadata': {'key': 'other'}}
+    )
+    client(
+        'POST',
+        f'shares/{share_id}/action',
+        {'shrink': {'new_size': 1}},
+        expect=(400,),
+    )
+    shown = client('GET', f'shares/{share_id}')['share']
+    assert (shown['name'], shown['metadata']) == ('renamed', {'key': 'other'})
+    client('DELETE', f'shares/{share_id}', expect=(202,))
+    wait_gone(client, share_id)
+
+
+def test_go_client_signs_in_again_when_its_token_has_ended(installation):
+    client = GoClient(go_options(installation))
+    client.token = 'ended'
+    assert client('GET', 'shares')['shares'] == []
+    assert client.sign_ins == 2
+
+
+def wait_for(client, share_id, status):
+    wait_until(
+        lambda: (
+            client('GET', f'shares/{share_id}')['share']['status'] == status
+        ),
+        f'the share is {status}',
+    )
+
+
+def wait_gone(client, share_id):
+    def gone():
+        answer = client('GET', f'shares/{share_id}', expect=(200, 404))
+        return 'share' not in answer
+
+    wait_until(gone, 'the share is gone')
+
+
+# The service
+
+
+def test_tokens_outlive_a_restart_and_end_with_the_user(installation):
+    client = GoClient(go_options(installation))
+    installation.stop()
+    installation.start()
+    assert client('GET', 'shares')['shares'] == []
+    assert client.sign_ins == 1
+    token = client.token
+    installation.manage('user', 'remove', 'alice')
+    user = installation.rest(headers={'X-Auth-Token': token})
+    user.get('/shares', expect=401)
+    key = installation.folder / 'state' / 'token_key'
+    assert key.stat().st_mode & 0o777 == 0o600
+    logs = ''.join(text for _, text in installation.logs())
+    for secret in (*PASSWORDS.values(), token, key.read_text().strip()):
+        assert secret not in logs

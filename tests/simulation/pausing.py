@@ -1,0 +1,123 @@
+"""Pauses of a worker at every driver call, longer than its lease.
+
+While it is paused inside the call, before or after the effect, another
+process takes over its work and carries out all there is. Then it goes on.
+"""
+
+from collections.abc import Callable
+import typing
+
+import pytest
+
+from manila_lite.work import table
+from tests.support import sampling
+from tests.support.cloud import Cloud
+
+LONG = 40.0
+"""Seconds; longer than a lease, shorter than service_down_time."""
+
+FENCING = pytest.mark.parametrize(
+    'fencing',
+    ['dummy_driver_fencing = yes', 'dummy_driver_fencing = no'],
+    ids=['fencing', 'no_fencing'],
+)
+"""Back ends that refuse calls of a replaced worker, and others."""
+
+_QUERIES = ('get_', 'check_', 'choose_', 'do_setup')
+
+Start = Callable[[], tuple[Cloud, Callable[[], object], Callable[[], object]]]
+
+
+def pause_everywhere(start: Start, name: str, most: int = 4) -> None:
+    """Pause once at each driver call of a run, and check the result.
+
+    `start()` returns a cloud, always in the same state, a function that
+    makes the run and one that raises AssertionError if anything is wrong.
+    """
+    cloud, run, check = start()
+    cloud.crash_at(None)
+    run()
+    points = cloud.crash_points
+    check()
+    places = [
+        (point, points[: number + 1].count(point))
+        for number, point in enumerate(points)
+        if is_call_with_effects(point)
+    ]
+    assert places, f'{name} calls no driver'
+    for point, times in sampling.sample(places, most):
+        cloud, run, check = start()
+        cloud.crash_at(None)
+        cloud.pause_at(point, Another(cloud).take_over, times)
+        try:
+            run()
+            cloud.settle()
+            check()
+        except AssertionError as error:
+            pytest.fail(f'{name} paused {point}, {times}: {error}')
+
+
+def pause_verb(
+    begin: Callable[..., tuple[typing.Any, typing.Any]],
+    verb: Callable[[typing.Any, typing.Any], object],
+    name: str,
+    fencing: str,
+    check: Callable[[typing.Any], object] = Cloud.check_invariants,
+) -> None:
+    """Pause once at each driver call of `verb(cloud, prepared)`.
+
+    `begin(backend_conf=…)` returns a cloud and what was prepared on it,
+    always in the same state; `check(cloud)` checks the result.
+    """
+
+    def start():
+        cloud, prepared = begin(backend_conf=fencing)
+        return cloud, lambda: verb(cloud, prepared), lambda: check(cloud)
+
+    pause_everywhere(start, name)
+
+
+def is_call_with_effects(point: str) -> bool:
+    """Whether a crash point is at a driver call that changes something."""
+    when, _, method = point.partition(' ')
+    return when in ('before', 'after') and not method.startswith(_QUERIES)
+
+
+class Another:
+    """A second process on the same back ends."""
+
+    def __init__(self, cloud: Cloud):
+        self._cloud = cloud
+        self._runners: list[typing.Any] = cloud.competing_runners()
+
+    def take_over(self) -> None:
+        """Carry out all work once the leases of the first process end."""
+        self._cloud.clock.advance(LONG)
+        # The time of a database server is not simulated.
+        self._cloud.db.write(
+            table.expire_leases,
+            [queue for runner in self._runners for queue in runner.queues],
+        )
+        self.run()
+
+    def run(self) -> None:
+        """Carry out all work that no process holds."""
+        while sum(runner.step() for runner in self._runners):
+            pass
+
+
+def pause_in(
+    cloud: Cloud, method: str, undo: Callable[[], object] = lambda: None
+) -> None:
+    """Pause the worker that next calls `method`; another works meanwhile.
+
+    `undo` is requested when the other has done the work of the first.
+    """
+    another = Another(cloud)
+
+    def meanwhile() -> None:
+        another.take_over()
+        undo()
+        another.run()
+
+    cloud.pause_at(f'before {method}', meanwhile)

@@ -1,0 +1,127 @@
+"""MariaDB servers of a test's own, whose global settings it may change."""
+
+from collections.abc import Iterator
+import contextlib
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import time
+
+import pytest
+import sqlalchemy as sa
+
+from tests.support.processes import free_port
+
+DATABASE = 'manila_lite_test'
+USER = 'manila'
+PATIENCE = 60.0
+"""Seconds a server may take to start."""
+
+_QUICK = (
+    '--innodb-flush-log-at-trx-commit=0',
+    '--innodb-buffer-pool-size=32M',
+    '--innodb-log-file-size=8M',
+    '--performance-schema=off',
+    '--skip-name-resolve',
+)
+
+
+class MariaDbServer:
+    """A running server with an empty database.
+
+    `url` is that of a user without administrative privileges, whom
+    `read_only` concerns.
+    """
+
+    def __init__(self, folder: pathlib.Path, port: int):
+        self.port = port
+        self.url = f'mysql+pymysql://{USER}@127.0.0.1:{port}/{DATABASE}'
+        self._admin = sa.create_engine(
+            'mysql+pymysql://root@localhost/mysql',
+            connect_args={'unix_socket': str(folder / 'socket')},
+            isolation_level='AUTOCOMMIT',
+            poolclass=sa.pool.NullPool,
+        )
+
+    def execute(self, *statements: str) -> None:
+        """Run statements as the administrator."""
+        with self._admin.connect() as connection:
+            for statement in statements:
+                connection.exec_driver_sql(statement)
+
+
+@contextlib.contextmanager
+def run(
+    folder: pathlib.Path, *options: str, timezone: str = 'UTC'
+) -> Iterator[MariaDbServer]:
+    """Run a server with its data in the folder; it is killed at the end.
+
+    Skips when MariaDB is not installed; fails if CI is set.
+    """
+    _require('mariadbd', 'mariadb-install-db')
+    port = free_port()
+    common = ['--no-defaults', f'--datadir={folder}/data']
+    if os.geteuid() == 0:
+        common.append('--user=root')
+    subprocess.run(
+        [
+            'mariadb-install-db',
+            *common,
+            '--auth-root-authentication-method=normal',
+            '--skip-test-db',
+        ],
+        check=True,
+        capture_output=True,
+    )
+    with (
+        open(folder / 'log', 'wb') as log,
+        subprocess.Popen(
+            [
+                'mariadbd',
+                *common,
+                *_QUICK,
+                f'--socket={folder}/socket',
+                f'--port={port}',
+                '--bind-address=127.0.0.1',
+                *options,
+            ],
+            env={**os.environ, 'TZ': timezone},
+            stdout=log,
+            stderr=log,
+        ) as process,
+    ):
+        try:
+            _wait_for(port, process, folder / 'log')
+            server = MariaDbServer(folder, port)
+            server.execute(
+                f'CREATE DATABASE {DATABASE}',
+                f"CREATE USER {USER}@'127.0.0.1'",
+                f"GRANT ALL ON {DATABASE}.* TO {USER}@'127.0.0.1'",
+            )
+            yield server
+        finally:
+            process.kill()
+
+
+def _require(*commands: str) -> None:
+    missing = [name for name in commands if not shutil.which(name)]
+    if not missing:
+        return
+    reason = f'{missing[0]} is needed and not installed'
+    if os.environ.get('CI'):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def _wait_for(port: int, process: subprocess.Popen, log: pathlib.Path) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while process.poll() is None and time.monotonic() < deadline:
+        with (
+            contextlib.suppress(ConnectionRefusedError),
+            socket.create_connection(('127.0.0.1', port)),
+        ):
+            return
+        time.sleep(0.02)
+    raise AssertionError(f'no server: {log.read_text(errors="replace")}')

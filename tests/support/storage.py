@@ -1,0 +1,113 @@
+"""A btrfs back end with a real NFS server, for tests on this machine.
+
+Pools are files in memory. What a test run that was killed has left behind,
+such as mounts and daemons, is removed by the next one.
+"""
+
+from collections.abc import Iterator
+import contextlib
+import os
+import pathlib
+import shutil
+import socket
+import tempfile
+
+import pytest
+
+from manila_lite.share.drivers.btrfs import daemons
+from manila_lite.share.drivers.btrfs import kernel
+from manila_lite.share.drivers.btrfs import machine
+
+PREFIX = 'manila-btrfs-'
+POOL_SIZE = 8 << 30
+
+
+def missing() -> str | None:
+    """Return why this machine cannot run a btrfs back end, or None."""
+    for requirement in machine.REQUIREMENTS:
+        if not requirement.is_met():
+            return f'{requirement.name} is missing; {requirement.remedy}'
+    return None
+
+
+def require() -> None:
+    """Skip without what a back end needs; fail if CI is set."""
+    reason = missing()
+    if reason is not None:
+        if os.environ.get('CI'):
+            pytest.fail(f'with CI set this is required: {reason}')
+        pytest.skip(reason)
+
+
+@contextlib.contextmanager
+def folder() -> Iterator[pathlib.Path]:
+    """Provide a folder; finally end and unmount what is in it."""
+    _remove_leftovers()
+    memory = pathlib.Path('/dev/shm')
+    path = pathlib.Path(
+        tempfile.mkdtemp(
+            prefix=f'{PREFIX}{os.getpid()}-',
+            dir=memory if os.access(memory, os.W_OK) else None,
+        )
+    )
+    try:
+        yield path
+    finally:
+        remove(path)
+
+
+@pytest.fixture(scope='session')
+def btrfs_options():
+    """Provide the options of a back end that all tests of a process use."""
+    require()
+    with folder() as path:
+        yield options(path)
+
+
+def create_pool(path: pathlib.Path, size: int = POOL_SIZE) -> pathlib.Path:
+    """Create a file that holds an empty btrfs."""
+    machine.create_image(path, size)
+    return path
+
+
+def options(path: pathlib.Path, **values) -> dict:
+    """Return the options of a back end with one pool in a folder."""
+    pool = path / 'pool.img'
+    if not pool.exists():
+        create_pool(pool)
+    return {
+        'driver_handles_share_servers': False,
+        'btrfs_root': str(path / 'root'),
+        'btrfs_pools': {'pool': str(pool)},
+        'btrfs_export_addresses': ['127.0.0.1'],
+        'btrfs_nfs_port': free_port(),
+        **values,
+    }
+
+
+def free_port() -> int:
+    with socket.socket() as server:
+        server.bind(('127.0.0.1', 0))
+        return server.getsockname()[1]
+
+
+def stop(root: pathlib.Path) -> None:
+    """End the daemons of a back end."""
+    daemons.Daemons(root / 'nfs', root / 'exports', 0, []).stop()
+
+
+def remove(path: pathlib.Path) -> None:
+    """End and unmount what is in a folder, and remove it."""
+    for nfs in path.glob('*/nfs'):
+        stop(nfs.parent)
+    kernel.unmount_below(path)
+    shutil.rmtree(path)
+
+
+def _remove_leftovers() -> None:
+    for parent in (pathlib.Path('/dev/shm'), pathlib.Path('/tmp')):
+        for path in parent.glob(f'{PREFIX}*'):
+            pid = path.name.removeprefix(PREFIX).partition('-')[0]
+            if pid.isdigit() and not pathlib.Path('/proc', pid).exists():
+                with contextlib.suppress(FileNotFoundError):  # another run
+                    remove(path)

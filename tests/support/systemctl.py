@@ -1,0 +1,150 @@
+"""Stands in for systemctl where systemd is not process 1.
+
+It starts services as their unit files say: user, directories, capabilities,
+command, and readiness; what a unit file may say beyond that is checked by
+`systemd-analyze verify`. Only the standard library is available.
+"""
+
+import configparser
+import functools
+import os
+import pathlib
+import pwd
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+UNITS = pathlib.Path('/etc/systemd/system')
+RUN = pathlib.Path('/run/units')
+
+
+class Values(dict):
+    """The settings of a section; those that are repeated are joined."""
+
+    def __setitem__(self, name, value):
+        if isinstance(value, list) and isinstance(self.get(name), list):
+            value = [*self[name], *value]
+        super().__setitem__(name, value)
+
+
+def read(name):
+    parser = configparser.RawConfigParser(strict=False, dict_type=Values)
+    parser.optionxform = str
+    with open(UNITS / f'{name.removesuffix(".service")}.service') as file:
+        parser.read_file(file)
+    return parser
+
+
+def conflicts(name):
+    """Return the units that must not run beside this one."""
+    found = read(name)['Unit'].get('Conflicts', '').split()
+    return [other.removesuffix('.service') for other in found]
+
+
+def make_directories(service):
+    user = pwd.getpwnam(service['User'])
+    for setting, parent in (
+        ('StateDirectory', '/var/lib'),
+        ('LogsDirectory', '/var/log'),
+    ):
+        for name in service.get(setting, '').split():
+            path = pathlib.Path(parent, name)
+            path.mkdir(exist_ok=True)
+            os.chown(path, user.pw_uid, user.pw_gid)
+
+
+def start(name):
+    """Start a unit; return a function that waits until it is ready."""
+    unit = read(name)
+    service = unit['Service']
+    for other in UNITS.glob('*.service'):
+        if other.stem in conflicts(name) or name in conflicts(other.stem):
+            stop(other.stem)
+    make_directories(service)
+    RUN.mkdir(exist_ok=True)
+    ready = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    address = str(RUN / f'{name}.notify')
+    pathlib.Path(address).unlink(missing_ok=True)
+    ready.bind(address)
+    os.chmod(address, 0o777)
+    ready.settimeout(0.1)
+    with (RUN / f'{name}.log').open('ab') as log:
+        process = subprocess.Popen(
+            [*privileges(service), *shlex.split(service['ExecStart'])],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd='/',
+            start_new_session=True,
+            env={
+                'PATH': '/usr/bin:/bin',
+                'USER': service['User'],
+                'HOME': pwd.getpwnam(service['User']).pw_dir,
+                'NOTIFY_SOCKET': address,
+            },
+        )
+    (RUN / f'{name}.pid').write_text(str(process.pid))
+    return functools.partial(wait_until_ready, name, process, ready)
+
+
+def wait_until_ready(name, process, ready):
+    """Wait for the message that a unit of the type notify sends."""
+    assert read(name)['Service']['Type'] == 'notify'
+    deadline = time.monotonic() + 60
+    while process.poll() is None and time.monotonic() < deadline:
+        try:
+            if b'READY=1' in ready.recv(1000):
+                return
+        except TimeoutError:
+            continue
+    sys.exit(f'{name}: {(RUN / f"{name}.log").read_text()}')
+
+
+def privileges(service):
+    """Return the command that runs another one with the rights of a unit."""
+    user = pwd.getpwnam(service['User'])
+    command = [
+        'setpriv',
+        f'--reuid={user.pw_uid}',
+        f'--regid={user.pw_gid}',
+        '--init-groups',
+    ]
+    given = service.get('AmbientCapabilities', '').split()
+    names = ','.join(f'+{one.removeprefix("CAP_").lower()}' for one in given)
+    if names:
+        command += [f'--inh-caps={names}', f'--ambient-caps={names}']
+    if service.get('NoNewPrivileges') == 'true':
+        command.append('--no-new-privs')
+    return command
+
+
+def stop(name):
+    path = RUN / f'{name}.pid'
+    if path.exists():
+        process = int(path.read_text())
+        os.kill(process, signal.SIGTERM)
+        while os.path.exists(f'/proc/{process}/cmdline') and (
+            pathlib.Path(f'/proc/{process}/cmdline').read_bytes()
+        ):
+            os.sched_yield()
+        path.unlink()
+
+
+def main(verb, *names):
+    if verb == 'daemon-reload':
+        for path in UNITS.glob('*.service'):
+            assert read(path.stem)['Service']['ExecStart'], path
+    elif verb == 'enable':
+        assert names[0] == '--now', names
+        for wait in [start(name) for name in names[1:]]:
+            wait()
+    else:
+        assert verb == 'stop', verb
+        for name in names:
+            stop(name)
+
+
+main(*sys.argv[1:])

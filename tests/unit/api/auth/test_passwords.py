@@ -1,0 +1,105 @@
+"""How often, how long and for whom passwords are verified."""
+
+from concurrent import futures
+
+import bcrypt
+import pytest
+
+from manila_lite import exception
+from manila_lite.api.auth import users
+from manila_lite.api.auth.current_users import CurrentUsers
+from manila_lite.api.auth.passwords import PasswordVerifier
+from tests.support.clock import ManualClock
+
+CHEAP = 4  # the least cost bcrypt allows
+
+
+def verifier(path, *clock):
+    return PasswordVerifier(CurrentUsers(str(path)), *clock)
+
+
+def test_right_password_is_verified_once_in_five_minutes(file, hash_checks):
+    clock = ManualClock(1000.0)
+    passwords = verifier(file, clock)
+    for later in (0, 1, 298):
+        clock.now += later
+        assert passwords.user('alice', b'alice-secret')
+    assert len(hash_checks) == 1
+    clock.now += 1
+    assert passwords.user('alice', b'alice-secret')
+    assert len(hash_checks) == 2
+
+
+def test_wrong_password_is_verified_every_time(file, hash_checks):
+    passwords = verifier(file, ManualClock(1000.0))
+    assert passwords.user('alice', b'alice-secret')
+    for _ in range(2):
+        assert passwords.user('alice', b'guess') is None
+    assert len(hash_checks) == 3
+
+
+def test_unknown_name_takes_as_long_as_a_known_one(file, hash_checks):
+    passwords = verifier(file, ManualClock(1000.0))
+    users.add(str(file), 'erin', 'secret', 'u', 'a1', ['reader'])
+    assert passwords.user('erin', b'guess') is None
+    assert passwords.user('nobody', b'guess') is None
+    assert hash_checks == ['$2b$12$', '$2b$12$']
+
+
+@pytest.mark.parametrize('name, extra', [('cheap', 4), ('alice', 0)])
+def test_every_refusal_takes_as_long_as_the_highest_cost(
+    tmp_path, hash_checks, name, extra
+):
+    path = str(tmp_path / 'mixed')
+    for user, cost in (('cheap', 4), ('costly', 8)):
+        users.add(path, user, 'secret', 'u', 'a1', ['reader'], cost=cost)
+    passwords = verifier(path, ManualClock(1000.0))
+    assert passwords.user(name, b'guess') is None
+    rounds = [2 ** int(prefix[4:6]) for prefix in hash_checks]
+    assert (sum(rounds), len(rounds)) == (2**8, 1 + extra)
+
+
+def test_simultaneous_requests_of_a_user_share_one_hash(file, hash_checks):
+    users.add(str(file), 'erin', 'secret', 'u', 'a1', ['reader'])
+    passwords = verifier(file)
+    with futures.ThreadPoolExecutor(24) as threads:
+        found = list(
+            threads.map(lambda _: passwords.user('erin', b'secret'), range(24))
+        )
+    assert {user.name for user in found} == {'erin'}
+    assert hash_checks == ['$2b$12$']
+
+
+def test_at_most_two_hashes_are_computed_at_once(file, monkeypatch):
+    running, most = [], []
+    work = bcrypt.checkpw
+
+    def count(password, hashed):
+        running.append(1)
+        most.append(len(running))
+        try:
+            return work(password, hashed)
+        finally:
+            running.pop()
+
+    monkeypatch.setattr(bcrypt, 'checkpw', count)
+    users.add(str(file), 'erin', 'secret', 'u', 'a1', ['reader'])
+    passwords = verifier(file)
+
+    def outcome(number):
+        try:
+            return passwords.user(f'stranger-{number}', b'guess')
+        except exception.TooManySignIns:
+            return 'too many'
+
+    with futures.ThreadPoolExecutor(24) as threads:
+        outcomes = list(threads.map(outcome, range(24)))
+    assert max(most) == 2
+    assert set(outcomes) == {None, 'too many'}
+    assert outcomes.count('too many') >= 24 - 2 - 8
+
+
+def test_passwords_are_not_stored(file):
+    passwords = verifier(file, ManualClock(1000.0))
+    assert passwords.user('alice', b'alice-secret')
+    assert b'alice-secret' not in repr(vars(passwords)).encode()

@@ -1,0 +1,271 @@
+"""What the identity API serves, and to whom."""
+
+import datetime
+import logging
+
+import pytest
+
+from manila_lite.api.auth import users
+from tests.unit.api.identity.conftest import Client
+from tests.unit.api.identity.conftest import by_password
+
+URL = 'http://localhost'
+
+
+# Versions
+
+
+def test_versions_lead_to_the_only_one(client):
+    listed = client('GET', '/identity', expect=300).json['versions']['values']
+    assert listed == [client('GET', '/identity/v3').json['version']]
+    assert (listed[0]['id'], listed[0]['status']) == ('v3.14', 'stable')
+
+
+@pytest.mark.parametrize('prefix', ['', '/identity'])
+def test_all_is_served_below_both_prefixes(client, prefix):
+    version = client('GET', f'{prefix}/v3').json['version']
+    assert version['links'] == [{'rel': 'self', 'href': f'{URL}{prefix}/v3/'}]
+    answer = client(
+        'POST',
+        f'{prefix}/v3/auth/tokens',
+        by_password(name='alice'),
+        expect=201,
+    )
+    token = answer.headers['X-Subject-Token']
+    assert client('GET', f'{prefix}/v3/users', X_Auth_Token=token)
+
+
+@pytest.mark.parametrize('path', ['/v3', '/identity'])
+def test_slash_at_the_end_makes_no_difference(client, path):
+    status = 200 if path == '/v3' else 300
+    assert (
+        client('GET', f'{path}/', expect=status).body
+        == client('GET', path, expect=status).body
+    )
+
+
+def test_base_url_is_written_into_links_and_the_catalog(build):
+    client = Client(build('osapi_share_base_URL = https://out.example/\n'))
+    version = client('GET', '/v3').json['version']
+    assert version['links'][0]['href'] == 'https://out.example/v3/'
+    token = client.sign_in(by_password(name='alice')).json['token']
+    assert {
+        endpoint['url']
+        for service in token['catalog']
+        for endpoint in service['endpoints']
+    } == {'https://out.example/v2', 'https://out.example/v3'}
+
+
+@pytest.mark.parametrize(
+    'text, strategy',
+    [('[http_basic]\nidentity_api = false\n', 'http_basic'), ('', 'noauth')],
+)
+def test_other_installations_have_no_identity_api(
+    build, tmp_path, text, strategy
+):
+    client = Client(build(text, strategy))
+    for path in ('/v3', '/identity', '/v3/users'):
+        client('GET', path, expect=404)
+    client('POST', '/v3/auth/tokens', by_password(name='alice'), expect=404)
+    assert not (tmp_path / 'token_key').exists()
+
+
+def test_tokens_end_when_the_identity_api_is_turned_off(build):
+    token = Client(build()).token('alice')
+    client = Client(build('[http_basic]\nidentity_api = false\n'))
+    client('GET', '/v2/caller', X_Auth_Token=token, expect=401)
+
+
+def test_unknown_paths_are_404_and_other_methods_405(client):
+    for path in ('/v3/roles', '/v3/users/a/b', '/identity/x', '/v2.0'):
+        client('GET', path, expect=404)
+    client('GET', '/v3x', expect=404)
+    answer = client('DELETE', '/v3/auth/tokens', expect=405)
+    assert answer.headers['Allow'] == 'GET, HEAD, POST'
+    assert answer.json['error']['code'] == 405
+    assert client('POST', '/v3/users', {}, expect=405)
+
+
+def test_head_has_no_body(client):
+    token = client.token('alice')
+    answer = client(
+        'HEAD', '/v3/auth/tokens', X_Auth_Token=token, X_Subject_Token=token
+    )
+    assert answer.body == b''
+    assert answer.headers['X-Subject-Token'] == token
+
+
+# Tokens
+
+
+def test_description_of_a_token_has_the_published_form(build):
+    client = Client(
+        build('[http_basic]\ntoken_lifetime = 120\nregion = room-1\n')
+    )
+    answer = client.sign_in(by_password(name='alice'))
+    token = answer.json['token']
+    begins, ends = (
+        datetime.datetime.strptime(token[key], '%Y-%m-%dT%H:%M:%S.%fZ')
+        for key in ('issued_at', 'expires_at')
+    )
+    assert ends - begins == datetime.timedelta(seconds=120)
+    assert token['user']['domain'] == {'id': 'default', 'name': 'Default'}
+    assert token['project']['domain'] == token['user']['domain']
+    assert len(token['audit_ids']) == 1
+    endpoints = {
+        (service['type'], endpoint['interface']): endpoint
+        for service in token['catalog']
+        for endpoint in service['endpoints']
+    }
+    for kind, path in (
+        ('shared-file-system', '/v2'),
+        ('sharev2', '/v2'),
+        ('identity', '/v3'),
+    ):
+        for interface in ('public', 'internal', 'admin'):
+            endpoint = endpoints[kind, interface]
+            assert endpoint['url'] == URL + path
+            assert endpoint['region'] == endpoint['region_id'] == 'room-1'
+    assert answer.headers['Cache-Control'] == 'no-store'
+
+
+def test_catalog_is_left_out_on_request(client):
+    answer = client(
+        'POST',
+        '/v3/auth/tokens?nocatalog',
+        by_password(name='alice'),
+        expect=201,
+    )
+    assert 'catalog' not in answer.json['token']
+    assert client.get('/v3/auth/catalog', 'alice')['catalog']
+
+
+@pytest.mark.parametrize(
+    'name, status', [('alice', 200), ('root', 200), ('carol', 404)]
+)
+def test_token_is_described_to_its_user_and_administrators(
+    client, name, status
+):
+    token = client.token('alice')
+    answer = client(
+        'GET',
+        '/v3/auth/tokens',
+        X_Auth_Token=client.token(name),
+        X_Subject_Token=token,
+        expect=status,
+    )
+    if status == 200:
+        assert answer.json['token']['user']['name'] == 'alice'
+
+
+def test_unknown_token_is_404_for_those_who_have_one(client):
+    headers = {'X_Subject_Token': 'no.such.token'}
+    client('GET', '/v3/auth/tokens', **headers, expect=401)
+    headers['X_Auth_Token'] = client.token('root')
+    client('GET', '/v3/auth/tokens', **headers, expect=404)
+    client(
+        'GET',
+        '/v3/auth/tokens',
+        X_Auth_Token=headers['X_Auth_Token'],
+        expect=404,
+    )
+
+
+@pytest.mark.parametrize(
+    'path', ['/v2/caller', '/v3/projects', '/v3/users', '/v3/auth/catalog']
+)
+def test_token_ends_with_its_user(client, users_file, path):
+    token = client.token('alice')
+    client('GET', path, X_Auth_Token=token)
+    users.remove(str(users_file), 'alice')
+    client('GET', path, X_Auth_Token=token, expect=401)
+
+
+# Projects, users, the domain
+
+
+@pytest.mark.parametrize(
+    'name, projects, people',
+    [
+        ('root', ['blue', 'red'], ['alice', 'carol', 'root']),
+        ('alice', ['red'], ['alice']),
+        ('carol', ['red'], ['carol']),
+    ],
+)
+def test_callers_see_what_the_policies_allow(client, name, projects, people):
+    listed = client.get('/v3/projects', name)['projects']
+    assert [one['id'] for one in listed] == projects
+    listed = client.get('/v3/users', name)['users']
+    assert [one['name'] for one in listed] == people
+    for project in ('red', 'blue', 'green'):
+        status = 200 if project in projects else 404
+        shown = client.get(f'/v3/projects/{project}', name, expect=status)
+        if status == 200:
+            assert shown['project']['name'] == project
+    for person in ('alice', 'root', 'nobody'):
+        status = 200 if person in people else 404
+        shown = client.get(f'/v3/users/id-of-{person}', name, expect=status)
+        if status == 200:
+            assert shown['user']['name'] == person
+
+
+def test_own_projects_are_listed(client):
+    listed = client.get('/v3/auth/projects', 'root')['projects']
+    assert [one['id'] for one in listed] == ['blue']
+
+
+@pytest.mark.parametrize(
+    'query, found',
+    [
+        ('name=red', ['red']),
+        ('name=red&domain_id=default', ['red']),
+        ('name=red&domain_id=other', []),
+        ('name=green', []),
+        ('limit=1', ['blue', 'red']),
+    ],
+)
+def test_lists_are_filtered_by_name_and_domain(client, query, found):
+    listed = client.get(f'/v3/projects?{query}', 'root')['projects']
+    assert [one['name'] for one in listed] == found
+
+
+def test_there_is_one_domain(client):
+    for query, number in (('', 1), ('?name=Default', 1), ('?name=x', 0)):
+        listed = client.get(f'/v3/domains{query}', 'carol')['domains']
+        assert len(listed) == number
+    shown = client.get('/v3/domains/default', 'carol')['domain']
+    assert shown['name'] == 'Default'
+    client.get('/v3/domains/other', 'carol', expect=404)
+
+
+@pytest.mark.parametrize(
+    'path', ['/v3/projects', '/v3/users/x', '/v3/domains', '/v3/auth/projects']
+)
+def test_look_ups_need_authentication(client, path):
+    answer = client('GET', path, expect=401)
+    assert answer.json['error']['code'] == 401
+
+
+def test_log_names_the_users_of_requests(client, caplog):
+    caplog.set_level(logging.INFO)
+    client.get('/v3/auth/catalog', 'alice')
+    for path in ('/v3/auth/tokens', '/v3/auth/catalog'):
+        assert f'{path} of id-of-alice, project red, from' in caplog.text
+    client.sign_in(by_password(name='al\nice', password='wrong'), expect=401)
+    client.sign_in(by_password(id='id-of-x', password='wrong'), expect=401)
+    assert r"Sign-in of user 'al\nice' from - refused" in caplog.text
+    assert 'Sign-in of user id-of-x from - refused' in caplog.text
+
+
+def test_nothing_secret_is_logged_or_shown(client, tmp_path, caplog):
+    caplog.set_level(logging.DEBUG)
+    token = client.token('alice')
+    client('GET', '/v2/caller', X_Auth_Token=token)
+    client('GET', '/v2/caller', X_Auth_Token=token + 'x', expect=401)
+    client.sign_in(by_password(name='alice', password='wrong'), expect=401)
+    shown = str(client.get('/v3/users', 'root'))
+    key = (tmp_path / 'token_key').read_text().strip()
+    hashed = (tmp_path / 'users').read_text().split(':')[1]
+    for secret in ('alice-secret', 'wrong', token, key, hashed):
+        assert secret not in caplog.text
+        assert secret not in shown

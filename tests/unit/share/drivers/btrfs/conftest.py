@@ -1,0 +1,27 @@
+import pytest
+
+from manila_lite.share.drivers.btrfs.mounting import mounted_pool
+from manila_lite.share.drivers.btrfs.pool import Pool
+from tests.support import storage
+from tests.unit.share.drivers.btrfs.nfs_site import NfsSite
+
+
+@pytest.fixture(scope='module')
+def pool():
+    """Provide a mounted pool."""
+    storage.require()
+    with storage.folder() as folder:
+        image = storage.create_pool(folder / 'pool.img', 1 << 30)
+        pool = Pool('pool', mounted_pool(image, folder / 'top'))
+        pool.prepare()
+        yield pool
+
+
+@pytest.fixture(scope='module')
+def nfs(pool):
+    """Start a server that can export the volumes of the pool."""
+    with storage.folder() as folder:
+        site = NfsSite(pool, folder)
+        site.daemons.start()
+        yield site
+        storage.stop(site.root)

@@ -1,0 +1,382 @@
+"""The btrfs driver beyond the contract that all drivers have."""
+
+import os
+import pathlib
+import subprocess
+import uuid
+
+import pytest
+
+from manila_lite import context
+from manila_lite import exception
+from manila_lite.share.drivers.base import normalise_export_locations
+from manila_lite.share.drivers.btrfs import kernel
+from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
+from manila_lite.share.drivers.contract.configuration import Configuration
+from tests.drivers.driver_harness import CTX
+from tests.drivers.driver_harness import DriverHarness
+from tests.support import storage
+from tests.support.nfs_client import NfsClient
+from tests.support.nfs_client import NfsError
+
+MIB = 1 << 20
+WRITER = '127.0.0.2'
+
+
+class Site:
+    """A back end with a large pool and two small ones."""
+
+    def __init__(self, folder: pathlib.Path):
+        self.folder = folder
+        for name in ('small', 'spare'):
+            storage.create_pool(folder / f'{name}.img', 128 * MIB)
+        self.options = storage.options(
+            folder,
+            btrfs_pools={
+                'large': str(storage.create_pool(folder / 'large.img')),
+                'small': str(folder / 'small.img'),
+                'spare': str(folder / 'spare.img'),
+            },
+        )
+        self.harness = DriverHarness('btrfs', lambda: None)
+        self.driver = self.start()
+
+    def start(self, has_shares=True, **options) -> BtrfsDriver:
+        """Start the driver as another process does."""
+        driver = BtrfsDriver(
+            configuration=Configuration.from_values(self.options | options)
+        )
+        driver.has_shares = has_shares and hasattr(self, 'driver')
+        driver.do_setup(CTX)
+        driver.check_for_setup_error()
+        return driver
+
+    def share(self, pool='large', **values):
+        return self.harness.share(host=f'host@backend#{pool}', **values)
+
+    def create(self, pool='large', **values):
+        """Create a share that one client may write to."""
+        share = self.share(pool, **values)
+        self.driver.create_share(CTX, share)
+        self.allow(share)
+        return share
+
+    def allow(self, share):
+        rule = self.harness.rule(share, WRITER)
+        self.driver.update_access(CTX, share, [rule], [rule], [], [])
+
+    def client(self) -> NfsClient:
+        return NfsClient('127.0.0.1', self.options['btrfs_nfs_port'], WRITER)
+
+    def reboot(self):
+        """Lose everything that is not on disk."""
+        root = pathlib.Path(self.options['btrfs_root'])
+        storage.stop(root)
+        kernel.unmount_below(root)
+        (root / 'nfs' / 'bus.sock').unlink(missing_ok=True)
+
+    def volumes(self, pool) -> list[str]:
+        top = self.driver.backend.pools[pool].top
+        return sorted(os.listdir(top / 'shares'))
+
+
+@pytest.fixture(scope='module')
+def site():
+    storage.require()
+    with storage.folder() as folder:
+        yield Site(folder)
+
+
+def path_of(share):
+    return f'/shares/{share.name}'
+
+
+def refused(status):
+    return pytest.raises(NfsError, match=f'NFS4ERR_{status} ')
+
+
+def test_everything_is_back_after_a_start_of_the_machine(site):
+    share = site.create()
+    site.client().write(path_of(share), 'notes', b'hello')
+    site.reboot()
+    site.driver = site.start()
+    assert site.client().read(path_of(share), 'notes') == b'hello'
+    assert site.driver.get_share_status(share)['status'] == 'available'
+
+
+def test_clients_go_on_while_the_driver_is_restarted(site):
+    share = site.create()
+    client = site.client()
+    file = client.open(path_of(share), 'file', create=True)
+    for number in range(3):
+        site.driver = site.start()
+        client.write_at(file, number, b'x')
+    assert client.read(path_of(share), 'file') == b'xxx'
+
+
+def test_share_is_created_in_the_pool_of_its_host(site):
+    share = site.create('small')
+    assert site.driver.get_pool(share) == 'small'
+    assert share.name in site.volumes('small')
+    assert share.name not in site.volumes('large')
+
+
+def test_pool_that_does_not_exist_is_named(site):
+    with pytest.raises(exception.ShareBackendException, match='pool other'):
+        site.driver.create_share(CTX, site.share('other'))
+
+
+def test_share_from_a_snapshot_stays_in_its_pool(site):
+    share = site.create()
+    snapshot = site.harness.snapshot(share)
+    site.driver.create_snapshot(CTX, snapshot)
+    with pytest.raises(exception.ShareRefused, match='in pool large'):
+        site.driver.create_share_from_snapshot(
+            CTX, site.share('small'), snapshot
+        )
+
+
+def test_statistics_are_those_of_each_pool(site):
+    def pools():
+        stats = site.driver.get_share_stats(refresh=True)
+        return {pool['pool_name']: pool for pool in stats['pools']}
+
+    before = pools()
+    site.create(size=7)
+    after = pools()
+    assert before.keys() == {'large', 'small', 'spare'}
+    assert (
+        after['large']['provisioned_capacity_gb']
+        == before['large']['provisioned_capacity_gb'] + 7
+    )
+    assert after['large']['total_capacity_gb'] == 8
+    assert after['small']['total_capacity_gb'] < 0.2
+
+
+def test_usage_of_shares_is_reported(site):
+    share, unknown = site.create(), site.share()
+    site.client().write(path_of(share), 'large', bytes(20 * MIB))
+    site.driver.backend.pools['large'].used_bytes('shares', share.name)
+    (usage,) = site.driver.update_share_usage_size(CTX, [share, unknown])
+    assert usage['id'] == share.id
+    assert usage['used_size'] == 0.02
+
+
+def test_share_is_not_shrunk_below_what_clients_have_just_written(site):
+    share = site.create(size=2)
+    volume = site.driver.backend.pools['large'].path('shares', share.name)
+    with (volume / 'large').open('wb') as file:
+        os.posix_fallocate(file.fileno(), 0, 1100 * MIB)
+    with pytest.raises(exception.ShareShrinkingPossibleDataLoss):
+        site.driver.shrink_share(share, 1)
+    assert site.driver.get_share_status(share)['size'] == 2
+
+
+@pytest.mark.parametrize('mode', ['swap', 'rewrite'])
+def test_clients_stay_mounted_only_if_a_revert_rewrites(site, mode):
+    share = site.create()
+    snapshot = site.harness.snapshot(share)
+    client = site.client()
+    client.write(path_of(share), 'notes', b'then')
+    site.driver.create_snapshot(CTX, snapshot)
+    client.write(path_of(share), 'notes', b'now!')
+    client.write(path_of(share), 'new', b'')
+    root = client.look_up(path_of(share))
+    driver = site.start(btrfs_revert_mode=mode)
+    assert driver.revert_to_snapshot(CTX, snapshot, [], []) == 1
+    assert client.read(path_of(share), 'notes') == b'then'
+    assert client.names_in(path_of(share)) == {'notes'}
+    if mode == 'swap':
+        with refused('STALE'):
+            client.names_below(root)
+    else:
+        assert client.names_below(root) == {'notes'}
+
+
+def test_snapshot_of_another_share_is_not_reverted_to(site):
+    one, other = site.create(), site.create()
+    snapshot = site.harness.snapshot(one)
+    site.driver.create_snapshot(CTX, snapshot)
+    wrong = site.harness.snapshot(other, name=snapshot.name)
+    with pytest.raises(exception.ShareBackendException, match='not a snap'):
+        site.driver.revert_to_snapshot(CTX, wrong, [], [])
+
+
+def test_subvolume_that_an_administrator_has_made_is_managed(site):
+    top = site.driver.backend.pools['large'].top
+    subprocess.run(
+        ['btrfs', 'subvolume', 'create', top / 'shares' / 'old-data'],
+        check=True,
+        capture_output=True,
+    )
+    (top / 'shares' / 'old-data' / 'notes').write_text('kept')
+    share = site.harness.at('127.0.0.1:/shares/old-data')
+    reply = site.driver.manage_existing(share, {'size': '3'})
+    assert reply['size'] == 3
+    site.allow(share)
+    assert site.client().read('/shares/old-data', 'notes') == b'kept'
+    site.driver.delete_share(CTX, share)
+    assert 'old-data' not in site.volumes('large')
+
+
+@pytest.mark.parametrize(
+    'location',
+    [
+        '127.0.0.1:/shares/../records',
+        '127.0.0.1:/shares/.trash-1',
+        '127.0.0.1:/snapshots/x',
+        '127.0.0.1:/shares/plain',
+        '127.0.0.1:/shares/link',
+    ],
+)
+def test_only_volumes_of_shares_are_managed(site, location):
+    shares = site.driver.backend.pools['large'].top / 'shares'
+    (shares / 'plain').mkdir(exist_ok=True)
+    if not (shares / 'link').is_symlink():
+        (shares / 'link').symlink_to(shares.parent)
+    with pytest.raises(exception.ManageInvalidShare):
+        site.driver.manage_existing(site.harness.at(location), {})
+
+
+def test_existing_volume_of_someone_else_is_not_given_to_a_new_share(site):
+    share = site.create()
+    site.client().write(path_of(share), 'notes', b'mine')
+    site.driver.unmanage(share)
+    with pytest.raises(exception.ShareBackendException, match='not managed'):
+        site.driver.create_share(CTX, share)
+    site.driver.delete_share(CTX, share)
+    assert site.client().read(path_of(share), 'notes') == b'mine'
+
+
+def test_late_call_is_refused(site):
+    share = site.create()
+    resource = f'share_instance:{share.id}'
+    with context.fenced(context.FencingToken(resource, 5)):
+        site.driver.extend_share(share, 2)
+    with (
+        context.fenced(context.FencingToken(resource, 4)),
+        pytest.raises(exception.StaleFencingToken),
+    ):
+        site.driver.extend_share(share, 9)
+    assert site.driver.get_share_status(share)['size'] == 2
+
+
+def test_pool_that_is_unmounted_is_not_taken_for_an_empty_one(site):
+    share = site.create()
+    top = site.driver.backend.pools['large'].top
+    subprocess.run(['umount', '-l', top], check=True)
+    for call in (
+        lambda: site.driver.get_share_status(share),
+        lambda: site.driver.delete_share(CTX, share),
+        lambda: site.driver.create_share(CTX, site.share()),
+        lambda: site.driver.get_share_stats(refresh=True),
+    ):
+        with pytest.raises(exception.StorageUnavailable, match='not mounted'):
+            call()
+    assert os.listdir(top) == []
+    site.driver.check_health()
+    assert site.driver.get_share_status(share)['status'] == 'available'
+    site.client().write(path_of(share), 'notes', b'hello')
+
+
+def test_pool_that_is_read_only_is_reported_and_loses_nothing(site):
+    share = site.create('spare')
+    top = site.driver.backend.pools['spare'].top
+    subprocess.run(['mount', '-o', 'remount,ro', top], check=True)
+    try:
+        with pytest.raises(exception.StorageUnavailable, match='read-only'):
+            site.driver.check_health()
+        with pytest.raises(exception.DriverError, match='Read-only'):
+            site.driver.create_share(CTX, site.share('spare'))
+        with pytest.raises(exception.DriverError, match='Read-only'):
+            site.driver.delete_share(CTX, share)
+    finally:
+        subprocess.run(['mount', '-o', 'remount,rw', top], check=True)
+    site.driver.check_health()
+    site.driver.delete_share(CTX, share)
+
+
+def test_empty_pools_are_refused_if_there_are_shares(site):
+    with storage.folder() as folder:
+        other = storage.options(folder)
+        driver = BtrfsDriver(configuration=Configuration.from_values(other))
+        driver.has_shares = True
+        with pytest.raises(exception.StorageUnavailable, match='right file'):
+            driver.check_for_setup_error()
+
+
+@pytest.mark.parametrize(
+    'options, reason',
+    [
+        ({'btrfs_root': 'relative'}, 'not an absolute path'),
+        ({'btrfs_root': '/odd "path"'}, 'not allowed'),
+        ({'btrfs_pools': {}}, 'names no pool'),
+        ({'btrfs_pools': {'pool': '/no/such/file'}}, 'No such file'),
+        ({'btrfs_pools': {'pool': '/usr'}}, 'not the top of a mounted btrfs'),
+        ({'btrfs_export_addresses': ['host']}, 'host'),
+        ({'btrfs_export_addresses': []}, 'btrfs_export_addresses'),
+    ],
+)
+def test_bad_configuration_is_explained(tmp_path, options, reason):
+    storage.require()
+    driver = BtrfsDriver(
+        configuration=Configuration.from_values(
+            {
+                'driver_handles_share_servers': False,
+                'btrfs_root': str(tmp_path),
+                'btrfs_pools': {'pool': '/usr'},
+                **options,
+            }
+        )
+    )
+    with pytest.raises(exception.BadConfiguration, match=reason):
+        driver.check_for_setup_error()
+
+
+def test_locations_have_all_addresses(site):
+    driver = site.start(btrfs_export_addresses=['127.0.0.1', '::1'])
+    share = site.share()
+    locations = normalise_export_locations(driver.create_share(CTX, share))
+    assert [location['path'] for location in locations] == [
+        f'127.0.0.1:{path_of(share)}',
+        f'[::1]:{path_of(share)}',
+    ]
+    assert driver.get_configured_ip_versions() == [4, 6]
+
+
+def test_full_pool_refuses_a_share_and_keeps_nothing_of_it(site):
+    # The last test: the space is free again after half a minute.
+    share = site.create('small')
+    pool = site.driver.backend.pools['small']
+    _fill(pool.path('shares', share.name))
+    before = site.volumes('small')
+    created = []
+
+    def create():
+        created.append(site.share('small'))
+        site.driver.create_share(CTX, created[-1])
+
+    with pytest.raises(exception.ShareRefused, match='small'):
+        _repeat(create)
+    assert {
+        name for name in site.volumes('small') if not name.startswith('.')
+    } <= {*before, *(each.name for each in created[:-1])}
+    for each in (share, *created):
+        site.driver.delete_share(CTX, each)
+
+
+def _fill(folder):
+    """Use up all space for data and metadata."""
+
+    def write(size):
+        (folder / uuid.uuid4().hex).write_bytes(bytes(size))
+        os.sync()
+
+    for size in (16 * MIB, MIB, 2000):
+        with pytest.raises(OSError, match='space'):
+            _repeat(lambda size=size: write(size))
+
+
+def _repeat(act):
+    for _ in range(3000):
+        act()

@@ -1,0 +1,174 @@
+"""What clients of a real NFS server see."""
+
+import threading
+
+import pytest
+
+from manila_lite.share.drivers.btrfs import kernel
+from manila_lite.share.drivers.btrfs.catalog import Kind
+from tests.support.nfs_client import NfsError
+from tests.unit.share.drivers.btrfs.nfs_site import READER
+from tests.unit.share.drivers.btrfs.nfs_site import STRANGER
+from tests.unit.share.drivers.btrfs.nfs_site import WRITER
+
+MIB = 1 << 20
+
+
+def refused(status):
+    return pytest.raises(NfsError, match=f'NFS4ERR_{status} ')
+
+
+def test_clients_read_write_or_see_nothing(nfs):
+    path = f'/shares/{nfs.create((WRITER, "rw"), (READER, "ro"))}'
+    with nfs.client(WRITER) as client:
+        client.write(path, 'notes', b'hello')
+        assert client.read(path, 'notes') == b'hello'
+        assert client.names_in(path) == {'notes'}
+    with nfs.client(READER) as client:
+        assert client.read(path, 'notes') == b'hello'
+        with refused('ROFS'):
+            client.write(path, 'other', b'')
+    with nfs.client(STRANGER) as client:
+        with refused('NOENT'):
+            client.look_up(path)
+        assert path.rpartition('/')[2] not in client.names_in('/shares')
+
+
+def test_new_export_has_no_clients(nfs):
+    path = f'/shares/{nfs.create()}'
+    with nfs.client(WRITER) as client, refused('NOENT'):
+        client.look_up(path)
+
+
+def test_ipv6_clients_have_rules_of_their_own(nfs):
+    path = f'/shares/{nfs.create(("::1", "rw"), ("::/0", "ro"))}'
+    with nfs.client('::1') as client:
+        client.write(path, 'notes', b'hello')
+    with nfs.client(WRITER) as client, refused('NOENT'):
+        client.look_up(path)
+
+
+def test_first_matching_client_counts(nfs):
+    path = f'/shares/{nfs.create((READER, "ro"), ("127.0.0.0/8", "rw"))}'
+    with nfs.client(STRANGER) as client:
+        client.write(path, 'notes', b'hello')
+    with nfs.client(READER) as client, refused('ROFS'):
+        client.write(path, 'notes', b'bye')
+
+
+def test_revoked_client_loses_its_open_file(nfs):
+    volume = nfs.create((WRITER, 'rw'), (READER, 'rw'))
+    path = f'/shares/{volume}'
+    with nfs.client(WRITER) as writer, nfs.client(READER) as reader:
+        files = [
+            (client, client.open(path, f'file-{number}', create=True))
+            for number, client in enumerate((writer, reader))
+        ]
+        for client, file in files:
+            client.write_at(file, 0, b'before')
+        nfs.publish(volume, (READER, 'ro'))
+        with refused('ACCESS'):
+            writer.write_at(files[0][1], 0, b'after')
+        with refused('ACCESS'):
+            writer.read_at(files[0][1], 0, 6)
+        with refused('ROFS'):
+            reader.write_at(files[1][1], 0, b'after')
+        assert reader.read_at(files[1][1], 0, 6) == b'before'
+
+
+def test_withdrawn_export_is_closed_for_open_files(nfs):
+    volume = nfs.create((WRITER, 'rw'))
+    with nfs.client(WRITER) as client:
+        file = client.open(f'/shares/{volume}', 'file', create=True)
+        for _ in range(2):
+            nfs.exports.withdraw(Kind.SHARE, volume)
+        with refused('STALE'):
+            client.write_at(file, 0, b'after')
+        with refused('NOENT'):
+            client.look_up(f'/shares/{volume}')
+    assert not list(nfs.root.glob(f'exports/**/*{volume}*'))
+
+
+def test_clients_cannot_exceed_the_size(nfs):
+    volume = nfs.create((WRITER, 'rw'))
+    top = nfs.pool.path(Kind.SHARE, volume)
+    kernel.set_limit(nfs.pool.top, kernel.subvolume_id(top), 4 * MIB)
+    with nfs.client(WRITER) as client:
+        with refused('DQUOT'):
+            client.write(f'/shares/{volume}', 'large', bytes(8 * MIB))
+        client.remove(f'/shares/{volume}', 'large')
+        nfs.pool.used_bytes(Kind.SHARE, volume)
+        client.write(f'/shares/{volume}', 'small', bytes(MIB))
+
+
+def test_replaced_volume_is_exported_to_the_same_clients(nfs):
+    volume = nfs.create((WRITER, 'rw'), (READER, 'ro'))
+    path = f'/shares/{volume}'
+    with nfs.client(WRITER) as client:
+        client.write(path, 'notes', b'then')
+        nfs.pool.take_snapshot(volume, f'snapshot-of-{volume}')
+        client.write(path, 'notes', b'now!')
+        file = client.open(path, 'notes', create=True)
+        nfs.pool.replace(volume, f'snapshot-of-{volume}')
+        nfs.exports.republish(
+            Kind.SHARE, volume, nfs.pool.path(Kind.SHARE, volume)
+        )
+        with refused('STALE'):
+            client.write_at(file, 0, b'lost')
+        assert client.read(path, 'notes') == b'then'
+    with nfs.client(READER) as client, refused('ROFS'):
+        client.write(path, 'notes', b'bye')
+
+
+def test_snapshot_cannot_be_written_even_if_the_export_says_so(nfs):
+    volume = nfs.create((WRITER, 'rw'))
+    name = f'snapshot-of-{volume}'
+    with nfs.client(WRITER) as client:
+        client.write(f'/shares/{volume}', 'notes', b'then')
+        nfs.pool.take_snapshot(volume, name)
+        nfs.publish(name, (WRITER, 'rw'), kind=Kind.SNAPSHOT)
+        assert client.read(f'/snapshots/{name}', 'notes') == b'then'
+        with refused('ROFS'):
+            client.write(f'/snapshots/{name}', 'notes', b'now')
+
+
+def test_links_in_a_share_lead_nowhere_on_the_server(nfs):
+    volume = nfs.create((WRITER, 'rw'))
+    top = nfs.pool.path(Kind.SHARE, volume)
+    (top / 'outside').symlink_to('/etc')
+    with nfs.client(WRITER) as client, refused('.*'):
+        client.look_up(f'/shares/{volume}/outside/passwd')
+
+
+def test_exports_of_nothing_that_is_known_are_ended(nfs):
+    volume = nfs.create((WRITER, 'rw'))
+    kept = nfs.create((WRITER, 'rw'))
+    # As if the table had been lost with the machine.
+    nfs.exports._numbers.release(f'shares.{volume}')
+    nfs.exports._file(f'shares.{volume}').unlink()
+    number = nfs.exports._numbers.find(f'shares.{kept}')
+    nfs.daemons.server.remove(number)
+    nfs.exports.reconcile()
+    with nfs.client(WRITER) as client:
+        client.look_up(f'/shares/{kept}')
+        with refused('NOENT'):
+            client.look_up(f'/shares/{volume}')
+    nfs.exports._unmount(f'shares.{volume}')
+
+
+def test_exports_that_another_process_makes_survive_a_start(nfs):
+    volumes = []
+
+    def create():
+        for _ in range(30):
+            volumes.append(nfs.create((WRITER, 'rw')))
+
+    creating = threading.Thread(target=create)
+    creating.start()
+    while creating.is_alive():
+        nfs.exports.reconcile()
+    creating.join()
+    assert len(volumes) == 30
+    with nfs.client(WRITER) as client:
+        for volume in volumes:
+            client.look_up(f'/shares/{volume}')

@@ -1,0 +1,65 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from manila_lite.share.drivers.btrfs import processes
+
+
+@pytest.fixture
+def child():
+    process = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=-1)
+    yield process
+    process.kill()
+    process.wait()
+    process.stdin.close()
+
+
+@pytest.fixture
+def record(child, tmp_path):
+    """Record a running process."""
+    path = tmp_path / 'record.json'
+    own = processes.this_process()
+    with open(f'/proc/{child.pid}/stat') as file:
+        started = int(file.read().rpartition(')')[2].split()[19])
+    processes.write(path, own._replace(pid=child.pid, started=started))
+    return path
+
+
+def test_recorded_process_is_found_until_it_ends(child, record):
+    assert processes.is_running(record)
+    child.kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert not processes.is_running(record)
+    child.wait()
+    assert not processes.is_running(record)
+
+
+def test_own_process_is_found(tmp_path):
+    processes.write(tmp_path / 'record', processes.this_process())
+    assert processes.is_running(tmp_path / 'record')
+
+
+@pytest.mark.parametrize('field', ['started', 'boot'])
+def test_another_process_with_the_same_pid_is_not_ended(child, record, field):
+    values = json.loads(record.read_text())
+    values[field] = 1 if field == 'started' else 'before'
+    record.write_text(json.dumps(values))
+    assert not processes.is_running(record)
+    assert processes.end(record, signal.SIGKILL, 60)
+    assert child.poll() is None
+
+
+def test_ending_waits_for_the_process(child, record):
+    assert processes.end(record, signal.SIGKILL, 60)
+    assert child.wait() == -signal.SIGKILL
+
+
+@pytest.mark.parametrize('text', ['', 'nonsense', '{}', '{"pid": 1}'])
+def test_damaged_or_missing_record_is_no_process(tmp_path, text):
+    (tmp_path / 'damaged').write_text(text)
+    assert not processes.is_running(tmp_path / 'damaged')
+    assert not processes.is_running(tmp_path / 'missing')

@@ -1,0 +1,138 @@
+"""Daemons of a back end, killed in every way."""
+
+import os
+import signal
+
+import pytest
+
+from manila_lite.share.drivers.btrfs import kernel
+from manila_lite.share.drivers.btrfs import processes
+from manila_lite.share.drivers.btrfs.catalog import Kind
+from tests.support import storage
+from tests.support.nfs_client import NfsError
+from tests.unit.share.drivers.btrfs.nfs_site import READER
+from tests.unit.share.drivers.btrfs.nfs_site import STRANGER
+from tests.unit.share.drivers.btrfs.nfs_site import WRITER
+from tests.unit.share.drivers.btrfs.nfs_site import eventually
+
+
+def serves(nfs, path):
+    """Return whether all clients see what they should, and no more."""
+    try:
+        with nfs.client(WRITER) as client:
+            client.write(path, 'notes', b'hello')
+        with nfs.client(READER) as client:
+            assert client.read(path, 'notes') == b'hello'
+            with pytest.raises(NfsError, match='ROFS'):
+                client.write(path, 'notes', b'')
+        with (
+            nfs.client(STRANGER) as client,
+            pytest.raises(NfsError, match='NOENT'),
+        ):
+            client.look_up(path)
+    except ConnectionError:
+        return False
+    return True
+
+
+@pytest.fixture
+def path(nfs):
+    """Create an export; return its path."""
+    path = f'/shares/{nfs.create((WRITER, "rw"), (READER, "ro"))}'
+    assert serves(nfs, path)
+    return path
+
+
+@pytest.mark.parametrize('name', ['server', 'bus'])
+def test_killed_daemon_is_back_with_all_exports_and_rules(nfs, path, name):
+    pids = {nfs.pid('server'), nfs.pid(name)}
+    nfs.kill(name)
+    eventually(lambda: pids.isdisjoint({nfs.pid('server'), nfs.pid(name)}))
+    eventually(lambda: serves(nfs, path))
+    nfs.publish(path.rpartition('/')[2])
+    with nfs.client(WRITER) as client, pytest.raises(NfsError, match='NOENT'):
+        client.look_up(path)
+
+
+def test_changes_wait_for_a_killed_server(nfs):
+    nfs.kill('server')
+    path = f'/shares/{nfs.create((WRITER, "rw"), (READER, "ro"))}'
+    assert serves(nfs, path)
+
+
+def test_killed_supervisor_is_replaced_and_clients_do_not_notice(nfs, path):
+    pids = nfs.pid('server'), nfs.pid('bus')
+    with nfs.client(WRITER) as client:
+        file = client.open(path, 'file', create=True)
+        nfs.kill('supervisor')
+        eventually(lambda: not _is_supervised(nfs))
+        client.write_at(file, 0, b'hello')
+        nfs.other_daemons(nfs.port).start()
+        assert _is_supervised(nfs)
+        client.write_at(file, 0, b'still')
+    assert (nfs.pid('server'), nfs.pid('bus')) == pids
+    test_killed_daemon_is_back_with_all_exports_and_rules(nfs, path, 'server')
+
+
+def _is_supervised(nfs):
+    return processes.is_running(nfs.root / 'nfs' / 'supervisor.json')
+
+
+def test_second_supervisor_ends_itself(nfs):
+    (nfs.root / 'nfs' / 'supervisor.json').rename(nfs.root / 'aside')
+    pid = nfs.pid('server')
+    nfs.daemons.keep_supervised()
+    (nfs.root / 'aside').rename(nfs.root / 'nfs' / 'supervisor.json')
+    assert _is_supervised(nfs)
+    assert nfs.pid('server') == pid
+
+
+def test_volume_that_is_not_mounted_is_not_exported_by_a_new_server(nfs, path):
+    """Clients would write to the disk of the system."""
+    volume = path.rpartition('/')[2]
+    other = f'/shares/{nfs.create((WRITER, "rw"), (READER, "ro"))}'
+    mount = nfs.root / 'exports' / 'mounts' / f'shares.{volume}'
+    kernel.unmount(mount)
+    nfs.kill('server')
+    eventually(lambda: serves(nfs, other))
+    with nfs.client(WRITER) as client, pytest.raises(NfsError, match='NOENT'):
+        client.look_up(path)
+    nfs.exports.restore_mounts(nfs.pool.path)
+    nfs.exports.reconcile()
+    assert serves(nfs, path)
+
+
+def test_trash_is_emptied(nfs, path):
+    volume = path.rpartition('/')[2]
+    nfs.exports.withdraw(Kind.SHARE, volume)
+    nfs.pool.discard(Kind.SHARE, volume)
+    eventually(lambda: not list((nfs.pool.top / Kind.SHARE).glob('.trash-*')))
+
+
+def test_start_changes_nothing_unless_the_settings_have_changed(nfs, path):
+    pids = nfs.pid('server'), nfs.pid('supervisor')
+    nfs.other_daemons(nfs.port).start()
+    assert (nfs.pid('server'), nfs.pid('supervisor')) == pids
+    old, nfs.port = nfs.port, storage.free_port()
+    nfs.other_daemons(nfs.port).start()
+    assert serves(nfs, path)
+    assert nfs.pid('server') != pids[0]
+    nfs.port = old
+    nfs.daemons.start()
+
+
+def test_stopped_daemons_are_gone(nfs):
+    names = ('supervisor', 'server', 'bus')
+    pids = [nfs.pid(name) for name in names]
+    nfs.daemons.stop()
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            _require_running(pid)
+    nfs.daemons.start()
+
+
+def _require_running(pid):
+    os.kill(pid, signal.SIG_DFL)
+    with open(f'/proc/{pid}/stat') as file:
+        if file.read().rpartition(')')[2].split()[0] == 'Z':
+            raise ProcessLookupError

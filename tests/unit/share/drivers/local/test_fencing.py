@@ -1,0 +1,158 @@
+"""A call that comes after one with a later token changes nothing."""
+
+from concurrent import futures
+import contextlib
+import os
+import time
+
+import pytest
+
+from manila_lite import context
+from manila_lite import exception
+from manila_lite.share.drivers.local import fencing
+from tests.drivers.driver_harness import CTX
+from tests.support.processes import wait_until
+from tests.unit.share.drivers.local.local_driver import access_rule
+from tests.unit.share.drivers.local.local_driver import directory
+from tests.unit.share.drivers.local.local_driver import make
+from tests.unit.share.drivers.local.local_driver import start
+
+
+@pytest.fixture
+def root(tmp_path):
+    return tmp_path / 'root'
+
+
+@pytest.fixture
+def driver(root):
+    return start(root)
+
+
+@pytest.fixture
+def share(driver):
+    """A share whose last call had the token 7."""
+    share = make.share()
+    with holding(7):
+        driver.create_share(CTX, share)
+    return share
+
+
+def holding(value, resource='share_instance:1'):
+    return context.fenced(context.FencingToken(resource, value))
+
+
+def refuses(call, *args):
+    with holding(6), pytest.raises(exception.StaleFencingToken) as error:
+        call(*args)
+    return error.value.params['seen'] == 7
+
+
+def tree(root):
+    return sorted(
+        (str(path), path.stat().st_mtime_ns) for path in root.rglob('*')
+    )
+
+
+def test_call_with_an_older_token_changes_nothing(driver, root, share):
+    before = tree(root)
+    rules = [access_rule('10.0.0.1', 'ip')]
+    assert refuses(driver.extend_share, share, 9)
+    assert refuses(driver.delete_share, CTX, share)
+    assert refuses(driver.create_share, CTX, make.share())
+    assert refuses(driver.update_access, CTX, share, rules, rules, [], [])
+    assert refuses(driver.create_snapshot, CTX, make.snapshot(share))
+    assert refuses(driver.unmanage, share)
+    assert tree(root) == before
+
+
+def test_equal_and_later_tokens_are_admitted(driver, share):
+    for value in (7, 8, 2**53):
+        with holding(value):
+            driver.extend_share(share, value % 100 + 1)
+    with holding(2**53 - 1), pytest.raises(exception.StaleFencingToken):
+        driver.extend_share(share, 200)
+
+
+def test_tokens_are_kept_by_resource(driver, share):
+    with holding(1, 'share_instance:2'):
+        driver.create_share(CTX, make.share())
+
+
+def test_calls_without_a_token_are_admitted(driver, share):
+    driver.extend_share(share, 9)
+    assert driver.get_share_status(share)['size'] == 9
+
+
+def test_another_process_has_the_same_tokens(root, share):
+    assert refuses(start(root).delete_share, CTX, share)
+
+
+def test_deleted_share_is_not_created_again(driver, share):
+    with holding(7):
+        driver.delete_share(CTX, share)
+    assert refuses(driver.create_share, CTX, share)
+    with pytest.raises(exception.ShareResourceNotFound):
+        driver.get_share_status(share)
+
+
+def read_token(root):
+    with contextlib.suppress(FileNotFoundError):
+        return (root / 'fencing' / 'share_instance.1').read_bytes()
+    return b''
+
+
+def test_call_that_waited_for_a_lock_is_refused(driver, root, share):
+    """It was admitted before the later call came."""
+
+    def delete():
+        with holding(7):
+            driver.delete_share(CTX, share)
+
+    other = start(root)
+    with futures.ThreadPoolExecutor(1) as pool:
+        with other.backend.store.locked_work_directory(share['name']):
+            call = pool.submit(delete)
+            wait_until(
+                lambda: b'7' in read_token(root), 'the call is admitted'
+            )
+            with holding(8):
+                other.get_share_status(share)
+        with pytest.raises(exception.StaleFencingToken):
+            call.result()
+    assert driver.get_share_status(share)['status'] == 'available'
+
+
+def test_concurrent_calls_leave_the_largest_token(driver, root, share):
+    drivers = [driver, start(root)]
+
+    def call(value):
+        with contextlib.suppress(exception.StaleFencingToken), holding(value):
+            drivers[value % 2].get_share_status(share)
+
+    with futures.ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(call, value) for value in range(10, 60)]:
+            done.result()
+    with holding(58), pytest.raises(exception.StaleFencingToken) as error:
+        driver.get_share_status(share)
+    assert error.value.params['seen'] == 59
+
+
+def test_old_tokens_are_forgotten_at_start(driver, root, share):
+    with holding(3, 'share_instance:2'):
+        driver.create_share(CTX, make.share())
+    aged = time.time() - fencing.KEEP_SECONDS - 1
+    os.utime(root / 'fencing' / 'share_instance.1', (aged, aged))
+    start(root)
+    with holding(1):
+        driver.extend_share(share, 9)
+    with (
+        holding(1, 'share_instance:2'),
+        pytest.raises(exception.StaleFencingToken),
+    ):
+        driver.create_share(CTX, make.share())
+
+
+def test_tokens_are_hidden_from_users(driver, root, share):
+    assert directory(driver, share).is_dir()
+    assert (root / 'fencing').stat().st_mode & 0o077 == 0
+    assert (root / 'fencing').is_dir()

@@ -1,0 +1,178 @@
+"""Claims of work: exactly one wins, and its lease protects it."""
+
+import functools
+
+import pytest
+import sqlalchemy as sa
+
+from manila_lite import exception
+from manila_lite.work import table
+from tests.support.concurrent_calls import at_once
+from tests.unit.work.builders import claim
+from tests.unit.work.builders import row
+from tests.unit.work.builders import submit_work
+from tests.unit.work.builders import sweep
+from tests.unit.work.builders import taken_over
+
+THREADS = 8
+SOON = 3600.0
+
+
+def test_of_concurrent_claims_exactly_one_wins(db):
+    for _ in range(5):
+        work_id = submit_work(db)
+        jobs = at_once(
+            *[
+                functools.partial(claim, db, work_id, f'worker-{n}')
+                for n in range(THREADS)
+            ]
+        )
+        (winner,) = filter(None, jobs)
+        found = row(db, work_id)
+        assert (found.owner, found.fence, found.attempt) == (
+            winner.owner,
+            winner.fence,
+            1,
+        )
+
+
+def test_of_concurrent_takeovers_exactly_one_wins(db):
+    work_id = submit_work(db)
+    claim(db, work_id, lease=-1.0)
+    jobs = at_once(
+        *[
+            functools.partial(
+                claim, db, work_id, f'worker-{n}', abandoned=True
+            )
+            for n in range(THREADS)
+        ]
+    )
+    (winner,) = filter(None, jobs)
+    assert (winner.attempt, winner.abandoned) == (2, True)
+
+
+def test_only_work_in_the_given_queues_is_claimed(db):
+    work_id = submit_work(db, queue='green')
+    assert claim(db, work_id) is None
+    assert claim(db, work_id, queues=('blue', 'green')).queue == 'green'
+
+
+def test_only_work_that_is_due_is_claimed(db):
+    job = claim(db, submit_work(db))
+    db.write(table.retry, job, SOON, 'wet')
+    assert claim(db, job.id) is None
+    assert sweep(db) == []
+
+
+def test_work_that_is_gone_is_not_claimed(db):
+    assert claim(db, 'nothing') is None
+
+
+def test_an_unexpired_lease_protects_work(db):
+    work_id = submit_work(db)
+    claim(db, work_id)
+    assert claim(db, work_id, 'another', abandoned=True) is None
+    assert sweep(db) == []
+
+
+def test_work_with_an_expired_lease_is_abandoned(db):
+    work_id = submit_work(db)
+    claim(db, work_id, lease=-1.0)
+    assert claim(db, work_id, 'another') is None  # not simply queued
+    assert sweep(db) == [(work_id, True)]
+    assert claim(db, work_id, 'another', abandoned=True)
+
+
+def test_renewal_keeps_work(db):
+    jobs = [claim(db, submit_work(db), lease=-1.0) for _ in range(3)]
+    for job in jobs[:2]:
+        assert db.write(table.renew, job, 60.0)
+    assert sweep(db) == [(jobs[2].id, True)]
+
+
+def test_a_lost_claim_cannot_be_renewed(db):
+    lost, held = taken_over(db)
+    before = row(db, held.id).lease_until
+    assert not db.write(table.renew, lost, 9999.0)
+    assert row(db, held.id).lease_until == before
+
+
+@pytest.mark.parametrize('abandoned', [False, True])
+def test_work_waits_while_other_work_on_the_same_resource_runs(db, abandoned):
+    first, second = (submit_work(db, resource_id='w') for _ in range(2))
+    another = submit_work(db, resource_id='x')
+    same_id = submit_work(db, resource='ceiling', resource_id='w')
+    job = claim(db, first, lease=-1.0 if abandoned else 60.0)
+    with pytest.raises(table.ResourceBusy):
+        claim(db, second)
+    assert (row(db, second).state, row(db, second).attempt) == ('queued', 0)
+    found = dict(sweep(db))
+    found.pop(first, None)
+    assert found == {another: False, same_id: False}
+    if abandoned:
+        job = claim(db, first, abandoned=True)
+    db.write(table.finish, job)
+    assert claim(db, second).attempt == 1
+
+
+def test_simultaneous_claims_on_one_resource_have_one_winner(db):
+    for _ in range(20):
+        works = [submit_work(db, resource_id='w') for _ in range(2)]
+
+        def try_to_claim(work_id):
+            try:
+                return claim(db, work_id)
+            except table.ResourceBusy:
+                return None
+
+        jobs = at_once(
+            *[functools.partial(try_to_claim, work_id) for work_id in works]
+        )
+        (winner,) = filter(None, jobs)
+        db.write(table.finish, winner)
+        (loser,) = set(works) - {winner.id}
+        db.write(table.finish, claim(db, loser))
+
+
+def test_resources_may_exclude_each_other(db):
+    claim(db, submit_work(db, resource='wall', resource_id='w'))
+    door = submit_work(db, resource='door', resource_id='w', exclusion='wall')
+    with pytest.raises(table.ResourceBusy):
+        claim(db, door)
+
+
+def test_work_of_the_previous_release_excludes_by_its_resource(db):
+    works = [submit_work(db, resource_id='w') for _ in range(2)]
+    db.write(
+        lambda session: session.run(
+            sa.update(table.WORK).values(exclusion_key=None)
+        )
+    )
+    assert claim(db, works[0])
+    assert sweep(db) == []
+    with pytest.raises(table.ResourceBusy):
+        claim(db, works[1])
+
+
+def test_later_claims_have_larger_fences_on_any_work(db):
+    """Also where work submitted earlier is claimed later."""
+    earlier, later = (submit_work(db, resource_id='w') for _ in range(2))
+    fences = []
+    for work_id in (later, earlier):
+        job = claim(db, work_id)
+        fences.append(job.fence)
+        db.write(table.release, job, 0.0)
+    job = claim(db, later)
+    assert fences[0] < fences[1] < job.fence
+
+
+def test_a_claim_that_a_failover_lost_cannot_be_used(db):
+    """The new primary gives the same fence to another owner."""
+    job = claim(db, submit_work(db), 'first')
+    db.write(
+        lambda session: session.run(
+            sa.update(table.WORK).values(owner='second')
+        )
+    )
+    with pytest.raises(exception.ClaimLost):
+        db.write(table.checkpoint, job, 'late')
