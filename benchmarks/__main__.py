@@ -8,8 +8,10 @@ from benchmarks import creation
 from benchmarks import idle
 from benchmarks import instructions
 from benchmarks import listing
+from benchmarks import placement
 from benchmarks import recovery
 from benchmarks import replicas
+from benchmarks import scale
 from benchmarks import snapshots
 from benchmarks.verdict import Verdict
 
@@ -19,10 +21,14 @@ KINDS = {
     'creation': creation,
     'snapshots': snapshots,
     'access': access_rules,
+    'placement': placement,
     'recovery': recovery,
     'replicas': replicas,
     'idle': idle,
 }
+
+SCALE = 'scale'
+"""Needs a database and more time, so it is measured on request only."""
 
 
 def main() -> int:
@@ -30,12 +36,17 @@ def main() -> int:
     parser.add_argument(
         'kind',
         nargs='*',
-        choices=[*KINDS, []],
-        help='what to measure; default: everything',
+        choices=[*KINDS, SCALE, []],
+        help=f'what to measure; default: everything but {SCALE}',
     )
+    scale.add_options(parser)
+    args = parser.parse_args()
     verdict = Verdict()
-    for name in parser.parse_args().kind or KINDS:
-        KINDS[name].run(verdict)
+    for name in args.kind or KINDS:
+        if name == SCALE:
+            scale.run(verdict, args)
+        else:
+            KINDS[name].run(verdict)
     return 0 if verdict.summarize() else 1
 
 

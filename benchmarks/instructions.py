@@ -18,6 +18,7 @@ import threading
 from benchmarks import application
 from benchmarks import raw
 from benchmarks.verdict import Verdict
+from manila_lite.cmd import start
 
 SHARES = 1000
 WARM_UP = 3
@@ -25,6 +26,9 @@ REQUESTS = 10
 TIMEOUT = 300.0
 RAW = 'raw:'
 """Prefix of a path: read the same rows with the bare driver."""
+
+LOGGED = 'logged:'
+"""Prefix of a path: write the log of a service, to /dev/null."""
 
 _TOTAL = re.compile(r'^totals: (\d+)', re.MULTILINE)
 
@@ -46,10 +50,17 @@ def run(verdict: Verdict) -> None:
                 '/shares/detail?limit=50',
                 '/shares/detail',
                 RAW + '/shares/detail',
+                f'{LOGGED}/shares/{one}',
             ],
         )
-    get, page, everything, bare = (count / 1e6 for count in counts)
+    get, page, everything, bare, logged = (count / 1e6 for count in counts)
     verdict.record('GET share', get, 'million instructions', at_most=1.2)
+    verdict.record(
+        'the line of a request in the log',
+        logged - get,
+        'million instructions',
+        at_most=0.1,
+    )
     verdict.record('list of 50 in detail', page, 'million instructions')
     verdict.record(
         f'list of {SHARES} in detail',
@@ -134,7 +145,10 @@ def _run_child(url: str, paths: list[str]) -> None:
     with contextlib.ExitStack() as stack:
         for path in paths:
             request = functools.partial(app.get, path)
-            if path.startswith(RAW):
+            if path.startswith(LOGGED):
+                _write_log(pathlib.Path(url.removeprefix('sqlite:///')).parent)
+                request = functools.partial(app.get, path.removeprefix(LOGGED))
+            elif path.startswith(RAW):
                 request = stack.enter_context(
                     raw.reader(app, path.removeprefix(RAW))
                 )
@@ -144,6 +158,13 @@ def _run_child(url: str, paths: list[str]) -> None:
             for _ in range(REQUESTS):
                 request()
             _report_and_wait('done')
+
+
+def _write_log(folder: pathlib.Path) -> None:
+    """Log from now on as a service does that is configured to a file."""
+    file = folder / 'log.conf'
+    file.write_text(f'[DEFAULT]\nlog_file = {os.devnull}\n')
+    start.configure('benchmark', config_files=[str(file)])
 
 
 def _report_and_wait(word: str) -> None:

@@ -12,6 +12,7 @@ import statistics
 import tempfile
 import time
 
+import orjson
 import pytest
 
 from benchmarks import application
@@ -21,12 +22,14 @@ from benchmarks.verdict import Verdict
 from tests.support import databases
 
 FEW, MANY = 1_000, 100_000
+DEEP = 90_000
+LIMIT = 50
 PAIRS = 40
 WHOLE = '/shares/detail'
 PAGES = (
-    ('a project', '/shares/detail?limit=50', 'admin'),
-    ('a project, for a member', '/shares/detail?limit=50', 'member'),
-    ('all tenants', '/shares/detail?limit=50&all_tenants=1', 'admin'),
+    ('a project', f'/shares/detail?limit={LIMIT}', 'admin'),
+    ('a project, for a member', f'/shares/detail?limit={LIMIT}', 'member'),
+    ('all tenants', f'/shares/detail?limit={LIMIT}&all_tenants=1', 'admin'),
 )
 
 
@@ -69,6 +72,32 @@ def _on(kind: str, verdict: Verdict) -> None:
                 long_ms=long,
                 short_ms=short,
             )
+            later, first, ratio = compared(
+                functools.partial(
+                    many.get, _later(many, *request), request[1]
+                ),
+                functools.partial(many.get, *request),
+                clock,
+            )
+            verdict.record(
+                f'{kind}: page behind {DEEP} of {name}, against the first',
+                ratio,
+                'times',
+                at_most=2,
+                later_ms=later,
+                first_ms=first,
+            )
+
+
+def _later(application: Application, path: str, role: str) -> str:
+    """Return the path of the page behind the DEEP newest shares.
+
+    The link of a page of one share leads there.
+    """
+    one = path.replace(f'limit={LIMIT}', f'limit=1&offset={DEEP - 1}')
+    (link,) = orjson.loads(application.get(one, role))['shares_links']
+    _, _, following = link['href'].partition('/v2')
+    return following.replace('limit=1&', f'limit={LIMIT}&')
 
 
 def _filled(
@@ -83,15 +112,16 @@ def compared(
     one: Callable[[], object],
     other: Callable[[], object],
     clock: Callable[[], float] = time.process_time,
+    pairs: int = PAIRS,
 ) -> tuple[float, float, float]:
     """Return the milliseconds of each, and the ratio of one to the other."""
-    pairs = [
-        (_taken(one, clock), _taken(other, clock)) for _ in range(PAIRS + 1)
+    taken = [
+        (_taken(one, clock), _taken(other, clock)) for _ in range(pairs + 1)
     ][1:]  # the first fills caches
     return (
-        round(statistics.median(a for a, _ in pairs), 3),
-        round(statistics.median(b for _, b in pairs), 3),
-        statistics.median(a / b for a, b in pairs),
+        round(statistics.median(a for a, _ in taken), 3),
+        round(statistics.median(b for _, b in taken), 3),
+        statistics.median(a / b for a, b in taken),
     )
 
 

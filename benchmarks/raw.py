@@ -44,8 +44,10 @@ def _statements(
     def record_statement(
         connection, cursor, statement, parameters, context, many
     ):
-        if statement.startswith('SELECT'):
-            found.append((statement, parameters))
+        # A time limit may precede it.
+        _, found_select, rest = statement.partition('SELECT')
+        if found_select:
+            found.append((found_select + rest, parameters))
 
     sa.event.listen(sa.Engine, 'before_cursor_execute', record_statement)
     application.get(path)

@@ -21,6 +21,13 @@ TIMEOUT = 60.0
 _TICKS = os.sysconf('SC_CLK_TCK')
 
 
+def cpu_seconds(pid: int) -> float:
+    """Return the seconds of CPU time that a process has used."""
+    stat = pathlib.Path(f'/proc/{pid}/stat').read_text()
+    fields = stat.rpartition(')')[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
 class Service:
     """One running process; `startup_seconds` ends with the first response."""
 
@@ -68,9 +75,7 @@ class Service:
 
     def cpu(self) -> float:
         """Return the seconds of CPU time used so far."""
-        stat = pathlib.Path(f'/proc/{self._process.pid}/stat').read_text()
-        fields = stat.rpartition(')')[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICKS
+        return cpu_seconds(self._process.pid)
 
     def memory(self) -> float:
         """Return MiB of memory, shared pages in proportion (PSS)."""

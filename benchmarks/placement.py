@@ -1,0 +1,127 @@
+"""Placements a second by one scheduler among a thousand pools."""
+
+import contextlib
+import pathlib
+import tempfile
+import time
+
+import pytest
+import sqlalchemy as sa
+
+from benchmarks.verdict import Verdict
+from manila_lite.db.queries.admin import incarnations
+from manila_lite.db.queries.admin import pools
+from manila_lite.db.session import Session
+from tests.support import databases
+from tests.support.service_process import WORK
+from tests.support.service_process import ServiceProcess
+
+SERVICES, POOLS_OF_EACH = 200, 5
+PLACEMENTS = 400
+CAPABILITIES = {
+    'share_backend_name': 'backend',
+    'driver_handles_share_servers': False,
+    'vendor_name': 'vendor',
+    'driver_version': '1.0',
+    'storage_protocol': 'NFS_CIFS',
+    'reserved_percentage': 0,
+    'reserved_snapshot_percentage': 0,
+    'reserved_share_extend_percentage': 0,
+    'max_over_subscription_ratio': 1.0,
+    'thin_provisioning': False,
+    'snapshot_support': True,
+    'create_share_from_snapshot_support': True,
+    'revert_to_snapshot_support': True,
+    'mount_snapshot_support': True,
+    'dedupe': [True, False],
+    'compression': [True, False],
+    'ipv4_support': True,
+    'ipv6_support': False,
+    'qos': True,
+    'replication_type': None,
+    'replication_domain': None,
+    'filter_function': None,
+    'goodness_function': None,
+    'server_pools_mapping': {},
+}
+
+
+def run(verdict: Verdict) -> None:
+    for kind in databases.KINDS:
+        with contextlib.ExitStack() as stack:
+            folder = pathlib.Path(
+                stack.enter_context(tempfile.TemporaryDirectory())
+            )
+            try:
+                url = stack.enter_context(
+                    databases.temporary_database(kind, folder)
+                )
+            except pytest.skip.Exception as error:
+                verdict.record_missing(f'placement on {kind}', str(error))
+                continue
+            databases.create_tables(url)
+            _measure(verdict, kind, folder, url)
+
+
+def _measure(
+    verdict: Verdict, kind: str, folder: pathlib.Path, url: str
+) -> None:
+    node = ServiceProcess(
+        folder, url, backends=['alpha'], work='max_queue = 0'
+    )
+    node.scheduler.register()
+    node.db.write(_add_pools)
+    for _ in range(PLACEMENTS):
+        node.create(1)
+    (runner,) = node.scheduler.runners
+    began, cpu = time.perf_counter(), time.process_time()
+    runner.start()
+    while _waiting(node):
+        time.sleep(0.02)
+    taken = time.perf_counter() - began
+    cpu = time.process_time() - cpu
+    runner.stop()
+    node.stop()
+    verdict.record(
+        f'placement among {SERVICES * POOLS_OF_EACH} pools, {kind}',
+        PLACEMENTS / taken,
+        'a second',
+        at_least=100,
+        cpu_ms_each=round(cpu / PLACEMENTS * 1e3, 2),
+    )
+
+
+def _add_pools(session: Session) -> None:
+    for number in range(SERVICES):
+        host = f'host{number}@backend'
+        incarnations.register(
+            session,
+            host=host,
+            binary='manila-share',
+            topic='manila-share',
+            zone='nova',
+            incarnation='i',
+            enabled=True,
+            down_time=60.0,
+        )
+        pools.save_report(
+            session,
+            host,
+            [
+                pools.PoolReport(
+                    f'{host}#pool{pool}',
+                    CAPABILITIES,
+                    100_000.0,
+                    50_000.0 + number + pool,
+                )
+                for pool in range(POOLS_OF_EACH)
+            ],
+            {},
+        )
+
+
+def _waiting(node: ServiceProcess) -> int:
+    """Return the number of shares that have yet to be placed."""
+    return node.value(
+        sa.select(sa.func.count()).where(WORK.c.queue == 'manila-scheduler')
+    )
