@@ -18,15 +18,9 @@ from waitress import task as waitress_task
 
 from manila_lite.cmd.web import ANY_ADDRESS
 from manila_lite.cmd.web import BACKLOG
+from manila_lite.cmd.web import THREADS
 from manila_lite.cmd.web import Limits
 from manila_lite.cmd.web import listen_on_any_address
-
-THREADS = 20
-"""More than can run at the same time.
-
-Most threads wait for the write lock of the database; with fewer threads,
-reads would queue behind them. They cost 1 MiB in all.
-"""
 
 _ACCEPTED_AT_ONCE = 64
 """Connections to accept before other sockets are looked at again."""
@@ -45,6 +39,7 @@ class HttpServer:
         port: int,
         limits: Limits,
         socket_options: Iterable[tuple[int, int, int]] = (),
+        threads: int = THREADS,
     ):
         settings = waitress_adjustments.Adjustments(
             host=host,
@@ -74,7 +69,7 @@ class HttpServer:
             )
             for where in _sockets(host, port, settings)
         ]
-        self._dispatcher.set_thread_count(THREADS)
+        self._dispatcher.set_thread_count(threads)
         self.port = self._listeners[0].effective_port
 
     def run(self) -> None:

@@ -1,8 +1,10 @@
 """manila-lite-scheduler: place shares on back ends."""
 
+from manila_lite.cmd import monitoring
 from manila_lite.cmd import running
 from manila_lite.cmd import start
 from manila_lite.cmd.api import arguments
+from manila_lite.cmd.build.health import checks_of_scheduler
 from manila_lite.cmd.build.scheduler import build_scheduler
 from manila_lite.db import schema
 
@@ -17,9 +19,16 @@ def main() -> None:
         schema.check(db)
         with running.process(conf, db) as process:
             service = build_scheduler(process)
+            monitored = monitoring.servers(
+                conf,
+                conf.monitoring.scheduler_port,
+                checks_of_scheduler(process, service.runners[0]),
+            )
             with start.if_possible('Registering the scheduler'):
                 service.register()
-            running.serve_until_stopped(process, signals, [service])
+            running.serve_until_stopped(
+                process, signals, [*monitored, service]
+            )
 
 
 if __name__ == '__main__':

@@ -10,7 +10,6 @@ shares on a btrfs in a file that clients mount.
 import argparse
 from collections.abc import Iterator
 import contextlib
-import functools
 import os
 import pathlib
 import typing
@@ -22,6 +21,7 @@ from manila_lite.cmd import console
 from manila_lite.cmd import running
 from manila_lite.cmd import start
 from manila_lite.cmd.build.api import build_api
+from manila_lite.cmd.build.health import checks_of_backends
 from manila_lite.cmd.build.scheduler import build_scheduler
 from manila_lite.cmd.build.share import ShareService
 from manila_lite.cmd.build.share import build_share_service
@@ -123,7 +123,7 @@ def _serve(args: typing.Any) -> None:
             db.write(table.expire_leases, runner.queues)
         db.write(incarnations.deregister_all)
         share.retire_others(process)
-        app, _ = build_api(process, checks=_checks(share.backends))
+        app, _ = build_api(process, checks=checks_of_backends(share.backends))
         server = web_server(app, conf)
         scheduler.register()
 
@@ -236,17 +236,6 @@ def _add_types(session: Session, backend: str) -> None:
             is_public=True,
             extra_specs=_SPECS | {'share_backend_name': of},
         )
-
-
-def _checks(backends: list[typing.Any]) -> dict[str, typing.Callable]:
-    """Return checks for /healthcheck, which is public: without reasons."""
-
-    def check(backend: typing.Any) -> str | None:
-        return None if backend.is_up else 'is not up, see "service list"'
-
-    return {
-        backend.host: functools.partial(check, backend) for backend in backends
-    }
 
 
 def _url(conf: typing.Any, port: int) -> str:

@@ -4,9 +4,11 @@ import pathlib
 
 from manila_lite.cmd import liveness
 from manila_lite.cmd import lock_reach
+from manila_lite.cmd import monitoring
 from manila_lite.cmd import running
 from manila_lite.cmd import start
 from manila_lite.cmd.api import arguments
+from manila_lite.cmd.build.health import checks_of_share_process
 from manila_lite.cmd.build.share import build_share_service
 from manila_lite.db import schema
 
@@ -26,6 +28,11 @@ def main() -> None:
         ):
             lock_reach.warn(conf, db)
             share = build_share_service(process)
+            monitored = monitoring.servers(
+                conf,
+                conf.monitoring.share_port,
+                checks_of_share_process(process, share.backends),
+            )
             with start.if_possible('Taking over from dead processes'):
                 liveness.reap_dead(
                     folder, lambda id: share.take_over_from_dead(process, id)
@@ -33,7 +40,7 @@ def main() -> None:
             with start.if_possible('Retiring back ends'):
                 share.retire_others(process)
             running.serve_until_stopped(
-                process, signals, [share], has_backends=True
+                process, signals, [*monitored, share], has_backends=True
             )
 
 

@@ -24,6 +24,13 @@ SocketOption = tuple[int, int, int]
 BACKLOG = 1024
 """Connections that the system accepts before the server does."""
 
+THREADS = 20
+"""More than can run at the same time.
+
+Most threads wait for the write lock of the database; with fewer threads,
+reads would queue behind them. They cost 1 MiB in all.
+"""
+
 _OTHER_FILES = 500
 """Files that a process may have open beside its client connections."""
 
@@ -41,14 +48,42 @@ class Limits:
     idle_time: float
 
 
+_FEW_CLIENTS = Limits(
+    connections=100, header_time=10, body_time=10, idle_time=60
+)
+_FEW_THREADS = 4
+
+
 def web_server(app: typing.Any, conf: cfg.ConfigOpts) -> typing.Any:
     """Return a listening server; `run` serves until `close`."""
-    host, port = conf.osapi_share_listen, conf.osapi_share_listen_port
+    return _listen(
+        app,
+        conf.osapi_share_listen,
+        conf.osapi_share_listen_port,
+        _limits(conf),
+        _keepalive_options(conf),
+        THREADS,
+    )
+
+
+def small_server(app: typing.Any, host: str, port: int) -> typing.Any:
+    """Return a listening server for a few clients with short requests."""
+    return _listen(app, host, port, _FEW_CLIENTS, [], _FEW_THREADS)
+
+
+def _listen(
+    app: typing.Any,
+    host: str,
+    port: int,
+    limits: Limits,
+    socket_options: list[SocketOption],
+    threads: int,
+) -> typing.Any:
     if host == ANY_ADDRESS:
         app = _with_plain_addresses(app)
     try:
         return _server_class()(
-            app, host, port, _limits(conf), _keepalive_options(conf)
+            app, host, port, limits, socket_options, threads
         )
     except OSError as error:
         raise options.BadConfiguration(
@@ -161,6 +196,7 @@ class _EventletServer:
         port: int,
         limits: Limits,
         options: Iterable[SocketOption],
+        threads: int,
     ):
         import eventlet
         import eventlet.wsgi

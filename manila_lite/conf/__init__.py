@@ -22,6 +22,7 @@ from manila_lite.conf import dummy
 from manila_lite.conf import http_basic
 from manila_lite.conf import local
 from manila_lite.conf import messages
+from manila_lite.conf import monitoring
 from manila_lite.conf import network
 from manila_lite.conf import quota
 from manila_lite.conf import recovery
@@ -42,6 +43,7 @@ _AREAS = (
     coordination,
     database,
     messages,
+    monitoring,
     network,
     quota,
     recovery,

@@ -63,7 +63,9 @@ OPTS = [
         'to answer 200: scheduler (one is up), backends (all enabled ones are '
         'up), bus (messages are accepted). The rest is only shown. Name them '
         'for monitoring, but not for a load balancer: without them an API '
-        'still answers reads and accepts requests.',
+        'still answers reads and accepts requests. Of these, only bus '
+        'concerns scheduler and share processes, which find their work '
+        'without messages, too, but later.',
     ),
     cfg.IntOpt(
         'max_request_body_size',

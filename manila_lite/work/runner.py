@@ -83,6 +83,7 @@ class Runner:
         self._stopped = threading.Event()
         self._threads: list[threading.Thread] = []
         self._renewer: threading.Thread | None = None
+        self._swept_at = self._renewed_at = 0.0
 
     # Public interface
 
@@ -120,6 +121,7 @@ class Runner:
         return len(found)
 
     def start(self) -> None:
+        self._swept_at = self._renewed_at = time.monotonic()
         for number in range(self.settings.workers):
             self._spawn(self._work, f'worker-{number}')
         if self.urgent:
@@ -245,18 +247,22 @@ class Runner:
     def _sweep_once(self) -> bool:
         """Sweep; return whether there may be more work than was found."""
         if len(self._hints) >= self.settings.batch:
+            self._swept_at = time.monotonic()
             return True
         try:
             self.executor.recheck_lost()
-            return self.sweep() >= self.settings.batch
+            found = self.sweep()
         except Exception:
             LOG.exception('The sweep of queues %s failed', self.queues)
             return False
+        self._swept_at = time.monotonic()
+        return found >= self.settings.batch
 
     def _renew_forever(self) -> None:
         while not self._stopped.wait(self.settings.lease / 3):
             try:
                 self.renew()
+                self._renewed_at = time.monotonic()
             except Exception:
                 LOG.exception(
                     'Could not renew the leases of queues %s', self.queues
@@ -272,6 +278,24 @@ class Runner:
         In seconds of `time.monotonic`.
         """
         return self._busy_since
+
+    def problem(self) -> str | None:
+        """Return why the queue does not move; None if it does.
+
+        The reason is for a public health check, so it names nothing.
+        """
+        if not self._threads:
+            return 'has not started'
+        if self._stop.is_set():
+            return 'is stopping'
+        if not all(thread.is_alive() for thread in self._threads):
+            return 'a thread has ended'
+        now, lease = time.monotonic(), self.settings.lease
+        if now - self._swept_at > max(3 * self.settings.sweep_interval, lease):
+            return 'new work is not found'
+        if now - self._renewed_at > lease:
+            return 'leases are not renewed'
+        return None
 
     def _run(self, work_id: str, abandoned: bool) -> None:
         try:

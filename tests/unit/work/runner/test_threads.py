@@ -261,3 +261,44 @@ def test_workers_survive_database_errors(db, start, painter, place):
     painter.wait_for(1)
     assert next(failures, None) is None
     assert painter.done == [work_id]
+
+
+# What a health check asks
+
+
+def test_a_runner_has_no_problem_between_start_and_stop(start, db):
+    runner = Runner(db, queues=['blue'], handlers={}, owner='me')
+    assert runner.problem() == 'has not started'
+    runner = start(lease=0.1, sweep_interval=0.01)
+    time.sleep(0.3)  # several sweeps and renewals are due
+    assert runner.problem() is None
+    runner.stop(PATIENCE)
+    assert runner.problem() == 'is stopping'
+
+
+def test_a_runner_knows_that_it_finds_no_work(start, db):
+    def fail(name):
+        raise db_exc.DBConnectionError()
+
+    runner = start(lease=0.1, sweep_interval=0.01)
+    db.on_step = fail
+    wait_until(lambda: runner.problem() == 'new work is not found', 'it knows')
+    db.on_step = lambda name: None
+    wait_until(lambda: runner.problem() is None, 'it works again')
+
+
+def test_a_runner_knows_that_leases_are_not_renewed(start, db, painter):
+    def fail(name):
+        if threading.current_thread().name == 'blue-lease':
+            raise db_exc.DBConnectionError()
+
+    painter.may_finish.clear()
+    runner = start(lease=0.1, sweep_interval=0.01, workers=1)
+    runner.wake(ask(db))
+    assert painter.begun.wait(PATIENCE)
+    db.on_step = fail
+    wait_until(
+        lambda: runner.problem() == 'leases are not renewed', 'it knows'
+    )
+    db.on_step = lambda name: None
+    wait_until(lambda: runner.problem() is None, 'it works again')

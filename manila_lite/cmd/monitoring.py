@@ -1,0 +1,53 @@
+"""Where a scheduler or a share process answers questions about itself.
+
+An address of its own, for monitoring and load balancers, with a page for
+each kind of question. The API answers at the address of its clients.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+import typing
+
+from oslo_config import cfg
+from webob import exc
+
+from manila_lite.api import faults
+from manila_lite.api import health
+from manila_lite.api import middleware
+from manila_lite.api import router
+from manila_lite.cmd import running
+from manila_lite.cmd import web
+
+Page = Callable[[dict, Callable], Iterable[bytes]]
+"""A WSGI application."""
+
+
+def servers(
+    conf: cfg.ConfigOpts, port: int | None, checks: Mapping[str, health.Check]
+) -> list[running.WebServer]:
+    """Return the server of the pages, which listens; none without a port.
+
+    `bus` is required only if an option names it; the other checks always.
+    """
+    if port is None:
+        return []
+    optional = {'bus'}.difference(conf.healthcheck_required)
+    required = set(checks) - optional
+    app = _with_pages({'/healthcheck': health.HealthCheck(checks, required)})
+    server = web.small_server(app, conf.monitoring.listen, port)
+    return [running.WebServer(server)]
+
+
+def _with_pages(pages: Mapping[str, Page]) -> Page:
+    """Return an application with these pages, all of them read only."""
+
+    def find(
+        environ: dict[str, typing.Any], start_response: Callable
+    ) -> Iterable[bytes]:
+        page = pages.get(environ['PATH_INFO'])
+        if page is None:
+            raise exc.HTTPNotFound()
+        if environ['REQUEST_METHOD'] not in ('GET', 'HEAD'):
+            raise router.method_not_allowed(['GET'])
+        return page(environ, start_response)
+
+    return middleware.RequestIdMiddleware(faults.FaultMiddleware(find))
