@@ -51,3 +51,9 @@ class AttemptsExhausted(ManilaLiteError):
         'The work was given up after {attempts} attempts, all of which ended '
         'with the end of their process or of their lease.'
     )
+
+
+class BackendUnserved(AttemptsExhausted):
+    """The work was given up because no process could carry it out."""
+
+    message = 'No process has served {host} for {seconds:g} s.'

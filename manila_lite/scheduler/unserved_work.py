@@ -4,6 +4,7 @@ from collections.abc import Callable
 import functools
 import logging
 
+from manila_lite import exception
 from manila_lite.db.queries.admin import queues
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
@@ -76,6 +77,6 @@ class UnservedWork:
             session,
             self._canceller(host),
             work_id,
-            cancel.BackendUnserved(host=host, seconds=self.timeout),
+            exception.BackendUnserved(host=host, seconds=self.timeout),
         )
         return True

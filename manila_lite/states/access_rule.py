@@ -82,8 +82,6 @@ _LEVEL_MOVES = [
     ('updated',        {A.UPDATING},                  A.ACTIVE),
     ('update_failed',  {A.UPDATING},                  A.ERROR),
     ('requeue_update', {A.UPDATING},                  A.QUEUED_TO_UPDATE),
-    # The back end of the replica is in reach again.
-    ('reapply',        {A.ERROR},                     A.QUEUED_TO_APPLY),
 ]
 # fmt: on
 
@@ -114,6 +112,8 @@ def _rules(
             ('applied',       {A.APPLYING},           A.ACTIVE),
             ('apply_failed',  {A.APPLYING},           A.ERROR),
             ('requeue_apply', {A.APPLYING},           A.QUEUED_TO_APPLY),
+            # The back end of the replica is in reach again.
+            ('reapply',       {A.ERROR},              A.QUEUED_TO_APPLY),
 
             *(_LEVEL_MOVES if levels else ()),
 

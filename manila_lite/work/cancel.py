@@ -64,12 +64,6 @@ class WorkCancelled(exception.AttemptsExhausted):
     message = 'The work was cancelled by {user}.'
 
 
-class BackendUnserved(exception.AttemptsExhausted):
-    """The work was given up because no process could carry it out."""
-
-    message = 'No process has served {host} for {seconds:g} s.'
-
-
 class WorkRow(typing.Protocol):
     """What identifies work, and who runs it."""
 

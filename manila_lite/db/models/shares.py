@@ -123,6 +123,10 @@ class ShareInstance(base.Base):
     # When a host was chosen, and when the instance was first available.
     scheduled_at = mapped_column(base.Timestamp)
     launched_at = mapped_column(base.Timestamp)
+    # The back end did not take its rules when they were sent again.
+    access_sync_failed = mapped_column(
+        sa.Boolean, nullable=False, server_default='0'
+    )
 
 
 class ShareInstanceMetadata(base.Base):

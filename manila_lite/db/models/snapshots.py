@@ -77,6 +77,10 @@ class SnapshotInstance(base.Base):
         nullable=False,
         server_default='0',
     )
+    # The back end did not take them when they were sent again.
+    access_sync_failed = mapped_column(
+        sa.Boolean, nullable=False, server_default='0'
+    )
 
 
 class SnapshotExportLocation(base.Base):

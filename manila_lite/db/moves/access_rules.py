@@ -1,14 +1,17 @@
 """Moves of access rules."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 
 from manila_lite.db.queries.access import share_rules
+from manila_lite.db.queries.access import snapshot_rules
+from manila_lite.db.rows import AccessRuleRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire_matching
 from manila_lite.states.access_rule import ACCESS_RULE
 from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
 from manila_lite.states.access_rule import SNAPSHOT_ACCESS_RULE
 from manila_lite.states.access_rule import RuleState
+from manila_lite.states.machine import Machine
 
 
 def begin_share_rules(session: Session, instance_id: str) -> None:
@@ -44,14 +47,42 @@ def retry_failed_rules(
     """Queue the failed rules of a replica, to be as on the active one.
 
     What has failed there, too, is left in error. The work that syncs is
-    submitted before, in the same transaction.
+    submitted in the same transaction.
     """
-    wanted = {
-        row.id: row.state
-        for row in share_rules.list_for_instance(session, active_id)
-    }
+    _retry_failed(
+        session,
+        ACCESS_RULE,
+        share_rules.list_for_instance(session, instance_id),
+        {
+            row.id: row.state
+            for row in share_rules.list_for_instance(session, active_id)
+        },
+    )
+    share_rules.mark_stale(session, instance_id)
+
+
+def retry_failed_snapshot_rules(
+    session: Session, snapshot_id: str, snapshot_instance_id: str
+) -> None:
+    """Do the same for the rules of a snapshot on a replica."""
+    _retry_failed(
+        session,
+        SNAPSHOT_ACCESS_RULE,
+        snapshot_rules.list_for_instance(session, snapshot_instance_id),
+        snapshot_rules.get_states_on_active_replica(session, snapshot_id),
+    )
+    snapshot_rules.mark_stale(session, snapshot_instance_id)
+
+
+def _retry_failed(
+    session: Session,
+    machine: Machine,
+    rules: Iterable[AccessRuleRow],
+    wanted: Mapping[str, str],
+) -> None:
+    """Queue rules in error, by the states of the same rules elsewhere."""
     events: dict[str, list[str]] = {'reapply': [], 'deny': []}
-    for row in share_rules.list_for_instance(session, instance_id):
+    for row in rules:
         if row.state == RuleState.ERROR:
             state = wanted.get(row.id)
             if state in (None, RuleState.QUEUED_TO_DENY, RuleState.DENYING):
@@ -61,13 +92,8 @@ def retry_failed_rules(
     for event, ids in events.items():
         if ids:
             fire_matching(
-                session,
-                ACCESS_RULE,
-                event,
-                {'id': ids},
-                updated_at=session.now,
+                session, machine, event, {'id': ids}, updated_at=session.now
             )
-    share_rules.mark_stale(session, instance_id)
 
 
 def mark_for_resync(session: Session, instance_ids: Collection[str]) -> None:

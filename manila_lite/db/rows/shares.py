@@ -47,6 +47,7 @@ class PlainInstanceRow(Protocol):
     created_at: datetime.datetime
     updated_at: datetime.datetime | None
     access_stale: bool
+    access_sync_failed: bool
     sole_active_of: str | None
     replica_generation: int
     scheduled_at: datetime.datetime | None

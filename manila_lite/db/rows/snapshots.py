@@ -49,6 +49,7 @@ class PlainSnapshotInstanceRow(Protocol):
     created_at: datetime.datetime
     updated_at: datetime.datetime | None
     access_stale: bool
+    access_sync_failed: bool
 
 
 class SnapshotInstanceRow(PlainSnapshotInstanceRow, OwnedRow, Protocol):

@@ -93,6 +93,10 @@ def test_every_kind_of_work_ends_at_rest(node):
     assert node.status(deleted) == 'error_deleting'
     states = node.rows(sa.text('SELECT state FROM share_instance_access_map'))
     assert [row.state for row in states] == ['error']
+    # Once the back end is back, all of its rules are sent again.
+    node.backend().beat()
+    node.backend().endpoints.reconciliation.run_pass()
+    node.run()
     assert node.problems() == []
 
 

@@ -77,3 +77,42 @@ def test_client_that_a_lock_hides_is_not_named(service):
     text = wait_for_message(rest, share)
     assert 'user ***: NFS takes rules of the type ip only' in text
     assert 'alice' not in text
+
+
+def test_refused_rule_of_a_snapshot_names_the_client_and_what_is_taken(
+    service,
+):
+    rest = service.rest()
+    rest.request(
+        'POST',
+        '/types',
+        {
+            'share_type': {
+                'name': 'mountable',
+                'extra_specs': {
+                    'driver_handles_share_servers': 'False',
+                    'snapshot_support': 'True',
+                    'mount_snapshot_support': 'True',
+                },
+            }
+        },
+    )
+    share = rest.create_available(share_type='mountable')['id']
+    snapshot = rest.request(
+        'POST', '/snapshots', {'snapshot': {'share_id': share}}, expect=202
+    )['snapshot']['id']
+    wait_until(
+        lambda: (
+            rest.get(f'/snapshots/{snapshot}')['snapshot']['status']
+            == 'available'
+        ),
+        'the snapshot is available',
+    )
+    rest.request(
+        'POST',
+        f'/snapshots/{snapshot}/action',
+        {'allow_access': {'access_type': 'user', 'access_to': 'alice'}},
+        expect=202,
+    )
+    text = wait_for_message(rest, snapshot)
+    assert 'user alice: NFS takes rules of the type ip only' in text

@@ -110,6 +110,14 @@ _MARK_STALE = (
     .where(INSTANCE.c.id == sa.bindparam('instance_id'))
     .values(access_stale=sa.bindparam('stale'))
 )
+_MARK_SYNC_FAILED = (
+    sa.update(INSTANCE)
+    .where(INSTANCE.c.id == sa.bindparam('instance_id'))
+    .values(
+        access_stale=sa.bindparam('failed'),
+        access_sync_failed=sa.bindparam('failed'),
+    )
+)
 _LOCK_INSTANCE = (
     sa.select(INSTANCE.c.id)
     .where(INSTANCE.c.id == sa.bindparam('instance_id'))
@@ -224,6 +232,16 @@ def set_access_keys(
 def mark_stale(session: Session, instance_id: str, stale: bool = True) -> None:
     """Record whether the rules on the back end may differ from ours."""
     session.run(_MARK_STALE, instance_id=instance_id, stale=stale)
+
+
+def mark_sync_failed(
+    session: Session, instance_id: str, failed: bool = True
+) -> None:
+    """Record whether the back end did not take the rules it was to have.
+
+    If so they are stale, and are sent again by the next pass.
+    """
+    session.run(_MARK_SYNC_FAILED, instance_id=instance_id, failed=failed)
 
 
 def mark_all_stale(session: Session, instance_ids: Collection[str]) -> None:

@@ -16,6 +16,7 @@ from manila_lite.db.session import Session
 from manila_lite.states.access_rule import SNAPSHOT_ACCESS_RULE
 from manila_lite.states.access_rule import RuleState
 from manila_lite.states.share_replica import UP_TO_DATE
+from manila_lite.states.share_replica import ReplicaState
 
 SNAPSHOT = snapshots.Snapshot.__table__
 INSTANCE = snapshots.SnapshotInstance.__table__
@@ -101,6 +102,18 @@ _ON_SHARE_INSTANCE = (
     .where(INSTANCE.c.share_instance_id == sa.bindparam('of_share_instance'))
     .order_by(ON_INSTANCE.c.access_id)
 )
+_ON_ACTIVE_REPLICA = (
+    sa.select(ON_INSTANCE.c.access_id, ON_INSTANCE.c.state)
+    .select_from(
+        ON_INSTANCE.join(INSTANCE).join(
+            SHARE_INSTANCE, SHARE_INSTANCE.c.id == INSTANCE.c.share_instance_id
+        )
+    )
+    .where(
+        INSTANCE.c.snapshot_id == sa.bindparam('of_snapshot'),
+        SHARE_INSTANCE.c.replica_state == ReplicaState.ACTIVE,
+    )
+)
 _LOCK_RULES = (
     sa.select(RULE.c.id)
     .where(RULE.c.id.in_(sa.bindparam('rule_ids', expanding=True)))
@@ -123,6 +136,14 @@ _MARK_STALE = (
     sa.update(INSTANCE)
     .where(INSTANCE.c.id == sa.bindparam('instance_id'))
     .values(access_stale=sa.bindparam('stale'))
+)
+_MARK_SYNC_FAILED = (
+    sa.update(INSTANCE)
+    .where(INSTANCE.c.id == sa.bindparam('instance_id'))
+    .values(
+        access_stale=sa.bindparam('failed'),
+        access_sync_failed=sa.bindparam('failed'),
+    )
 )
 _HAS_RULES_ON = (
     INSTANCE.c.share_instance_id.in_(
@@ -248,6 +269,16 @@ def list_on_share_instance(
     )
 
 
+def get_states_on_active_replica(
+    session: Session, snapshot_id: str
+) -> dict[str, str]:
+    """Return the states of the rules of a snapshot, by rule, where active."""
+    return {
+        row.access_id: row.state
+        for row in session.rows(_ON_ACTIVE_REPLICA, of_snapshot=snapshot_id)
+    }
+
+
 def lock_rules(session: Session, access_ids: Collection[str]) -> None:
     """Lock rules, so that others wait to remove mappings of them."""
     if access_ids:
@@ -272,6 +303,18 @@ def mark_stale(
 ) -> None:
     """Record whether the rules on the back end may differ from ours."""
     session.run(_MARK_STALE, instance_id=snapshot_instance_id, stale=stale)
+
+
+def mark_sync_failed(
+    session: Session, snapshot_instance_id: str, failed: bool = True
+) -> None:
+    """Record whether the back end did not take the rules it was to have.
+
+    If so they are stale, and are sent again by the next pass.
+    """
+    session.run(
+        _MARK_SYNC_FAILED, instance_id=snapshot_instance_id, failed=failed
+    )
 
 
 def list_with_rules_on(

@@ -87,6 +87,15 @@ _HOSTS = (
     )
     .order_by(INSTANCE.c.created_at, INSTANCE.c.id)
 )
+_ACTIVE = (
+    sa.select(INSTANCE.c.id)
+    .where(
+        INSTANCE.c.share_id == sa.bindparam('of_share'),
+        INSTANCE.c.replica_state == ReplicaState.ACTIVE,
+    )
+    .order_by(INSTANCE.c.id)
+    .limit(1)
+)
 _PLACED = (
     sa.select(INSTANCE.c.id, INSTANCE.c.host)
     .where(
@@ -229,6 +238,11 @@ def initial_columns(
         'replica_state': SHARE_REPLICA.initial['create'],
         'sole_active_of': sole_active_of(share_id, replication_type),
     }
+
+
+def find_active(session: Session, share_id: str) -> str | None:
+    """Return the id of the active replica, or of one of them."""
+    return session.value(_ACTIVE, of_share=share_id)
 
 
 def sole_active_of(share_id: str, replication_type: str | None) -> str | None:

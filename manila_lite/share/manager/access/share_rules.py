@@ -7,7 +7,7 @@ queued in the meantime belong to the next round, which the work table
 guarantees.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 import logging
 import typing
 
@@ -16,16 +16,18 @@ from manila_lite.context import RequestContext
 from manila_lite.coordination import Coordinator
 from manila_lite.coordination import NullCoordinator
 from manila_lite.db.moves.access_rules import mark_for_resync
+from manila_lite.db.moves.access_rules import retry_failed_rules
 from manila_lite.db.queries.access import locks
 from manila_lite.db.queries.access import share_rules
+from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.rows import AccessRuleRow
+from manila_lite.db.rows import InstanceRow
 from manila_lite.db.session import ConcurrentChange
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire_matching
 from manila_lite.messages import Action
 from manila_lite.messages import Detail
-from manila_lite.messages import detail_in
 from manila_lite.messages import reason_in
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.contract import implements
@@ -33,6 +35,8 @@ from manila_lite.rpc.share import AccessRpc
 from manila_lite.share.drivers.base import AccessReply
 from manila_lite.share.drivers.base import AccessRuleForDriver
 from manila_lite.share.drivers.base import ShareDriver
+from manila_lite.share.manager.access.refusals import message_detail
+from manila_lite.share.manager.access.refusals import reason_of
 from manila_lite.share.manager.driver_view import access_view
 from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.access_view import RuleView
@@ -47,6 +51,7 @@ from manila_lite.states.access_rule import SYNC_EXCLUDED
 from manila_lite.states.access_rule import RulesStatus
 from manila_lite.states.access_rule import RuleState
 from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_replica import PASSIVE
 from manila_lite.work.job import JobContext
 from manila_lite.work.notify import notify_user
 from manila_lite.work.table import Claim
@@ -276,12 +281,14 @@ class AccessEndpoint:
             for rule in failed
         ):
             self._resync_after_failure(session, job)
+        if sync_round.full and sync_round.instance.row.access_sync_failed:
+            self._retry_after_outage(session, job, sync_round.instance.row)
         if failed:
             self._notify_user(
                 session,
                 job,
                 Detail.FORBIDDEN_CLIENT_ACCESS,
-                _reason_of(
+                reason_of(
                     failed,
                     replies,
                     locks.list_hiding_locks(
@@ -380,6 +387,9 @@ class AccessEndpoint:
                 message_detail(error),
                 None if hidden else reason_in(error),
             )
+        if isinstance(error, exception.BackendUnserved):
+            share_rules.mark_sync_failed(session, job.resource_id)
+            return True
         if isinstance(
             error, (NotImplementedError, exception.AttemptsExhausted)
         ):
@@ -387,8 +397,26 @@ class AccessEndpoint:
         if failed:
             self._resync_after_failure(session, job)
         else:  # the next pass over stale instances is soon enough
-            share_rules.mark_stale(session, job.resource_id)
+            share_rules.mark_sync_failed(session, job.resource_id)
         return True
+
+    def _retry_after_outage(
+        self, session: Session, job: Claim, row: InstanceRow
+    ) -> None:
+        """Send what has failed on a replica while it was out of reach.
+
+        The back end has just taken the other rules. A rule that fails by
+        itself does not lead here, so it is not sent again and again.
+        """
+        share_rules.mark_sync_failed(session, row.id, False)
+        if row.replica_state not in PASSIVE:
+            return
+        active_id = replicas.find_active(session, row.share_id)
+        if active_id is not None:
+            self.sync_client.sync_access(
+                session, owner_context(job), instance_id=row.id
+            )
+            retry_failed_rules(session, row.id, active_id)
 
     def _resync_after_failure(self, session: Session, job: Claim) -> None:
         """Resync the back end, which may have more rules than are known.
@@ -433,44 +461,3 @@ def _times(session: Session, event: str) -> dict[str, object]:
         if ACCESS_RULE[event].target is None
         else {'updated_at': session.now}
     )
-
-
-def _reason_of(
-    rules: Sequence[RuleView],
-    replies: RuleReplies,
-    hiding_locks: Collection[str],
-) -> str:
-    """Name the refused clients, and why the back end refused them.
-
-    Clients that a lock hides from other users are not named.
-    """
-    lines = []
-    for rule in rules[:_NAMED_CLIENTS]:
-        given = rule.for_driver
-        client = '***' if rule.id in hiding_locks else given['access_to']
-        line = f'{given["access_type"]} {client}'
-        why = replies.get(rule.id, {}).get('reason')
-        lines.append(f'{line}: {why}' if why else line)
-    left = len(rules) - len(lines)
-    return '; '.join([*lines, *([f'and {left} more'] if left else [])])
-
-
-_NAMED_CLIENTS = 5
-_UNSUPPORTED = (
-    NotImplementedError,
-    exception.InvalidShareAccess,
-    exception.InvalidShareAccessLevel,
-    exception.InvalidShareAccessType,
-)
-
-
-def message_detail(error: Exception) -> Detail:
-    """Return the user message detail for an error of the driver."""
-    own = detail_in(error)
-    if own is not None:
-        return own
-    if isinstance(error, _UNSUPPORTED):
-        return Detail.UNSUPPORTED_CLIENT_ACCESS
-    if isinstance(error, exception.Forbidden):
-        return Detail.FORBIDDEN_CLIENT_ACCESS
-    return Detail.UNKNOWN_ERROR

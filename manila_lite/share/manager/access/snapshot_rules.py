@@ -12,12 +12,14 @@ import logging
 import typing
 
 from manila_lite import exception
+from manila_lite.db.moves.access_rules import retry_failed_snapshot_rules
 from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire_matching
 from manila_lite.messages import Action
 from manila_lite.messages import Detail
+from manila_lite.messages import reason_in
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.share import SnapshotAccessRpc
@@ -28,7 +30,8 @@ from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.drivers.base import ShareServerMapping
 from manila_lite.share.drivers.base import SnapshotForDriver
 from manila_lite.share.drivers.base import normalise_access_replies
-from manila_lite.share.manager.access.share_rules import message_detail
+from manila_lite.share.manager.access.refusals import message_detail
+from manila_lite.share.manager.access.refusals import reason_of
 from manila_lite.share.manager.driver_view import access_view
 from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.access_view import RuleView
@@ -41,6 +44,7 @@ from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.states.access_rule import SNAPSHOT_ACCESS_RULE
 from manila_lite.states.access_rule import RuleState
 from manila_lite.states.machine import GONE
+from manila_lite.states.share_replica import PASSIVE
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.states.snapshot_instance import SYNC_EXCLUDED
 from manila_lite.work.job import JobContext
@@ -188,8 +192,15 @@ class SnapshotAccessEndpoint:
         snapshot_rules.remove_unmapped(session, denied)
         if any(rule.state == RuleState.DENYING for rule in failed):
             self._resync_after_failure(session, job)
+        if sync_round.full and sync_round.snapshot.row.access_sync_failed:
+            self._retry_after_outage(session, job, sync_round.snapshot)
         if failed:
-            self._notify_user(session, job, Detail.FORBIDDEN_CLIENT_ACCESS)
+            self._notify_user(
+                session,
+                job,
+                Detail.FORBIDDEN_CLIENT_ACCESS,
+                reason_of(failed, replies),
+            )
 
     def failed_sync_snapshot_access(
         self, session: Session, job: Claim, error: Exception
@@ -200,7 +211,12 @@ class SnapshotAccessEndpoint:
             for event in ('apply_failed', 'deny_failed')
         ]
         if any(failed):
-            self._notify_user(session, job, message_detail(error))
+            self._notify_user(
+                session, job, message_detail(error), reason_in(error)
+            )
+        if isinstance(error, exception.BackendUnserved):
+            snapshot_rules.mark_sync_failed(session, job.resource_id)
+            return True
         if isinstance(
             error, (NotImplementedError, exception.AttemptsExhausted)
         ):
@@ -208,8 +224,18 @@ class SnapshotAccessEndpoint:
         if any(failed):
             self._resync_after_failure(session, job)
         else:  # the next pass over stale instances is soon enough
-            snapshot_rules.mark_stale(session, job.resource_id)
+            snapshot_rules.mark_sync_failed(session, job.resource_id)
         return True
+
+    def _retry_after_outage(
+        self, session: Session, job: Claim, snapshot: LoadedSnapshot
+    ) -> None:
+        """Send what has failed on a replica while it was out of reach."""
+        row = snapshot.row
+        snapshot_rules.mark_sync_failed(session, row.id, False)
+        if snapshot.share.row.replica_state in PASSIVE:
+            self._submit(session, job, row.id)
+            retry_failed_snapshot_rules(session, row.snapshot_id, row.id)
 
     def _resync_after_failure(self, session: Session, job: Claim) -> None:
         """Resync the back end, which may have more rules than are known.
@@ -229,10 +255,15 @@ class SnapshotAccessEndpoint:
         )
 
     def _notify_user(
-        self, session: Session, job: Claim, detail: Detail
+        self, session: Session, job: Claim, detail: Detail, reason: str | None
     ) -> None:
         notify_user(
-            session, job, Action.UPDATE_ACCESS_RULES, detail, self.message_ttl
+            session,
+            job,
+            Action.UPDATE_ACCESS_RULES,
+            detail,
+            self.message_ttl,
+            reason,
         )
 
 

@@ -91,6 +91,9 @@ def test_back_end_may_refuse_single_rules(cloud, mount):
     mount.deny(denied)
     cloud.settle()
     assert mount.states == {'10.0.0.1': 'active', '10.0.0.2': 'error'}
+    (message,) = cloud.api.get('/messages')['messages']
+    assert message['resource_id'] == mount.snapshot_id
+    assert 'ip 10.0.0.2' in message['user_message']
     cloud.check_invariants()
 
 

@@ -6,6 +6,7 @@ import sqlalchemy as sa
 from manila_lite import exception
 from manila_lite.db.models import access
 from manila_lite.share.drivers.dummy import driver as dummy
+from tests.support import unserved
 from tests.support.access import ShareRules
 from tests.support.replicated import backend_of
 
@@ -279,6 +280,42 @@ def test_rules_changed_during_an_outage_are_sent_again(outage, noticed):
     level = {('10.0.0.2', 'ro')} if cloud.style == 'readable' else set()
     assert let_in(cloud, 'beta', rules.share_id) == level
     assert cloud.api.show(rules.share_id)['access_rules_status'] == 'active'
+    cloud.check_invariants()
+
+
+def test_rules_changed_during_an_outage_between_two_updates_are_sent_again(
+    outage,
+):
+    """The replica was in sync before and after it."""
+    cloud, rules, denied = outage
+    allowed = rules.allow('10.0.0.2')
+    rules.deny(denied)
+    cloud.run_pending()
+    assert mapped(cloud, rules, denied) == {'beta': 'error'}
+    cloud.driver('beta').make_reachable()
+    cloud.settle()
+    assert mapped(cloud, rules, allowed) == EVERYWHERE
+    assert rules.known == 1
+    level = {('10.0.0.2', 'ro')} if cloud.style == 'readable' else set()
+    assert let_in(cloud, 'beta', rules.share_id) == level
+    cloud.check_invariants()
+
+
+def test_rules_of_a_site_without_services_are_sent_when_it_is_back(
+    cloud, rules
+):
+    kept = rules.allow('10.0.0.1')
+    cloud.settle()
+    allowed = rules.allow('10.0.0.2')
+    rules.deny(kept)
+    unserved.lose(cloud, 'node@beta')
+    assert cloud.scheduler.unserved_work.run_pass() == 1
+    cloud.run_pending()
+    assert mapped(cloud, rules, allowed)['beta'] == 'error'
+    cloud.beat()
+    cloud.settle()
+    assert mapped(cloud, rules, allowed) == EVERYWHERE
+    assert rules.known == 1
     cloud.check_invariants()
 
 

@@ -13,6 +13,7 @@ from tests.functional.share.replication.snapshots.snapshot_states import (
     statuses,
 )
 from tests.support import cloud_snapshots
+from tests.support import unserved
 
 
 @pytest.fixture
@@ -23,23 +24,23 @@ def mountable(cloud):
     return share_id
 
 
-def allow(cloud, snapshot_id, expect=202):
+def allow(cloud, snapshot_id, client='10.0.0.1', expect=202):
     return cloud_snapshots.act(
         cloud,
         snapshot_id,
         'allow_access',
-        {'access_type': 'ip', 'access_to': '10.0.0.1'},
+        {'access_type': 'ip', 'access_to': client},
         expect=expect,
     )
 
 
+def listed(cloud, snapshot_id):
+    path = f'/snapshots/{snapshot_id}/access-list'
+    return cloud.api.get(path)['snapshot_access_list']
+
+
 def rules(cloud, snapshot_id):
-    return [
-        one['state']
-        for one in cloud.api.get(f'/snapshots/{snapshot_id}/access-list')[
-            'snapshot_access_list'
-        ]
-    ]
+    return [one['state'] for one in listed(cloud, snapshot_id)]
 
 
 def let_in(cloud, backend):
@@ -78,6 +79,73 @@ def test_new_replica_gets_the_rules_of_snapshots(cloud, mountable):
     assert let_in(cloud, 'gamma') == 1
     assert rules(cloud, snapshot_id) == ['active']
     cloud.check_invariants()
+
+
+def change_during_an_outage(cloud, share_id):
+    """Allow one client and deny another while beta is out of reach."""
+    snapshot_id = complete(cloud, share_id)
+    allow(cloud, snapshot_id, '10.0.0.1')
+    cloud.settle()
+    (denied,) = listed(cloud, snapshot_id)
+    cloud.driver('beta').make_unreachable()
+    allow(cloud, snapshot_id, '10.0.0.2')
+    cloud_snapshots.act(
+        cloud, snapshot_id, 'deny_access', {'access_id': denied['id']}
+    )
+    cloud.run_pending()
+    assert rules(cloud, snapshot_id) == ['error', 'error']
+    return snapshot_id
+
+
+def check_changed(cloud, snapshot_id):
+    (rule,) = listed(cloud, snapshot_id)
+    assert (rule['access_to'], rule['state']) == ('10.0.0.2', 'active')
+    assert (let_in(cloud, 'alpha'), let_in(cloud, 'beta')) == (1, 1)
+    cloud.check_invariants()
+
+
+@pytest.mark.parametrize('noticed', [True, False])
+def test_snapshot_rules_changed_during_an_outage_are_sent_again(
+    cloud, mountable, noticed
+):
+    snapshot_id = change_during_an_outage(cloud, mountable)
+    if noticed:
+        for backend in cloud.share.backends:
+            backend.endpoints.replica_updates.request_pass()
+        cloud.run_pending()
+    cloud.driver('beta').make_reachable()
+    for _ in range(3):
+        cloud.settle()
+        cloud.update()
+    check_changed(cloud, snapshot_id)
+
+
+def test_snapshot_rules_of_a_site_without_services_are_sent_when_it_is_back(
+    cloud, mountable
+):
+    snapshot_id = complete(cloud, mountable)
+    allow(cloud, snapshot_id)
+    unserved.lose(cloud, 'node@beta')
+    assert cloud.scheduler.unserved_work.run_pass() == 1
+    cloud.run_pending()
+    assert rules(cloud, snapshot_id) == ['error']
+    cloud.beat()
+    cloud.settle()
+    assert rules(cloud, snapshot_id) == ['active']
+    assert (let_in(cloud, 'alpha'), let_in(cloud, 'beta')) == (1, 1)
+    cloud.check_invariants()
+
+
+def test_refused_snapshot_rule_is_not_sent_again_and_again(cloud, mountable):
+    snapshot_id = complete(cloud, mountable)
+    cloud.driver('beta').refuse_rules(lambda verb, rule: verb == 'allow')
+    allow(cloud, snapshot_id)
+    cloud.settle()
+    assert rules(cloud, snapshot_id) == ['error']
+    calls = len(cloud.driver('beta').calls)
+    for _ in range(3):
+        cloud.settle()
+    assert len(cloud.driver('beta').calls) == calls
 
 
 def test_snapshot_rules_are_removed_on_every_replica(cloud, mountable):
