@@ -1,6 +1,6 @@
 """Request context: the caller's identity and the request id."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 import contextlib
 import contextvars
 import typing
@@ -8,6 +8,9 @@ import typing
 from oslo_context import context
 
 from manila_lite import exception
+
+P = typing.ParamSpec('P')
+T = typing.TypeVar('T')
 
 
 class PolicyEnforcer(typing.Protocol):
@@ -109,3 +112,20 @@ def logged_as(ctx: RequestContext) -> Iterator[None]:
         yield
     finally:
         forget_caller()
+
+
+def in_callers_context(function: Callable[P, T]) -> Callable[P, T]:
+    """Return the function, for another thread that runs nothing else.
+
+    There it has the context variables of this thread, such as its job, and
+    logs with the ids of the request that this thread works for.
+    """
+    variables = contextvars.copy_context()
+    caller = context.get_current()
+
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        if caller is not None:
+            caller.update_store()
+        return variables.run(function, *args, **kwargs)
+
+    return run

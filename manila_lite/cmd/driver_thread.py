@@ -16,12 +16,12 @@ are.
 
 import collections
 from collections.abc import Callable
-import contextvars
 import functools
 import os
 import typing
 
 from manila_lite.cmd import CONCURRENCY
+from manila_lite.context import in_callers_context
 
 T = typing.TypeVar('T')
 
@@ -73,11 +73,11 @@ class _Hub:
         from eventlet import event
 
         answer = event.Event()
-        context = contextvars.copy_context()
+        call = in_callers_context(function)
 
         def run() -> None:
             try:
-                result = context.run(function, *args)
+                result = call(*args)
             except BaseException as error:  # noqa: BLE001 raised in the caller
                 caller.post(functools.partial(answer.send_exception, error))
             else:

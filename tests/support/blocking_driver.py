@@ -1,12 +1,15 @@
 """A driver that blocks its thread, as one does that copies a large file."""
 
 import fcntl
+import logging
 import pathlib
 import typing
 
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers.base import ShareForDriver
 from manila_lite.share.drivers.dummy.driver import DummyDriver
+
+LOG = logging.getLogger(__name__)
 
 NAME = f'{__name__}.BlockingDriver'
 
@@ -31,6 +34,7 @@ class BlockingDriver(DummyDriver):
     ) -> typing.Any:
         state = pathlib.Path(self.configuration.dummy_driver_state_path)
         with lock_file(state).open('w') as file:
+            LOG.info('Waiting for the lock to create %s', share['id'])
             fcntl.flock(file, fcntl.LOCK_EX)
         self.private_storage.update(share['id'], {'waited': 'True'})
         return super().create_share(context, share, *args, **kwargs)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from concurrent import futures
-import contextvars
 import logging
 import threading
 import time
@@ -11,6 +10,7 @@ import typing
 from oslo_db import exception as db_exc
 
 from manila_lite import exception
+from manila_lite.context import in_callers_context
 
 LOG = logging.getLogger(__name__)
 
@@ -172,8 +172,8 @@ class DriverProbe:
             }
         threading.Thread(
             # With the job of this thread, whose claim the call needs.
-            target=contextvars.copy_context().run,
-            args=(self._run, call.future, method, args),
+            target=in_callers_context(self._run),
+            args=(call.future, method, args),
             name='driver-probe',
             daemon=True,
         ).start()

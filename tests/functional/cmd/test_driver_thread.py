@@ -13,6 +13,9 @@ ROOT = pathlib.Path(__file__).parents[3]
 PROGRAM = """
 from manila_lite.cmd import CONCURRENCY
 from manila_lite.cmd import driver_thread
+from manila_lite.context import RequestContext
+from manila_lite.context import logged_as
+from oslo_context import context
 import contextvars
 import threading
 import time
@@ -24,9 +27,17 @@ if CONCURRENCY == 'eventlet':
 number = contextvars.ContextVar('number')
 
 
+def request():
+    found = context.get_current()
+    return found and found.request_id
+
+
 class Storage:
     def thread(self):
         return native.get_ident(), number.get(None)
+
+    def request(self):
+        return request()
 
 
 class Driver:
@@ -38,6 +49,9 @@ class Driver:
 
     def thread(self):
         return native.get_ident(), number.get(None)
+
+    def requests(self):
+        return request(), self.storage.request()
 
     def storage_thread(self):
         return self.storage.thread()
@@ -58,6 +72,8 @@ number.set(1)
 print('apart', driver.thread()[0] != here)
 print('back', driver.storage_thread()[0] == here)
 print('context', driver.thread()[1], driver.storage_thread()[1])
+with logged_as(RequestContext(request_id='req-1')):
+    print('requests', *driver.requests())
 try:
     driver.fail(word='why')
 except KeyError as error:
@@ -107,6 +123,10 @@ def test_what_drivers_call_back_runs_in_the_main_thread(printed):
 
 def test_context_of_the_caller_is_passed_on(printed):
     assert printed['context'] == '1 1'
+
+
+def test_what_drivers_log_has_the_request_id(printed):
+    assert printed['requests'] == 'req-1 req-1'
 
 
 def test_errors_are_raised_in_the_caller(printed):

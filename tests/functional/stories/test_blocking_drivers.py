@@ -37,6 +37,7 @@ def test_driver_that_blocks_its_thread_stops_nothing_else(installation):
     with blocking_driver.lock_file(state).open('w') as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         share = user.create()
+        request_id = user.last.headers['x-openstack-request-id']
         wait_until(installation.running_work, 'the driver is called')
         deadline = time.monotonic() + DOWN_TIME + 1
         slowest = 0.0
@@ -52,3 +53,10 @@ def test_driver_that_blocks_its_thread_stops_nothing_else(installation):
     assert work.attempt == 1
     assert user.wait_at_rest(share['id'])['status'] == 'available'
     assert installation.problems() == []
+    (waiting,) = [
+        line
+        for _, text in installation.logs()
+        for line in text.splitlines()
+        if 'Waiting for the lock to create' in line
+    ]
+    assert request_id in waiting
