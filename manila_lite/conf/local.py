@@ -42,6 +42,14 @@ OPTS = [
         'or id; when unset, that of the service. Set it when clients use the '
         'same users.',
     ),
+    cfg.BoolOpt(
+        'local_require_privileges',
+        default=True,
+        help='Do not start a back end with local_export_host unless the '
+        'service has the privileges that the files of its users need. Turn '
+        'it off when the file server maps all users of clients to the user '
+        'of the service.',
+    ),
     cfg.StrOpt(
         'local_replication_type',
         choices=['readable', 'dr'],

@@ -172,16 +172,32 @@ class LocalDriver(
                     f'{self.configuration.local_share_owner} as '
                     f'local_share_owner: {error}'
                 ) from error
+        self._check_privileges(section)
+
+    def _check_privileges(self, section: str) -> None:
+        """Refuse to start without them if clients mount the shares.
+
+        Without an export, shares are used on this machine only, perhaps by
+        no other user than that of the service.
+        """
         missing = privileges.missing()
-        if missing:
-            LOG.warning(
-                'Back end "%s" lacks the privileges %s: snapshots, reverts '
-                'and deletions fail where users have files that only they '
-                'may read. Give them to the service as the systemd units do, '
-                'or run it as root',
-                section,
-                ', '.join(missing),
+        if not missing:
+            return
+        text = (
+            f'back end "{section}" lacks the privileges '
+            f'{", ".join(missing)}: snapshots, reverts and deletions fail '
+            'where users have files that only they may read. Give them to '
+            'the service as the systemd units do, or run it as root'
+        )
+        if (
+            self.configuration.local_export_host
+            and self.configuration.local_require_privileges
+        ):
+            raise exception.BadConfiguration(
+                reason=f'{text}; if all users of clients are mapped to the '
+                'user of the service, set local_require_privileges = false'
             )
+        LOG.warning('%s', text)
 
     def _check_replication(self) -> None:
         """Require a replication domain if replication is configured."""

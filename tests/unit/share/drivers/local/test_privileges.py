@@ -79,20 +79,19 @@ def test_private_files_need_three_privileges_and_not_root(tmp_path):
     )
 
 
-@needs_root
-def test_missing_privileges_are_named_at_the_start(tmp_path):
-    tmp_path.chmod(0o777)
+def start_without_privileges(**options):
+    """Start a driver as another user; return the ended process."""
     code = (
         'import logging, sys\n'
         'logging.basicConfig()\n'
         'from tests.unit.share.drivers.local.local_driver import start\n'
-        'start(sys.argv[1])\n'
+        f'start(sys.argv[1], **{options!r})\n'
     )
     root = pathlib.Path('/tmp', f'manila-lite-{os.getpid()}')
     root.mkdir()
     os.chown(root, SERVICE, SERVICE)
     try:
-        ended = subprocess.run(
+        return subprocess.run(
             [
                 'setpriv',
                 f'--reuid={SERVICE}',
@@ -104,7 +103,7 @@ def test_missing_privileges_are_named_at_the_start(tmp_path):
                 code,
                 root / 'root',
             ],
-            check=True,
+            check=False,
             capture_output=True,
             text=True,
             timeout=60,
@@ -112,7 +111,30 @@ def test_missing_privileges_are_named_at_the_start(tmp_path):
         )
     finally:
         shutil.rmtree(root)
+
+
+@needs_root
+@pytest.mark.parametrize(
+    'options',
+    [
+        {},
+        {'local_export_host': '192.0.2.1', 'local_require_privileges': False},
+    ],
+)
+def test_missing_privileges_are_named_at_the_start(options):
+    ended = start_without_privileges(**options)
+    assert ended.returncode == 0
     assert 'CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER' in ended.stderr
+
+
+@needs_root
+def test_shares_that_clients_mount_are_not_served_without_privileges():
+    ended = start_without_privileges(local_export_host='192.0.2.1')
+    assert ended.returncode == 1
+    *_, error = ended.stderr.splitlines()
+    assert 'BadConfiguration' in error
+    assert 'CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER' in error
+    assert 'local_require_privileges = false' in error
 
 
 def test_nothing_is_warned_of_with_all_privileges(root, caplog, monkeypatch):
