@@ -261,6 +261,8 @@ def _log(job: typing.Any, choice: Choice) -> None:
 
 def _replication_domain(pools: list[Pool], host: str | None) -> str | None:
     """Return the replication domain of the pool's back end, if any."""
+    if host is None:
+        return None
     return next(
         (
             pool.capabilities.get('replication_domain')

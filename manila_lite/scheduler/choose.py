@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from math import isfinite
+import operator
 import random
 from typing import Any, Literal, NamedTuple, overload
 
@@ -23,6 +24,9 @@ MAX_REJECTIONS_SHOWN = 10  # of each filter, in an explanation
 class RankedPool(NamedTuple):
     pool: Pool
     weight: float
+
+
+BY_WEIGHT = operator.itemgetter(RankedPool._fields.index('weight'))
 
 
 class Rejection(NamedTuple):
@@ -94,11 +98,9 @@ def choose(
     Pools of equal weight are in the order of their names or, with `rng`,
     in random order. A share that is extended or managed stays on its pool.
     """
-    candidates = [
-        pool
-        for pool in pools
-        if not request.stays or pool.host == request.host
-    ]
+    candidates = list(pools)
+    if request.stays:
+        candidates = [pool for pool in candidates if pool.host == request.host]
     detail = NO_POOLS
     remaining: list[tuple[str, int]] = []
     rejections: list[Rejection] = []
@@ -125,9 +127,11 @@ def _apply_filter(
     request: PlacementRequest,
     rejections: list[Rejection],
 ) -> list[Pool]:
+    reasons = rule.rejection_reasons(pools, request)
+    if reasons.count(None) == len(reasons):
+        return pools
     kept = []
-    for pool in pools:
-        reason = rule.rejection_reason(pool, request)
+    for pool, reason in zip(pools, reasons, strict=True):
         if reason is None:
             kept.append(pool)
         else:
@@ -150,19 +154,21 @@ def _rank(
     for weigher in weighers:
         if not weigher.applies(request):
             continue
-        scores = _normalize([weigher.weigh(pool, request) for pool in pools])
+        scores = _normalize(weigher.scores(pools, request))
+        if not any(scores):
+            continue
         weights = [
             weight + weigher.multiplier * score
             for weight, score in zip(weights, scores, strict=True)
         ]
     ranked = map(RankedPool, pools, weights)
-    return sorted(ranked, key=lambda one: one.weight, reverse=True)
+    return sorted(ranked, key=BY_WEIGHT, reverse=True)
 
 
 def _normalize(values: list[float]) -> list[float]:
     """Scale the values to 0..1; infinite ones go beyond the finite ones."""
-    finite = [value for value in values if isfinite(value)]
-    if len(finite) < len(values):
+    if not all(map(isfinite, values)):
+        finite = [value for value in values if isfinite(value)]
         low, high = min(finite, default=0.0), max(finite, default=0.0)
         beyond = high - low or 1.0
         values = [

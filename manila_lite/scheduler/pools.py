@@ -15,7 +15,8 @@ MAX_CONCLUSIONS = 1024
 class Capabilities(dict[str, Any]):
     """What a back end reported about a pool, and what follows from it.
 
-    A report never changes, so that conclusions are drawn once.
+    A report never changes, so that conclusions are drawn once. Total and
+    free capacity of a pool are part of its report.
     """
 
     def __init__(self, reported: Mapping[str, Any]):

@@ -38,12 +38,20 @@ class PlacementRequest:
     replication_domain: str | None = None
     replica_hosts: frozenset[str] = frozenset()
 
-    # Identifies protocol and extra specs; capabilities are matched with it.
+    # What capabilities are matched with, and what limits depend on: objects
+    # that are equal for equal demands, and cheap to hash.
     demand: Hashable = field(init=False, repr=False, compare=False)
+    capacity_demand: Hashable = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         specs = tuple(sorted(self.extra_specs.items()))
-        object.__setattr__(self, 'demand', _demand(self.share_proto, specs))
+        demand = _demand(self.share_proto, specs)
+        object.__setattr__(self, 'demand', demand)
+        object.__setattr__(
+            self,
+            'capacity_demand',
+            _demand(demand, self.is_extend, self.from_snapshot),
+        )
 
     @property
     def stays(self) -> bool:
@@ -57,6 +65,6 @@ class PlacementRequest:
 
 
 @functools.lru_cache(maxsize=4096)
-def _demand(share_proto: str, specs: tuple[tuple[str, str], ...]) -> object:
+def _demand(*parts: Hashable) -> object:
     """Return one object for equal demands; it is compared very often."""
     return object()

@@ -5,6 +5,7 @@ the entry point group `manila_lite.scheduler.filters`.
 """
 
 import abc
+from collections.abc import Sequence
 from typing import ClassVar
 
 from manila_lite.scheduler.pools import Pool
@@ -29,3 +30,14 @@ class Filter(abc.ABC):
         self, pool: Pool, request: PlacementRequest
     ) -> str | None:
         """Return why the pool cannot hold the share; None if it can."""
+
+    def rejection_reasons(
+        self, pools: Sequence[Pool], request: PlacementRequest
+    ) -> list[str | None]:
+        """Return `rejection_reason` of each pool.
+
+        Filters that nearly always apply override it: there may be a
+        thousand pools, most of which pass.
+        """
+        reason = self.rejection_reason
+        return [reason(pool, request) for pool in pools]

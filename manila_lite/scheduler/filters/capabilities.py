@@ -1,5 +1,7 @@
 """Place shares by the capabilities of pools."""
 
+from collections.abc import Sequence
+
 from manila_lite.scheduler.filters import Filter
 from manila_lite.scheduler.filters.extra_specs import mismatch_reason
 from manila_lite.scheduler.pools import Pool
@@ -20,8 +22,17 @@ class CapabilitiesFilter(Filter):
         self, pool: Pool, request: PlacementRequest
     ) -> str | None:
         return pool.capabilities.conclude(
-            (CapabilitiesFilter, request.demand), _mismatch, pool, request
+            request.demand, _mismatch, pool, request
         )
+
+    def rejection_reasons(
+        self, pools: Sequence[Pool], request: PlacementRequest
+    ) -> list[str | None]:
+        question = request.demand
+        return [
+            pool.capabilities.conclude(question, _mismatch, pool, request)
+            for pool in pools
+        ]
 
 
 def _mismatch(pool: Pool, request: PlacementRequest) -> str | None:

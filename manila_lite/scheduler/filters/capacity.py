@@ -1,5 +1,6 @@
 """Place shares by capacity, with over-subscription and reserve."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from manila_lite.scheduler.expressions import to_number
@@ -30,6 +31,17 @@ class CapacityFilter(Filter):
             f'allocated, limit {limit:g} GiB'
         )
 
+    def rejection_reasons(
+        self, pools: Sequence[Pool], request: PlacementRequest
+    ) -> list[str | None]:
+        limits = list_allocation_limits(pools, request)
+        return [
+            None
+            if limit is None or pool.allocated_gb + request.size <= limit
+            else self.rejection_reason(pool, request)
+            for pool, limit in zip(pools, limits, strict=True)
+        ]
+
 
 class Limits(NamedTuple):
     """Upper bounds of what we allocate on a pool; None is no limit.
@@ -51,15 +63,9 @@ def allocation_limits(pool: Pool, request: PlacementRequest) -> Limits:
     so the reported free (and, of thin pools, provisioned) capacity bounds
     what we have added since the report.
     """
-    question = (
-        Limits,
-        pool.total_gb,
-        pool.free_gb,
-        request.is_extend,
-        request.from_snapshot,
-        request.demand,
+    return pool.capabilities.conclude(
+        request.capacity_demand, _limits, pool, request
     )
-    return pool.capabilities.conclude(question, _limits, pool, request)
 
 
 def _limits(pool: Pool, request: PlacementRequest) -> Limits:
@@ -87,11 +93,25 @@ def allocation_limit(pool: Pool, request: PlacementRequest) -> float | None:
     None means no limit. A share fits if and only if `allocated_gb + size`
     is within the limit.
     """
-    limit, pending = allocation_limits(pool, request)
-    if pending is None:
-        return limit
-    by_pending = pool.allocated_gb - pool.pending_gb + pending
-    return by_pending if limit is None else min(limit, by_pending)
+    return list_allocation_limits([pool], request)[0]
+
+
+def list_allocation_limits(
+    pools: Sequence[Pool], request: PlacementRequest
+) -> list[float | None]:
+    """Return the `allocation_limit` of each pool."""
+    question = request.capacity_demand
+    limits = []
+    for pool in pools:
+        limit, pending = pool.capabilities.conclude(
+            question, _limits, pool, request
+        )
+        if pending is not None:
+            by_pending = pool.allocated_gb - pool.pending_gb + pending
+            if limit is None or by_pending < limit:
+                limit = by_pending
+        limits.append(limit)
+    return limits
 
 
 def _reserved_percentage(pool: Pool, request: PlacementRequest) -> float:

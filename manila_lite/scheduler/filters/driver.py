@@ -1,5 +1,7 @@
 """Place shares by an expression of the back end."""
 
+from collections.abc import Sequence
+
 from manila_lite import exception
 from manila_lite.scheduler import expressions
 from manila_lite.scheduler.filters import Filter
@@ -27,3 +29,13 @@ class DriverFilter(Filter):
         if expressions.to_bool(value):
             return None
         return f'its filter function {function!r} returns {value!r}'
+
+    def rejection_reasons(
+        self, pools: Sequence[Pool], request: PlacementRequest
+    ) -> list[str | None]:
+        return [
+            None
+            if pool.capabilities.get('filter_function') is None
+            else self.rejection_reason(pool, request)
+            for pool in pools
+        ]

@@ -1,5 +1,7 @@
 """Require a share service that is up and enabled."""
 
+from collections.abc import Sequence
+
 from manila_lite.scheduler.filters import Filter
 from manila_lite.scheduler.pools import Pool
 from manila_lite.scheduler.request import PlacementRequest
@@ -16,3 +18,13 @@ class ServiceUp(Filter):
         if not pool.service_enabled:
             return 'its service is disabled'
         return None
+
+    def rejection_reasons(
+        self, pools: Sequence[Pool], request: PlacementRequest
+    ) -> list[str | None]:
+        return [
+            None
+            if pool.service_up and pool.service_enabled
+            else self.rejection_reason(pool, request)
+            for pool in pools
+        ]

@@ -1,5 +1,7 @@
 """Prefer pools by an expression of their back end."""
 
+from collections.abc import Sequence
+
 from manila_lite import exception
 from manila_lite.scheduler import expressions
 from manila_lite.scheduler.pools import Pool
@@ -23,3 +25,13 @@ class GoodnessWeigher(Weigher):
         except exception.InvalidExpression:
             return 0.0
         return value if value is not None and 0 <= value <= 100 else 0.0
+
+    def scores(
+        self, pools: Sequence[Pool], request: PlacementRequest
+    ) -> list[float]:
+        return [
+            0.0
+            if pool.capabilities.get('goodness_function') is None
+            else self.weigh(pool, request)
+            for pool in pools
+        ]

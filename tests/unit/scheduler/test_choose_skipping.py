@@ -1,9 +1,10 @@
-"""Filters and weighers that cannot matter for a request are skipped."""
+"""Filters and weighers do no work that cannot change the choice."""
 
 import pytest
 
 from manila_lite import plugins
 from manila_lite.scheduler import choose
+from manila_lite.scheduler.filters.service_up import ServiceUp
 from tests.unit.scheduler.builders import pool
 from tests.unit.scheduler.builders import request
 
@@ -61,6 +62,38 @@ def test_weigher_that_is_skipped_would_prefer_no_pool(weigher):
         if not weigher.applies(one):
             scores = {weigher.weigh(candidate, one) for candidate in POOLS}
             assert len(scores) == 1
+
+
+PARTICULAR = [
+    pool(service_up=False),
+    pool(service_enabled=False),
+    pool(total_gb=None, free_gb=None),
+    pool(free_gb=1.0, allocated_gb=7.0, pending_gb=6.0),
+    pool(capabilities={'filter_function': 'share.size > 2'}),
+    pool(capabilities={'filter_function': 'no expression ('}),
+    pool(capabilities={'goodness_function': '10 * share.size'}),
+    pool(capabilities={'storage_protocol': 'CIFS'}),
+]
+
+
+@pytest.mark.parametrize(
+    'rule', [ServiceUp(), *FILTERS], ids=lambda rule: rule.name
+)
+def test_filter_says_the_same_of_all_pools_as_of_each(rule):
+    pools = POOLS + PARTICULAR
+    for one in requests():
+        assert rule.rejection_reasons(pools, one) == [
+            rule.rejection_reason(candidate, one) for candidate in pools
+        ]
+
+
+@pytest.mark.parametrize('weigher', WEIGHERS, ids=lambda rule: rule.name)
+def test_weigher_scores_all_pools_like_each(weigher):
+    pools = POOLS + PARTICULAR
+    for one in requests():
+        assert weigher.scores(pools, one) == [
+            weigher.weigh(candidate, one) for candidate in pools
+        ]
 
 
 def test_most_filters_are_skipped_without_wishes():
