@@ -4,6 +4,8 @@ from collections.abc import Callable
 import logging
 import typing
 
+from oslo_config import cfg
+
 from manila_lite import exception
 from manila_lite.cmd.build.api import share_operations
 from manila_lite.cmd.build.process import Process
@@ -178,7 +180,12 @@ def build_endpoints(
         with_last_share=conf.delete_share_server_with_last_share,
     )
     provisioning = ProvisioningEndpoint(
-        driver, names, conf.periodic_interval, setup, servers
+        driver,
+        names,
+        conf.periodic_interval,
+        driver_probe(conf),
+        setup,
+        servers,
     )
     snapshots = SnapshotsEndpoint(driver, names, conf.message_ttl)
     access = AccessEndpoint(
@@ -274,9 +281,14 @@ def server_migrations(
         setup.service_host,
         names=names,
         interval=conf.server_migration_driver_continue_update_interval,
-        probe=DriverProbe(
-            conf.recovery.question_timeout, conf.recovery.unanswered_questions
-        ),
+        probe=driver_probe(conf),
+    )
+
+
+def driver_probe(conf: cfg.ConfigOpts) -> DriverProbe:
+    """Build what asks a driver within a time limit."""
+    return DriverProbe(
+        conf.recovery.question_timeout, conf.recovery.unanswered_questions
     )
 
 
@@ -299,12 +311,7 @@ def replica_updates(
         roles,
         names=names,
         locks=process.locks,
-        probe=ReplicaProbe(
-            DriverProbe(
-                conf.recovery.question_timeout,
-                conf.recovery.unanswered_questions,
-            )
-        ),
+        probe=ReplicaProbe(driver_probe(conf)),
     )
 
 
@@ -386,9 +393,7 @@ def _reconciliation(
         process.client(ReconciliationRpc),
         host,
         process.locks,
-        DriverProbe(
-            conf.recovery.question_timeout, conf.recovery.unanswered_questions
-        ),
+        driver_probe(conf),
         conf.recovery.batch,
     )
 

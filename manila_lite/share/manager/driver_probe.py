@@ -25,6 +25,9 @@ _UNRELATED = (
 SLOW_AFTER = 1.0
 """Seconds that a worker waits for a reply before it does other work."""
 
+REPLY_PAUSE = 1.0
+"""Seconds until a caller that polls should look for the reply again."""
+
 FORGET_AFTER = 600.0
 """Seconds after its timeout until an uncollected reply is discarded."""
 
@@ -54,6 +57,7 @@ class AnswerPending(exception.ManilaLiteError):
     """The driver has not replied yet; poll again later."""
 
     message = 'The driver has not replied yet.'
+    retry_after = REPLY_PAUSE
 
 
 class _Call(typing.NamedTuple):

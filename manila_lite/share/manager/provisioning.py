@@ -36,6 +36,9 @@ from manila_lite.share.manager.access.teardown import Teardown
 from manila_lite.share.manager.clones import Clone
 from manila_lite.share.manager.clones import ReportedClone
 from manila_lite.share.manager.clones import parse_reply
+from manila_lite.share.manager.driver_probe import AnswerPending
+from manila_lite.share.manager.driver_probe import BackendUnresponsive
+from manila_lite.share.manager.driver_probe import DriverProbe
 from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
@@ -61,7 +64,7 @@ class ProvisioningEndpoint:
     """Provisions the share instances of one back end.
 
     Drivers that copy in the background are polled every `copy_interval`
-    seconds.
+    seconds, by `probe`: one that hangs keeps no worker.
     """
 
     def __init__(
@@ -69,12 +72,14 @@ class ProvisioningEndpoint:
         driver: ShareDriver,
         names: NameTemplates,
         copy_interval: float,
+        probe: DriverProbe,
         setup: ServerSetup,
         servers: ShareServersEndpoint,
     ):
         self.driver = driver
         self.names = names
         self.copy_interval = copy_interval
+        self.probe = probe
         self.setup = setup
         self.servers = servers
         self.rescheduling = Rescheduling(setup, servers)
@@ -277,11 +282,19 @@ class ProvisioningEndpoint:
         self, job: JobContext, instance_id: str
     ) -> None:
         instance: LoadedInstance = job.prepared
-        reported = parse_reply(
-            self.driver.get_share_status(
-                self._view(instance), share_server=instance.share_server
+        try:
+            result = self.probe.poll(
+                job.claim.id,
+                self.driver.get_share_status,
+                self._view(instance),
+                instance.share_server,
             )
-        )
+        except (AnswerPending, BackendUnresponsive) as error:
+            job.release(error.retry_after)
+            return
+        if result.reason:
+            raise exception.ShareBackendException(msg=result.reason)
+        reported = parse_reply(result.value)
         if reported.status == InstanceStatus.AVAILABLE:
             job.finish(self._copied, instance_id, reported)
         else:

@@ -25,9 +25,6 @@ from manila_lite.work.table import Claim
 
 LOG = logging.getLogger(__name__)
 
-REPLY_PAUSE = 1.0
-"""Seconds until the next poll for a pending reply of the driver."""
-
 
 class RescueRun:
     """One rescue, from reading the rows to writing the outcome."""
@@ -132,8 +129,8 @@ class RescueRun:
             result = self.probe.poll(
                 self.job.claim.id, *self._probed.driver_call(case, method)
             )
-        except AnswerPending:
-            self.job.release(REPLY_PAUSE)
+        except AnswerPending as error:
+            self.job.release(error.retry_after)
             return None
         except BackendUnresponsive as error:
             LOG.warning('%s of %s is deferred: %s', method, case.row.id, error)

@@ -245,6 +245,28 @@ def test_copy_is_polled_until_it_is_available(slow):
     slow.check_invariants()
 
 
+def test_a_back_end_that_hangs_during_the_copy_keeps_no_worker(build_cloud):
+    cloud = build_cloud(
+        backend_conf=f'{SLOW_COPY}\n[recovery]\nquestion_timeout = 2'
+    )
+    create_copy_type(cloud)
+    _, snapshot = source(cloud)
+    member = member_of(cloud)
+    copied = member.create(snapshot_id=snapshot, size=2)['id']
+    driver, _ = driver_and_instance(cloud, copied)
+    hang = driver.hang_next('get_share_status')
+    while cloud.step():
+        pass  # the work is released while the call is pending
+    assert hang.wait_reached()
+    assert member.show(copied)['status'] == 'creating_from_snapshot'
+    while member.show(copied)['status'] == 'creating_from_snapshot':
+        cloud.clock.advance(2)
+        cloud.run_pending()
+    assert member.show(copied)['status'] == 'error'
+    hang.release()
+    cloud.check_invariants()
+
+
 def test_failure_during_the_copy_is_reported(slow):
     _, snapshot = source(slow)
     member = member_of(slow)
