@@ -10,6 +10,7 @@ import typing
 import pytest
 
 from manila_lite.work import table
+from tests.support import databases
 from tests.support import sampling
 from tests.support.cloud import Cloud
 
@@ -28,11 +29,18 @@ _QUERIES = ('get_', 'check_', 'choose_', 'do_setup')
 Start = Callable[[], tuple[Cloud, Callable[[], object], Callable[[], object]]]
 
 
-def pause_everywhere(start: Start, name: str, most: int = 4) -> None:
+def pause_everywhere(
+    start: Start,
+    name: str,
+    shared_database: Callable[[str], str],
+    most: int = 4,
+) -> None:
     """Pause once at each driver call of a run, and check the result.
 
     `start()` returns a cloud, always in the same state, a function that
     makes the run and one that raises AssertionError if anything is wrong.
+    `shared_database` is the fixture of that name: where all places are
+    tried, a part of them is tried on the servers as well.
     """
     cloud, run, check = start()
     cloud.crash_at(None)
@@ -45,16 +53,31 @@ def pause_everywhere(start: Start, name: str, most: int = 4) -> None:
         if is_call_with_effects(point)
     ]
     assert places, f'{name} calls no driver'
-    for point, times in sampling.sample(places, most):
-        cloud, run, check = start()
-        cloud.crash_at(None)
-        cloud.pause_at(point, Another(cloud).take_over, times)
-        try:
-            run()
-            cloud.settle()
-            check()
-        except AssertionError as error:
-            pytest.fail(f'{name} paused {point}, {times}: {error}')
+    for place in sampling.sample(places, most):
+        _pause_once(*start(), f'{name} on sqlite', place)
+    for kind in databases.KINDS[1:]:
+        for place in sampling.part(places, kind):
+            cloud, run, check = start()
+            with cloud.moved_to(shared_database(kind)):
+                _pause_once(cloud, run, check, f'{name} on {kind}', place)
+
+
+def _pause_once(
+    cloud: Cloud,
+    run: Callable[[], object],
+    check: Callable[[], object],
+    name: str,
+    place: tuple[str, int],
+) -> None:
+    point, times = place
+    cloud.crash_at(None)
+    cloud.pause_at(point, Another(cloud).take_over, times)
+    try:
+        run()
+        cloud.settle()
+        check()
+    except AssertionError as error:
+        pytest.fail(f'{name} paused {point}, {times}: {error}')
 
 
 def pause_verb(
@@ -62,6 +85,7 @@ def pause_verb(
     verb: Callable[[typing.Any, typing.Any], object],
     name: str,
     fencing: str,
+    shared_database: Callable[[str], str],
     check: Callable[[typing.Any], object] = Cloud.check_invariants,
 ) -> None:
     """Pause once at each driver call of `verb(cloud, prepared)`.
@@ -74,7 +98,7 @@ def pause_verb(
         cloud, prepared = begin(backend_conf=fencing)
         return cloud, lambda: verb(cloud, prepared), lambda: check(cloud)
 
-    pause_everywhere(start, name)
+    pause_everywhere(start, name, shared_database)
 
 
 def is_call_with_effects(point: str) -> bool:
@@ -93,7 +117,7 @@ class Another:
     def take_over(self) -> None:
         """Carry out all work once the leases of the first process end."""
         self._cloud.clock.advance(LONG)
-        # The time of a database server is not simulated.
+        # The time of a database server may not be simulated.
         self._cloud.db.write(
             table.expire_leases,
             [queue for runner in self._runners for queue in runner.queues],

@@ -150,10 +150,10 @@ def test_two_crashes_and_bad_messages_leave_only_permitted_access(begin, seed):
 @pausing.FENCING
 @pytest.mark.parametrize('verb', MORE, ids=lambda verb: verb.__name__)
 def test_a_pause_in_any_driver_call_leaves_only_permitted_access(
-    begin, verb, fencing
+    begin, verb, fencing, shared_database
 ):
     def start():
         cloud, rules, ids = begin(backend_conf=fencing)
         return cloud, lambda: verb(cloud, rules, ids), cloud.check_invariants
 
-    pausing.pause_everywhere(start, verb.__name__)
+    pausing.pause_everywhere(start, verb.__name__, shared_database)

@@ -156,7 +156,9 @@ def test_two_crashes_and_bad_messages_break_no_invariant(begin):
 @sampling.enumeration
 @pausing.FENCING
 @pytest.mark.parametrize('name', CASES)
-def test_a_pause_in_any_driver_call_breaks_no_invariant(begin, name, fencing):
+def test_a_pause_in_any_driver_call_breaks_no_invariant(
+    begin, name, fencing, shared_database
+):
     verb, kwargs = CASES[name]
     conf = f'{kwargs.get("backend_conf", "")}\n{fencing}'
 
@@ -164,4 +166,4 @@ def test_a_pause_in_any_driver_call_breaks_no_invariant(begin, name, fencing):
         cloud, found = begin(**{**kwargs, 'backend_conf': conf})
         return cloud, lambda: verb(cloud, found), cloud.check_invariants
 
-    pausing.pause_everywhere(start, name)
+    pausing.pause_everywhere(start, name, shared_database)

@@ -263,7 +263,7 @@ def test_concurrent_changes_are_done_in_some_order(prepared, seed):
 @pausing.FENCING
 @pytest.mark.parametrize('name', [name for name in VERBS if name != 'check'])
 def test_a_pause_in_any_driver_call_leaves_all_at_rest(
-    prepared, name, fencing
+    prepared, name, fencing, shared_database
 ):
     def start():
         cloud = begin(prepared, 1, backend_conf=fencing)
@@ -273,4 +273,4 @@ def test_a_pause_in_any_driver_call_leaves_all_at_rest(
             lambda: check_all(cloud),
         )
 
-    pausing.pause_everywhere(start, name)
+    pausing.pause_everywhere(start, name, shared_database)

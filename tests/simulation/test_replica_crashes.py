@@ -216,7 +216,7 @@ def test_two_crashes_and_bad_messages_break_no_invariant(prepare, seed):
     ids=lambda value: getattr(value, '__name__', value),
 )
 def test_a_pause_in_any_driver_call_breaks_no_invariant(
-    prepare, style, verb, fencing
+    prepare, style, verb, fencing, shared_database
 ):
     prepared = prepare(style)
 
@@ -224,4 +224,6 @@ def test_a_pause_in_any_driver_call_breaks_no_invariant(
         cloud = begin(prepared, style, 1, backend_conf=fencing)
         return (cloud, lambda: verb(cloud, prepared[2]), lambda: check(cloud))
 
-    pausing.pause_everywhere(start, f'{style} {verb.__name__}')
+    pausing.pause_everywhere(
+        start, f'{style} {verb.__name__}', shared_database
+    )

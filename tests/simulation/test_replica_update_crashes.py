@@ -6,6 +6,8 @@ are available and in sync, with all snapshots, and users have at most one
 message about each failure.
 """
 
+import contextlib
+
 import pytest
 import sqlalchemy as sa
 
@@ -67,8 +69,8 @@ def resync(cloud, found):
 
 
 def fail_to_resync(cloud, found):
-    cloud.driver('beta').faults.fail_next('update_replica_state')
-    resync(cloud, found)
+    with _failing_updates(cloud, 1, None):
+        resync(cloud, found)
 
 
 def resync_with_a_new_snapshot(cloud, found):
@@ -82,10 +84,17 @@ def update(cloud, found):
 
 
 def fail_to_update(cloud, found):
-    cloud.driver('beta').faults.fail_next(
-        'update_replica_state', 2, exception.ShareBackendException(msg='')
-    )
-    cloud.update()
+    with _failing_updates(cloud, 2, exception.ShareBackendException(msg='')):
+        cloud.update()
+
+
+@contextlib.contextmanager
+def _failing_updates(cloud, times, error):
+    faults = cloud.driver('beta').faults
+    faults.fail_next('update_replica_state', times, error)
+    yield
+    # Another process may have made these calls, on a driver of its own.
+    faults.clear()
 
 
 VERBS = {
@@ -179,10 +188,10 @@ def test_next_update_recovers_from_two_crashes_and_bad_messages(begin):
 @pausing.FENCING
 @pytest.mark.parametrize('name', VERBS)
 def test_next_update_recovers_from_a_pause_in_any_driver_call(
-    begin, name, fencing
+    begin, name, fencing, shared_database
 ):
     def start():
         cloud, found = begin(backend_conf=fencing)
         return cloud, lambda: VERBS[name](cloud, found), cloud.check
 
-    pausing.pause_everywhere(start, name)
+    pausing.pause_everywhere(start, name, shared_database)

@@ -193,7 +193,7 @@ def test_two_crashes_and_bad_messages_break_no_invariant(prepared, seed):
 @pausing.FENCING
 @pytest.mark.parametrize('name', VERBS)
 def test_a_pause_in_any_driver_call_breaks_no_invariant(
-    prepared, name, fencing
+    prepared, name, fencing, shared_database
 ):
     def start():
         cloud = begin(prepared, 1, backend_conf=fencing)
@@ -203,4 +203,4 @@ def test_a_pause_in_any_driver_call_breaks_no_invariant(
             lambda: check(cloud),
         )
 
-    pausing.pause_everywhere(start, name)
+    pausing.pause_everywhere(start, name, shared_database)

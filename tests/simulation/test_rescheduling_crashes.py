@@ -102,5 +102,7 @@ def test_two_crashes_and_bad_messages_break_no_invariant(begin):
 @sampling.enumeration
 @pausing.FENCING
 @pytest.mark.parametrize('verb', VERBS, ids=lambda verb: verb.__name__)
-def test_a_pause_in_any_driver_call_breaks_no_invariant(begin, verb, fencing):
-    pausing.pause_verb(begin, verb, verb.__name__, fencing)
+def test_a_pause_in_any_driver_call_breaks_no_invariant(
+    begin, verb, fencing, shared_database
+):
+    pausing.pause_verb(begin, verb, verb.__name__, fencing, shared_database)

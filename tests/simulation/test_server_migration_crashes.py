@@ -155,7 +155,9 @@ def test_two_crashes_and_bad_messages_end_at_rest(clouds):
 @sampling.enumeration
 @pausing.FENCING
 @pytest.mark.parametrize('name', VERBS)
-def test_a_pause_in_any_driver_call_ends_at_rest(clouds, name, fencing):
+def test_a_pause_in_any_driver_call_ends_at_rest(
+    clouds, name, fencing, shared_database
+):
     verb, options = VERBS[name]
     cloud, server, initial = clouds[str(options)]
 
@@ -163,4 +165,4 @@ def test_a_pause_in_any_driver_call_ends_at_rest(clouds, name, fencing):
         crash_images.restart_on(initial, cloud, backend_conf=fencing)
         return cloud, lambda: verb(cloud, server), lambda: check(cloud)
 
-    pausing.pause_everywhere(start, name)
+    pausing.pause_everywhere(start, name, shared_database)

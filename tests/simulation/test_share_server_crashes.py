@@ -243,7 +243,7 @@ def test_concurrent_requests_break_no_invariant(prepared, seed):
     'name', [name for name in CASES if name != 'fail_to_manage']
 )
 def test_a_pause_in_any_driver_call_breaks_no_invariant(
-    prepared, name, fencing
+    prepared, name, fencing, shared_database
 ):
     verb, extra_conf = CASES[name]
 
@@ -251,4 +251,4 @@ def test_a_pause_in_any_driver_call_breaks_no_invariant(
         cloud = begin(prepared, 1, None, extra_conf, fencing)
         return cloud, lambda: verb(cloud, prepared[2]), cloud.check_invariants
 
-    pausing.pause_everywhere(start, name)
+    pausing.pause_everywhere(start, name, shared_database)

@@ -143,5 +143,7 @@ def crash():
 @sampling.enumeration
 @pausing.FENCING
 @pytest.mark.parametrize('name', VERBS)
-def test_a_pause_in_any_driver_call_breaks_no_invariant(begin, name, fencing):
-    pausing.pause_verb(begin, VERBS[name], name, fencing)
+def test_a_pause_in_any_driver_call_breaks_no_invariant(
+    begin, name, fencing, shared_database
+):
+    pausing.pause_verb(begin, VERBS[name], name, fencing, shared_database)

@@ -10,6 +10,7 @@ around a commit, around a driver call. `restart` then builds new objects on
 the same database and the same back end.
 """
 
+import contextlib
 import functools
 import pathlib
 import random
@@ -152,14 +153,7 @@ class Cloud:
         self._conf_file = folder / 'cloud.conf'
         self._capacity = capacity
         self.configure(backend_conf=backend_conf, extra_conf=extra_conf)
-        self.db = Database(
-            self.url,
-            clock=self.clock,
-            new_id=self._new_id,
-            rng=self.rng,
-            sleep=self.clock.advance,
-        )
-        databases.share_statements(self.db)
+        self.db = self._database(self.url)
         self._policies = extra_conf
         self._start_process()
         if initialize:
@@ -188,6 +182,35 @@ class Cloud:
                 for name in self.backend_names
             )
         )
+
+    def _database(self, url: str) -> Database:
+        return databases.share_statements(
+            Database(
+                url,
+                clock=self.clock,
+                new_id=self._new_id,
+                rng=self.rng,
+                sleep=self.clock.advance,
+            )
+        )
+
+    @contextlib.contextmanager
+    def moved_to(self, url: str) -> typing.Iterator[None]:
+        """Run on a copy of the database on a server.
+
+        What happens there is lost afterwards.
+        """
+        own = self.db
+        databases.copy_rows(self.url, url)
+        own.dispose()
+        self.db = self._database(url)
+        databases.simulate_time(self.db)
+        try:
+            self.restart()
+            yield
+        finally:
+            self.db.dispose()
+            self.db = own
 
     # Start and crash
 

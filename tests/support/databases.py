@@ -166,6 +166,57 @@ def empty_tables(url: str) -> None:
             connection.execute(sa.delete(table))
 
 
+def copy_rows(source: str, target: str) -> None:
+    """Replace all rows of one database by those of another."""
+    empty_tables(target)
+    engine = _engine(target)
+    with _engine(source).connect() as old, engine.begin() as new:
+        for table in models.metadata.sorted_tables:
+            stored = [one for one in table.columns if one.computed is None]
+            rows = old.execute(sa.select(*stored)).mappings().all()
+            if not rows:
+                continue
+            new.execute(sa.insert(table), [dict(row) for row in rows])
+            counter = table.autoincrement_column
+            if engine.dialect.name == 'postgresql' and counter is not None:
+                # Ids that were given do not advance the sequence.
+                new.exec_driver_sql(
+                    'SELECT setval(pg_get_serial_sequence('
+                    f"'{table.name}', '{counter.name}'), "
+                    f'(SELECT max({counter.name}) FROM {table.name}))'
+                )
+
+
+_OWN_CLOCK = """
+CREATE SCHEMA IF NOT EXISTS simulation;
+CREATE OR REPLACE FUNCTION simulation.clock_timestamp()
+RETURNS timestamptz LANGUAGE sql VOLATILE AS $$
+    SELECT to_timestamp(current_setting('simulation.now')::float8)
+$$
+"""
+_SET_CLOCK = {
+    'mysql': 'SET timestamp = {now:.6f}',
+    'postgresql': (
+        'SET LOCAL search_path = simulation, pg_catalog, public; '
+        "SET LOCAL simulation.now = '{now:.6f}'"
+    ),
+}
+
+
+def simulate_time(db: Database) -> None:
+    """Let transactions on a server see the clock of `db` as its time."""
+    if db.dialect == 'postgresql':
+        with _engine(db.url).begin() as connection:
+            connection.exec_driver_sql(_OWN_CLOCK)
+    for engine in (db.engine, db._read_engine):
+
+        @sa.event.listens_for(engine, 'begin')
+        def begin(connection: sa.Connection) -> None:
+            connection.exec_driver_sql(
+                _SET_CLOCK[db.dialect].format(now=db.clock())
+            )
+
+
 def kill_connections(url: str) -> int:
     """Kill every other connection to the database; return their number."""
     engine = sa.create_engine(
