@@ -49,6 +49,12 @@ class ShareShrinkingPossibleDataLoss(DriverError):
     message = 'Share {share_id} holds more data than the new size allows.'
 
 
+class DriverCannotTransferShareWithRules(DriverError):
+    """The back end can transfer the share only without access rules."""
+
+    message = 'The share cannot be transferred with its access rules.'
+
+
 class InvalidShareInstance(DriverError):
     message = 'Invalid share instance: {reason}'
 

@@ -116,6 +116,19 @@ class ShareContract:
         driver.delete_share(CTX, share)
         assert users_or_skip(harness, driver, share).read() == ''
 
+    def test_transferred_share_keeps_its_content(self, harness, driver):
+        """Twice, as work is repeated after a crash."""
+        share = harness.share()
+        locations = create(driver, share)
+        users = users_or_skip(harness, driver, share)
+        users.write('precious')
+        for _ in range(2):
+            driver.transfer_accept(
+                CTX, share, 'user', 'project', access_rules=[]
+            )
+        assert users.read() == 'precious'
+        assert create(driver, share) == locations
+
     def test_status_matches_the_back_end(self, harness, driver):
         share = harness.share(size=2)
         locations = create(driver, share)

@@ -304,6 +304,23 @@ class ShareDriver(
         """
         raise NotImplementedError
 
+    def transfer_accept(  # noqa: B027
+        self,
+        context: RequestContext,
+        share: ShareForDriver,
+        new_user: str | None,
+        new_project: str,
+        access_rules: AccessRules | None = None,
+        share_server: ShareServerMapping | None = None,
+    ) -> None:
+        """Give a share to another user and project.
+
+        Back ends that do not know the owners of shares need not do anything.
+        `access_rules` are those that the share keeps. A driver that cannot
+        transfer a share with rules raises DriverCannotTransferShareWithRules
+        without changing anything.
+        """
+
     # Access
 
     def update_access(

@@ -243,6 +243,7 @@ class DummyDriver(
     extend_share = _shares(DummyShares.extend_share)
     shrink_share = _shares(DummyShares.shrink_share)
     get_share_status = _shares(DummyShares.get_share_status)
+    transfer_accept = _shares(DummyShares.transfer_accept)
     update_access = _access(DummyAccess.update_access)
 
     create_snapshot = _snapshots(DummySnapshots.create_snapshot)

@@ -184,6 +184,22 @@ class DummyShares:
                 share['id'], record | {'size': min(record['size'], new_size)}
             )
 
+    def transfer_accept(
+        self,
+        context: RequestContext,
+        share: base.ShareForDriver,
+        new_user: str | None,
+        new_project: str,
+        access_rules: list[base.AccessRuleForDriver] | None = None,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> None:
+        with self._backend.lock:
+            self._backend.state.shares.put(
+                share['id'],
+                self._backend.get_share(share['id'])
+                | {'owner': [new_project, new_user]},
+            )
+
     def get_share_status(
         self,
         share: base.ShareForDriver,

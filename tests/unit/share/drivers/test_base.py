@@ -224,3 +224,4 @@ def test_optional_methods_have_defaults():
     driver.check_for_setup_error()
     assert driver.ensure_share(CTX, None) is None
     assert driver.get_pool(None) is None
+    driver.transfer_accept(CTX, None, 'user', 'project')
