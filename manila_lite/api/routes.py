@@ -60,6 +60,7 @@ from manila_lite.api.v2.shares.manage import ShareManageController
 from manila_lite.api.v2.shares.manage import ShareUnmanageController
 from manila_lite.api.v2.shares.metadata import ShareMetadataController
 from manila_lite.api.v2.shares.shares import SharesController
+from manila_lite.api.v2.shares.transfers import ShareTransfersController
 from manila_lite.api.v2.snapshots.actions import SnapshotActionsController
 from manila_lite.api.v2.snapshots.export_locations import (
     SnapshotExportLocationsController,
@@ -381,6 +382,17 @@ ROUTES: list[Route] = [
         get('/{security_service_id}', 'show'),
         put('/{security_service_id}', 'update'),
         delete('/{security_service_id}', 'delete'),
+    ),
+    # Share transfers
+    *serve(
+        ShareTransfersController,
+        '/share-transfers',
+        get('', 'index', since='2.77'),
+        get('/detail', 'detail', since='2.77'),
+        post('', 'create', since='2.77'),
+        get('/{transfer_id}', 'show', since='2.77'),
+        post('/{transfer_id}/accept', 'accept', since='2.77', kind='member'),
+        delete('/{transfer_id}', 'delete', since='2.77'),
     ),
     # Share servers
     *serve(

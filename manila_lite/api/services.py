@@ -21,6 +21,7 @@ from manila_lite.share.operations.services import Services
 from manila_lite.share.operations.shares.metadata import ShareMetadata
 from manila_lite.share.operations.shares.shares import Shares
 from manila_lite.share.operations.snapshots import Snapshots
+from manila_lite.share.operations.transfers import ShareTransfers
 
 
 @dataclasses.dataclass
@@ -44,6 +45,7 @@ class ApiServices:
     share_servers: ShareServers
     server_migrations: ServerMigrations
     replicas: Replicas
+    share_transfers: ShareTransfers
     limits: dict[str, int]
     admin_only_metadata: frozenset[str]
     admin_only_export_metadata: frozenset[str]

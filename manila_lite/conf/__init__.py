@@ -30,6 +30,7 @@ from manila_lite.conf import retention
 from manila_lite.conf import scheduler
 from manila_lite.conf import service
 from manila_lite.conf import share_manager
+from manila_lite.conf import transfers
 from manila_lite.conf import work
 from manila_lite.conf import wsgi
 
@@ -51,6 +52,7 @@ _AREAS = (
     scheduler,
     service,
     share_manager,
+    transfers,
     work,
     wsgi,
 )

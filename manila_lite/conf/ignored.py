@@ -36,7 +36,6 @@ class _Ignored(typing.NamedTuple):
 _CLASS = 'names a class of Manila, which has no counterpart here'
 _WEB = 'the web server has other options, see tcp_keepalive and client_*'
 _DATA = 'there is no data service; back ends copy by themselves'
-_TRANSFERS = 'shares cannot be transferred'
 _BACKUPS = 'shares cannot be backed up'
 _GROUPS = 'there are no share groups'
 _QUOTA = 'usage is counted in the transaction; no reservation expires'
@@ -109,12 +108,6 @@ _IGNORED = (
         restore_continue_update_interval share_backup_name_template
         driver_backup_continue_update_interval
         driver_restore_continue_update_interval""",
-    ),
-    _Ignored(
-        _TRANSFERS,
-        'DEFAULT',
-        """check_for_expired_transfers transfer_retention_time
-        share_transfer_salt_length share_transfer_key_length""",
     ),
     _Ignored(_GROUPS, 'DEFAULT', 'scheduler_default_share_group_filters'),
     _Ignored(

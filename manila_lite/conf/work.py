@@ -84,6 +84,15 @@ OPTS = [
         'and users shall wait for them; 0 keeps the work until an '
         'administrator cancels it.',
     ),
+    cfg.FloatOpt(
+        'transfer_wait',
+        default=5.0,
+        min=0.0,
+        help='Seconds that a request to accept a share transfer waits for '
+        'the back end, since clients expect the share in their project '
+        'after it. Lower it if slow back ends occupy too many threads of '
+        'the API; the transfer is carried out in any case.',
+    ),
     cfg.IntOpt(
         'journal_retention',
         default=2592000,

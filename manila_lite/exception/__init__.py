@@ -18,6 +18,7 @@ from manila_lite.exception.servers import *
 from manila_lite.exception.services import *
 from manila_lite.exception.shares import *
 from manila_lite.exception.snapshots import *
+from manila_lite.exception.transfers import *
 from manila_lite.exception.transitions import *
 from manila_lite.exception.types import *
 

@@ -23,8 +23,8 @@ class AccessRuleLocked(Forbidden):
 
 class ResourceNotLockable(Conflict):
     message = (
-        'The {resource_type} {resource_id} is being removed, or has '
-        'failed, and cannot be locked against deletion.'
+        'The {resource_type} {resource_id} is being removed or '
+        'transferred, or has failed, and cannot be locked.'
     )
 
 

@@ -30,6 +30,7 @@ from manila_lite.policies import share_snapshot
 from manila_lite.policies import share_snapshot_export_location
 from manila_lite.policies import share_snapshot_instance
 from manila_lite.policies import share_snapshot_instance_export_location
+from manila_lite.policies import share_transfer
 from manila_lite.policies import share_type
 from manila_lite.policies import share_types_extra_spec
 
@@ -64,6 +65,7 @@ _RESOURCES = (
     share_server,
     share_replica,
     share_replica_export_location,
+    share_transfer,
 )
 
 

@@ -47,6 +47,8 @@ if _checks.extension_checks is None:
 
 PROJECT_SCOPE = ('project',)
 ANY_SCOPE = ('system', 'project')
+NO_SCOPE = ()
+"""Scopes of published rules that declare none, and check none."""
 
 
 def _rule(

@@ -50,8 +50,16 @@ STATES_BY_RANK = (
 )
 """A rule with several states is shown with the first of them here."""
 
-RULES_EDITABLE = SHARE_INSTANCE.at_rest - HIDDEN_FROM_TENANTS
-"""The statuses in which the rules of an instance may be changed."""
+RULES_EDITABLE = (
+    SHARE_INSTANCE.at_rest
+    - HIDDEN_FROM_TENANTS
+    - {InstanceStatus.AWAITING_TRANSFER}
+)
+"""The statuses in which the rules of an instance may be changed.
+
+The rules of a share that is offered to another project are those that the
+project accepts, or has removed.
+"""
 
 LEAVING = HIDDEN_FROM_TENANTS | {
     InstanceStatus.DELETING,

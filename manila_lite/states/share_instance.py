@@ -39,6 +39,7 @@ class InstanceStatus:
     MIGRATING_TO = 'migrating_to'
     SERVER_MIGRATING = 'server_migrating'
     REPLICATION_CHANGE = 'replication_change'
+    AWAITING_TRANSFER = 'awaiting_transfer'
 
 
 # Short in the table only.
@@ -152,6 +153,12 @@ SHARE_INSTANCE = Machine(
         ('unmanaged',      _UNMANAGING,              GONE),
         ('unmanage_failed', _UNMANAGING,             S.UNMANAGE_ERROR),
 
+        # Offered to another project, whose acceptance is work on the share
+        # transfer.
+        ('offer',          {S.AVAILABLE},             S.AWAITING_TRANSFER),
+        ('withdraw_offer', {S.AWAITING_TRANSFER},         S.AVAILABLE),
+        ('transferred',    {S.AWAITING_TRANSFER},         S.AVAILABLE),
+
         ('ensure',         {S.AVAILABLE},                 S.ENSURING),
         ('ensured',        {S.ENSURING},                  S.AVAILABLE),
         ('ensure_failed',  {S.ENSURING},                  S.ERROR),
@@ -198,6 +205,7 @@ SHARE_INSTANCE = Machine(
         S.AVAILABLE, S.ERROR, S.ERROR_DELETING,
         S.ERROR_DEFERRED_DELETING, S.EXTENDING_ERROR, S.SHRINKING_ERROR,
         S.REVERTING_ERROR, S.MANAGE_ERROR, S.UNMANAGE_ERROR,
+        S.AWAITING_TRANSFER,
     },
     in_flight={
         S.CREATING: Ask('get_share_status', 'created', 'create_failed'),

@@ -35,6 +35,7 @@ ENDS = (
     rescues.EXPECTED_ENDS
     | rescues.EXPECTED_SERVER_ENDS
     | rescues.EXPECTED_NETWORK_ENDS
+    | rescues.EXPECTED_TRANSFER_ENDS
 )
 WITHOUT_SNAPSHOT = ('deleting', 'deferred_deleting')
 
@@ -133,6 +134,23 @@ def test_status_without_host_is_rescued(with_server):
                 status,
                 by='manila-scheduler@node:',
             )
+
+
+@sampling.enumeration
+def test_accepted_transfer_without_work_is_rescued(prepared):
+    folder, without_snapshot, _ = prepared
+    cloud = begin(without_snapshot, folder, 1000)
+    (share,) = cloud.api.get('/shares')['shares']
+    cloud.api.request(
+        'POST',
+        '/share-transfers',
+        {'transfer': {'share_id': share['id']}},
+        expect=202,
+    )
+    for resource, ends in rescues.EXPECTED_TRANSFER_ENDS.items():
+        for status in ends:
+            check_rescued(cloud, resource, status)
+    assert cloud.api.show(share['id'])['status'] == 'awaiting_transfer'
 
 
 def check_rescued(cloud, resource, status, by='manila-share@node@alpha:'):

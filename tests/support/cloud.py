@@ -56,6 +56,7 @@ auth_strategy = noauth
 {extra_conf}
 [work]
 lease = 30
+transfer_wait = 0
 """
 _SECTION = """
 [{name}]

@@ -11,6 +11,8 @@ from manila_lite.db.models import engine
 from manila_lite.db.models import networks
 from manila_lite.db.models import services
 from manila_lite.db.models import shares
+from manila_lite.db.models import snapshots
+from manila_lite.db.models import transfers
 from manila_lite.db.session import Session
 from manila_lite.quota import recount
 from manila_lite.share.drivers.dummy import driver as dummy
@@ -23,13 +25,17 @@ from manila_lite.states.access_rule import RulesStatus
 from manila_lite.states.access_rule import RuleState
 from manila_lite.states.machine import Machine
 from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_replica import DR
 from manila_lite.states.share_replica import PASSIVE
+from manila_lite.states.share_transfer import SHARE_TRANSFER
 from tests.support import replica_invariants
 
 INSTANCE = shares.ShareInstance.__table__
 SHARE = shares.Share.__table__
 RULE = access.AccessRule.__table__
+SNAPSHOT = snapshots.Snapshot.__table__
+TRANSFER = transfers.Transfer.__table__
 MAPPING = access.InstanceAccessRule.__table__
 JOURNAL = engine.Transition.__table__
 NETWORK = networks.ShareNetwork.__table__
@@ -48,6 +54,7 @@ MACHINES = {
         share_replica.SHARE_REPLICA,
         share_server.SHARE_SERVER,
         share_server.SHARE_SERVER_TASK,
+        SHARE_TRANSFER,
     )
 }
 UNRECORDED_INITIAL_STATUS = {
@@ -89,6 +96,7 @@ def problems(
     return [
         *at_rest(session, rows),
         *usages_and_pools(session, rows),
+        *share_transfers(session),
         *back_ends(rows, inventories),
         *access_rules(session, clients),
         *replica_invariants.problems(session, folders),
@@ -132,6 +140,33 @@ def usages_and_pools(
             )
         if pool.pending_gb < 0:
             yield f'{pool.host} has {pool.pending_gb} GiB pending'
+
+
+def share_transfers(session: Session) -> Iterator[str]:
+    """Shares that await a transfer have one, and are of one project."""
+    for row in session.rows(
+        sa.select(INSTANCE.c.share_id, INSTANCE.c.status, TRANSFER.c.id)
+        .select_from(
+            INSTANCE.outerjoin(
+                TRANSFER, TRANSFER.c.resource_id == INSTANCE.c.share_id
+            )
+        )
+        .where(INSTANCE.c.status == InstanceStatus.AWAITING_TRANSFER)
+    ):
+        if row.id is None:
+            yield f'share {row.share_id} awaits a transfer, without any'
+    for row in session.rows(
+        sa.select(TRANSFER.c.id, TRANSFER.c.status).where(
+            TRANSFER.c.status.in_(sorted(SHARE_TRANSFER.in_flight))
+        )
+    ):
+        yield f'transfer {row.id} is {row.status}, without work'
+    for row in session.rows(
+        sa.select(SNAPSHOT.c.id, SNAPSHOT.c.project_id, SHARE.c.project_id)
+        .join(SHARE, SHARE.c.id == SNAPSHOT.c.share_id)
+        .where(SNAPSHOT.c.project_id != SHARE.c.project_id)
+    ):
+        yield f'snapshot {row.id} is not of the project of its share'
 
 
 def back_ends(

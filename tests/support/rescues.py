@@ -99,6 +99,11 @@ EXPECTED_NETWORK_ENDS: dict[str, dict[str, str | None]] = {
 }
 """The same for resources without a host; schedulers rescue them."""
 
+EXPECTED_TRANSFER_ENDS: dict[str, dict[str, str | None]] = {
+    'share_transfer': {'accepting': 'pending'}
+}
+"""The same for the transfer of a share."""
+
 SERVER_CASES = [
     (resource, status)
     for resource, ends in EXPECTED_SERVER_ENDS.items()

@@ -26,6 +26,7 @@ from manila_lite.rpc.share import ReplicaUpdatesRpc
 from manila_lite.rpc.share import ServerMigrationRpc
 from manila_lite.rpc.share import ShareMetadataRpc
 from manila_lite.rpc.share import ShareServersRpc
+from manila_lite.rpc.share import ShareTransfersRpc
 from manila_lite.rpc.share import SnapshotAccessRpc
 from manila_lite.rpc.share import SnapshotsRpc
 from manila_lite.scheduler.filters.extra_specs import mismatch_reason
@@ -45,6 +46,7 @@ from manila_lite.share.operations.services import Services
 from manila_lite.share.operations.shares.metadata import ShareMetadata
 from manila_lite.share.operations.shares.shares import Shares
 from manila_lite.share.operations.snapshots import Snapshots
+from manila_lite.share.operations.transfers import ShareTransfers
 
 
 def build_api(
@@ -109,6 +111,7 @@ def build_api(
             conf.service_down_time,
         ),
         replicas=replica_operations(process),
+        share_transfers=transfer_operations(process),
         limits=process.limits(),
         admin_only_metadata=frozenset(conf.admin_only_metadata),
         admin_only_export_metadata=frozenset(conf.admin_only_el_metadata),
@@ -167,6 +170,17 @@ def replica_operations(process: Process) -> Replicas:
         process.client(PlacementRpc),
         process.client(ReplicationRpc),
         process.client(ReplicaUpdatesRpc),
+        process.client(AccessRpc),
+        process.admission,
+    )
+
+
+def transfer_operations(process: Process) -> ShareTransfers:
+    return ShareTransfers(
+        process.conf,
+        process.db,
+        process.limits(),
+        process.client(ShareTransfersRpc),
         process.client(AccessRpc),
         process.admission,
     )

@@ -63,6 +63,9 @@ from manila_lite.share.manager.recovery.share_instances import (
 from manila_lite.share.manager.recovery.share_servers import (
     ShareServerRecovery,
 )
+from manila_lite.share.manager.recovery.share_transfers import (
+    ShareTransferRecovery,
+)
 from manila_lite.share.manager.recovery.snapshot_instances import (
     SnapshotInstanceRecovery,
 )
@@ -93,6 +96,7 @@ from manila_lite.share.manager.servers.networks import ServerNetworks
 from manila_lite.share.manager.servers.setup import ServerSetup
 from manila_lite.share.manager.share_metadata import ShareMetadataEndpoint
 from manila_lite.share.manager.snapshots import SnapshotsEndpoint
+from manila_lite.share.manager.transfers import ShareTransfersEndpoint
 from manila_lite.work.runner import Runner
 
 LOG = logging.getLogger(__name__)
@@ -251,6 +255,14 @@ def build_endpoints(
             name_template=conf.share_name_template,
             message_ttl=conf.message_ttl,
         ),
+        share_transfers=ShareTransfersEndpoint(
+            db,
+            driver,
+            host,
+            name_template=conf.share_name_template,
+            message_ttl=conf.message_ttl,
+            limits=process.limits(),
+        ),
         share_servers=servers,
         network_updates=NetworkUpdatesEndpoint(setup, conf.message_ttl),
         server_migrations=server_migrations(process, driver, setup, names),
@@ -386,6 +398,7 @@ def _reconciliation(
         SnapshotInstanceRecovery(rescues, works, snapshots, conf.message_ttl),
         RuleSetRecovery(rescues, works, access),
         SnapshotRuleSetRecovery(rescues, works),
+        ShareTransferRecovery(rescues, works, conf.message_ttl),
     ]
     return ReconciliationEndpoint(
         process.db,

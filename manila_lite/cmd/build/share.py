@@ -112,6 +112,11 @@ def _tasks(process: Process, backend: Backend) -> list[Task]:
             backend.expire,
         ),
         Task(
+            'share transfers',
+            conf.check_for_expired_transfers,
+            endpoints.share_transfers.expire,
+        ),
+        Task(
             'replicas',
             conf.replica_state_update_interval,
             when_started(endpoints.replica_updates.request_pass),

@@ -14,6 +14,7 @@ from manila_lite.db.models import services
 from manila_lite.db.models import share_servers
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
+from manila_lite.db.models import transfers
 from manila_lite.db.models import types
 from manila_lite.db.models.base import Base
 
@@ -36,5 +37,6 @@ __all__ = [
     'share_servers',
     'shares',
     'snapshots',
+    'transfers',
     'types',
 ]

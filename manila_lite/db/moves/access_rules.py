@@ -96,6 +96,19 @@ def _retry_failed(
             )
 
 
+def deny_all(session: Session, instance_id: str) -> None:
+    """Queue all rules of an instance for removal.
+
+    The work that syncs is submitted before, in the same transaction.
+    """
+    fire_matching(
+        session, ACCESS_RULE, 'deny', {'share_instance_id': instance_id}
+    )
+    fire_matching(
+        session, SHARE_INSTANCE_ACCESS, 'change', {'id': instance_id}
+    )
+
+
 def mark_for_resync(session: Session, instance_ids: Collection[str]) -> None:
     """Make the next sync of these share instances send all their rules.
 

@@ -19,4 +19,5 @@ from manila_lite.db.rows.servers import *
 from manila_lite.db.rows.services import *
 from manila_lite.db.rows.shares import *
 from manila_lite.db.rows.snapshots import *
+from manila_lite.db.rows.transfers import *
 from manila_lite.db.rows.types import *

@@ -7,13 +7,18 @@ from manila_lite.db.rows.resources import OwnedRow
 
 
 class LockableRow(OwnedRow, Protocol):
-    """A share or an access rule that a resource lock is put on."""
+    """A share or an access rule that a resource lock is put on.
+
+    `status` is that of the share instance or the state of the rule,
+    `share_status` that of the share instance in either case.
+    """
 
     id: str
     share_id: str
     is_public: bool
     is_soft_deleted: bool
     status: str
+    share_status: str
 
 
 class ResourceLockRow(Protocol):

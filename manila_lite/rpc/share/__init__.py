@@ -18,6 +18,7 @@ from manila_lite.rpc.share.servers import ShareServersRpc
 from manila_lite.rpc.share.snapshots import SnapshotsRpc
 from manila_lite.rpc.share.topic import BINARY
 from manila_lite.rpc.share.topic import TOPIC
+from manila_lite.rpc.share.transfers import ShareTransfersRpc
 
 __all__ = [
     'AccessRpc',
@@ -35,6 +36,7 @@ __all__ = [
     'ServerMigrationRpc',
     'ShareMetadataRpc',
     'ShareServersRpc',
+    'ShareTransfersRpc',
     'SnapshotAccessRpc',
     'SnapshotsRpc',
     'TOPIC',

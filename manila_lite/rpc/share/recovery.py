@@ -70,6 +70,15 @@ class ReconciliationRpc(Contract):
         self, ctx: Ctx, share_server_task_id: str, asked_by: str = ''
     ) -> None: ...
 
+    @durable(
+        resource='share_transfer_id',
+        one_per='share_transfer_id',
+        repeatable=True,
+    )
+    def rescue_share_transfer(
+        self, ctx: Ctx, share_transfer_id: str, asked_by: str = ''
+    ) -> None: ...
+
 
 RESCUES = {
     'share_server': 'rescue_share_server',
@@ -79,5 +88,6 @@ RESCUES = {
     'access_rule': 'rescue_access',
     'share_instance_access': 'rescue_access',
     'snapshot_access_rule': 'rescue_snapshot_access',
+    'share_transfer': 'rescue_share_transfer',
 }
 """The method that rescues a resource, by the name of its state table."""

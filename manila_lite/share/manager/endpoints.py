@@ -31,6 +31,7 @@ from manila_lite.share.manager.servers.network_updates import (
 )
 from manila_lite.share.manager.share_metadata import ShareMetadataEndpoint
 from manila_lite.share.manager.snapshots import SnapshotsEndpoint
+from manila_lite.share.manager.transfers import ShareTransfersEndpoint
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -48,6 +49,7 @@ class BackendEndpoints:
     managing: ManagingEndpoint
     ensuring: EnsuringEndpoint
     share_metadata: ShareMetadataEndpoint
+    share_transfers: ShareTransfersEndpoint
     share_servers: ShareServersEndpoint
     network_updates: NetworkUpdatesEndpoint
     server_migrations: ServerMigrationsEndpoint

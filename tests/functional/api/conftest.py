@@ -15,6 +15,7 @@ from tests.functional.api.examples import replicas as replica_examples
 from tests.functional.api.examples import servers as server_examples
 from tests.functional.api.examples import shares as share_examples
 from tests.functional.api.examples import snapshots as snapshot_examples
+from tests.functional.api.examples import transfers as transfer_examples
 from tests.functional.api.samples.cloud import SampleCloud
 from tests.functional.api.views import access as access_views
 from tests.functional.api.views import admin as admin_views
@@ -23,6 +24,7 @@ from tests.functional.api.views import replicas as replica_views
 from tests.functional.api.views import servers as server_views
 from tests.functional.api.views import shares as share_views
 from tests.functional.api.views import snapshots as snapshot_views
+from tests.functional.api.views import transfers as transfer_views
 from tests.support.api_client import ApiClient
 from tests.support.clock import ManualClock
 from tests.support.cloud import BACKENDS
@@ -41,6 +43,7 @@ EXAMPLES = (
     server_examples,
     share_examples,
     snapshot_examples,
+    transfer_examples,
 )
 """Modules that register examples when imported."""
 
@@ -52,6 +55,7 @@ VIEWS = (
     server_views,
     share_views,
     snapshot_views,
+    transfer_views,
 )
 """Modules that register views when imported."""
 

@@ -174,6 +174,24 @@ RULES = {
         'migration_get_progress of a server that never migrated and does not '
         'exist answers 404 like every other action; the published code is 400'
     ),
+    'access rules of offered shares': (
+        'cannot be changed while the share awaits its transfer, although that '
+        'status is not transitional: the project that accepts the share '
+        'decides about its rules'
+    ),
+    'locks of offered shares': (
+        'do not exist: a share with resource locks cannot be offered, and an '
+        'offered share not locked, since its next project could neither see '
+        'nor remove the locks'
+    ),
+    'links of share transfers': (
+        'lead to /share-transfers; the path in the published samples does '
+        'not exist'
+    ),
+    'acceptance that takes long': (
+        'is answered after some seconds, and carried out later; a user '
+        'message says if it fails'
+    ),
     'reset_task_state': 'accepts only null until shares can be migrated',
 }
 """Behaviour that differs from the published notes."""

@@ -23,6 +23,7 @@ from tests.functional.api.samples.cloud import GROUP_TYPE
 from tests.functional.api.samples.cloud import LARGEST_SHARE
 from tests.functional.api.samples.cloud import SERVICE
 from tests.functional.api.samples.cloud import SampleCloud
+from tests.functional.api.samples.requests import FOREIGN
 from tests.functional.api.samples.requests import TENANT
 from tests.functional.api.samples.requests import RequestArgs
 from tests.functional.api.samples.requests import request_args
@@ -409,6 +410,44 @@ def lock_of_a_deleted_share(sample):
     body['resource_lock']['resource_id'] = id = sample.idle_share()
     sample.admin.act(id, 'reset_status', {'status': 'deleting'})
     return RefusedRequest(request_args(body))
+
+
+# Share transfers
+
+_ACCEPT = 'POST /v2/share-transfers/{id}/accept'
+
+
+@register(400, _ACCEPT)
+def accepted_with_another_key(sample):
+    return RefusedRequest(
+        request_args(
+            {'accept': {'auth_key': 'another'}}, id=sample.new_transfer()['id']
+        )
+    )
+
+
+@register(413, _ACCEPT)
+def accepted_above_the_quota(sample):
+    offered = sample.new_transfer()
+    sample.admin.request(
+        'PUT',
+        f'/quota-sets/{FOREIGN}',
+        {'quota_set': {'gigabytes': 1}},
+        expect=200,
+    )
+    return RefusedRequest(
+        request_args(
+            {'accept': {'auth_key': offered['auth_key']}}, id=offered['id']
+        ),
+        {'persona': 'foreign'},
+    )
+
+
+@register(400, 'DELETE /v2/share-transfers/{id}')
+def transfer_of_a_share_that_was_reset(sample):
+    id = sample.new_transfer()['id']
+    sample.idle_share()
+    return RefusedRequest(request_args(id=id))
 
 
 # Access rules

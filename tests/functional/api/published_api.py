@@ -58,6 +58,7 @@ RESOURCES = (
     'share replica action',
     'share replica metadata',
     'share replica export location',
+    'share transfer',
 )
 """The resources of api-surface.csv that are tested."""
 

@@ -12,6 +12,7 @@ from manila_lite.db.models import networks
 from manila_lite.db.models import services
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
+from manila_lite.db.models import transfers
 from manila_lite.db.queries import pages
 from tests.functional.api import differences
 from tests.support import bulk_shares
@@ -113,6 +114,18 @@ ROWS = {
             'lock_context': 'user',
         },
     ),
+    '/share-transfers': (
+        transfers.Transfer.__table__,
+        {
+            'status': 'pending',
+            'resource_type': 'share',
+            'resource_id': bulk_shares.share_id,
+            'source_project_id': MINE,
+            'salt': 'salt',
+            'crypt_hash': 'hash',
+            'clear_access_rules': False,
+        },
+    ),
     '/share-replicas': (
         shares.ShareInstance.__table__,
         {
@@ -124,7 +137,7 @@ ROWS = {
         },
     ),
 }
-"""The table of each list and the values of its rows."""
+"""The table of each list and the values of its rows, some by number."""
 
 WITHOUT_DETAIL = {'/messages/detail', '/resource-locks/detail'}
 
@@ -183,7 +196,10 @@ def _insert(session, table, values):
         sa.insert(table),
         [
             {
-                **values,
+                **{
+                    name: value(number) if callable(value) else value
+                    for name, value in values.items()
+                },
                 'id': str(number),
                 'created_at': session.now
                 + datetime.timedelta(seconds=number // 3),

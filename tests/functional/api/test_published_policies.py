@@ -39,8 +39,11 @@ OF_A_PROJECT = [
             '/v2/share-networks/{',
             '/v2/security-services/{',
             '/v2/share-replicas/{',
+            '/v2/share-transfers/{',
         )
     )
+    # Other projects may accept a transfer.
+    and not operation.path.endswith('/accept')
     or (operation.method, operation.path) == ('GET', '/v2/types/{id}')
 ]
 """Operations on resources that belong to a project."""
@@ -181,6 +184,12 @@ def test_quotas_of_another_project_are_forbidden(sample, operation):
         ('/security-services/detail?all_tenants=1', 'security_services'),
         ('/share-replicas', 'share_replicas'),
         ('/share-replicas/detail', 'share_replicas'),
+        ('/share-transfers', 'transfers'),
+        ('/share-transfers/detail?all_tenants=1', 'transfers'),
+        (
+            f'/share-transfers?all_tenants=1&source_project_id={TENANT}',
+            'transfers',
+        ),
         ('/resource-locks', 'resource_locks'),
         ('/resource-locks?all_projects=1', 'resource_locks'),
         (

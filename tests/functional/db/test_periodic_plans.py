@@ -7,6 +7,7 @@ full scan costs seconds, on each of hundreds of back ends.
 import datetime
 
 import pytest
+import sqlalchemy as sa
 
 from manila_lite.db.queries.admin import cluster_tasks
 from manila_lite.db.queries.admin import incarnations
@@ -20,6 +21,7 @@ from manila_lite.db.queries.replicas import updates as replica_updates
 from manila_lite.db.queries.servers import idle_servers
 from manila_lite.db.queries.shares import instances
 from manila_lite.db.queries.shares import shares
+from manila_lite.db.queries.shares import transfers as share_transfers
 from manila_lite.db.session import Database
 from manila_lite.work import table
 from tests.functional.db import query_plans
@@ -96,6 +98,7 @@ QUERIES = {
         ['recovery.rescue_access'],
     ),
     'recycle bin': (shares.list_expired, SERVICE),
+    'expired transfers': (share_transfers.list_expired, SERVICE),
     'recycle bin, unplaced': (shares.list_expired, None),
     'replicas': (replica_updates.list_page, SERVICE, '', 100),
     'corrections of roles': (
@@ -147,8 +150,35 @@ def db(request, tmp_path_factory):
         databases.create_tables(url)
         db = Database(url)
         mass_rows.insert(db, SIZES)
+        db.write(insert_transfers)
+        mass_rows.analyze(db)
         yield db
         db.dispose()
+
+
+def insert_transfers(session):
+    """Offer every tenth share; most offers have not expired."""
+    share, table = share_transfers.SHARE, share_transfers.TRANSFER
+    ids = [row.id for row in session.rows(sa.select(share.c.id))][::10]
+    now = session.now
+    session.run_many(
+        sa.insert(table),
+        [
+            {
+                'id': id,
+                'status': 'pending',
+                'resource_type': 'share',
+                'resource_id': id,
+                'source_project_id': 'project',
+                'salt': 'salt',
+                'crypt_hash': 'hash',
+                'clear_access_rules': False,
+                'created_at': now,
+                'expires_at': now + datetime.timedelta(hours=number - 5),
+            }
+            for number, id in enumerate(ids)
+        ],
+    )
 
 
 @pytest.mark.parametrize('query', QUERIES.values(), ids=QUERIES)

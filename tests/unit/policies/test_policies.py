@@ -37,6 +37,7 @@ RESOURCES = {
     'share_instance_export_location',
     'message',
     'resource_lock',
+    'share_transfer',
     'share_access_rule',
     'share_access_metadata',
     'share_network',

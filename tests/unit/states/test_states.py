@@ -52,6 +52,7 @@ PUBLISHED = {
     ('share_replica', 'replica_state'): 'share replica',
     ('share_server', 'status'): 'share server',
     ('share_server_task', 'task_state'): 'share server',
+    ('share_transfer', 'status'): 'share transfer',
 }
 
 # Decision D1: the names of the designs, by those of the published tables.
@@ -81,6 +82,8 @@ OWN_STATUSES = {
     'share_replica': {'error_deleting'},
     'share_instance': {'snapshotting'},
     'share_instance_access': {'out_of_sync'},
+    # Not shown: users see only whether it exists.
+    'share_transfer': {'pending', 'accepting'},
 }
 
 every_machine = pytest.mark.parametrize(

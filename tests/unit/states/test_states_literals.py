@@ -20,6 +20,7 @@ CLASSES = {
     'ServerStatus',
     'SnapshotStatus',
     'TaskState',
+    'TransferStatus',
 }
 # Migrations are history, and drivers know only the words of their contract.
 ELSEWHERE = ('states', 'db/migrations', 'share/drivers')

@@ -65,6 +65,7 @@ _LOCK_SHARE = (
         SHARE.c.is_public,
         SHARE.c.is_soft_deleted,
         INSTANCE.c.status,
+        INSTANCE.c.status.label('share_status'),
     )
     .select_from(SHARE.join(INSTANCE))
     .where(SHARE.c.id == sa.bindparam('share_id'))
@@ -80,11 +81,16 @@ _LOCK_RULE = (
         SHARE.c.is_public,
         SHARE.c.is_soft_deleted,
         MAPPING.c.state.label('status'),
+        INSTANCE.c.status.label('share_status'),
     )
-    .select_from(RULE.join(SHARE).join(MAPPING))
+    .select_from(
+        RULE.join(SHARE)
+        .join(MAPPING, MAPPING.c.access_id == RULE.c.id)
+        .join(INSTANCE, INSTANCE.c.id == MAPPING.c.share_instance_id)
+    )
     .where(RULE.c.id == sa.bindparam('access_id'))
     .order_by(MAPPING.c.id)
-    .with_for_update(of=MAPPING)
+    .with_for_update(of=[MAPPING, INSTANCE])
 )
 
 

@@ -15,11 +15,13 @@ from manila_lite.db.models import server_migrations
 from manila_lite.db.models import share_servers
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
+from manila_lite.db.models import transfers
 from manila_lite.db.planner import filter_only
 from manila_lite.states import access_rule
 from manila_lite.states import share_instance
 from manila_lite.states import share_replica
 from manila_lite.states import share_server
+from manila_lite.states import share_transfer
 from manila_lite.states import snapshot_instance
 from manila_lite.states.machine import Machine
 
@@ -32,6 +34,7 @@ NETWORK = networks.ShareNetwork.__table__
 SERVER = share_servers.ShareServer.__table__
 MIGRATION = server_migrations.ServerMigration.__table__
 RULE = access.InstanceAccessRule.__table__
+TRANSFER = transfers.Transfer.__table__
 SNAPSHOT_RULE = snapshots.SnapshotInstanceAccessRule.__table__
 
 Condition = sa.ColumnElement[bool]
@@ -139,6 +142,12 @@ _ON_SERVER = (
     sa.select(INSTANCE.c.id)
     .where(INSTANCE.c.share_server_id == SERVER.c.id)
     .correlate(SERVER)
+)
+_OFFERED = INSTANCE.alias('offered')
+_INSTANCES_OF = (
+    sa.select(_OFFERED.c.id)
+    .where(_OFFERED.c.share_id == TRANSFER.c.resource_id)
+    .correlate(TRANSFER)
 )
 
 _INSTANCE_RULE_SETS = ResourceKind(
@@ -318,6 +327,21 @@ KINDS = {
             SNAPSHOT,
             waits=_IS_SNAPSHOT_SYNC_EXCLUDED,
             stale=_STALE_SNAPSHOT_RULE_SETS,
+        ),
+        ResourceKind(
+            share_transfer.SHARE_TRANSFER,
+            TRANSFER,
+            TRANSFER.join(SHARE).join(
+                INSTANCE, INSTANCE.c.share_id == SHARE.c.id
+            ),
+            (
+                sa.and_(
+                    WORK.c.kind == 'share_transfers.accept_transfer',
+                    WORK.c.resource == 'share_instance',
+                    WORK.c.resource_id.in_(_INSTANCES_OF),
+                ),
+            ),
+            TRANSFER.c.id,
         ),
     )
 }

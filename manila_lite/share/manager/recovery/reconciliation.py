@@ -234,6 +234,11 @@ class ReconciliationEndpoint:
     ) -> None:
         self.rescue(job)
 
+    def rescue_share_transfer(
+        self, job: JobContext, share_transfer_id: str, asked_by: str = ''
+    ) -> None:
+        self.rescue(job)
+
     def _failed(self, session: Session, job: Claim, error: Exception) -> bool:
         """Give up visibly when the rescue itself has failed."""
         resource = self._resource(job)

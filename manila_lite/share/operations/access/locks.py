@@ -21,6 +21,7 @@ from manila_lite.states.locks import NOT_LOCKABLE
 from manila_lite.states.locks import LockContext
 from manila_lite.states.locks import ResourceAction
 from manila_lite.states.locks import ResourceType
+from manila_lite.states.share_instance import InstanceStatus
 
 _SERVICE_ROLE = 'service'
 
@@ -52,6 +53,7 @@ class Locks:
                 f'{request.resource_type}'
             )
         rows = _lock_resource(session, ctx, request)
+        _refuse_offered(request, rows)
         if request.action == ResourceAction.DELETE:
             _refuse_not_lockable(request, rows)
         elif locks.list_for_resource(session, rows[0].id, ResourceAction.SHOW):
@@ -220,6 +222,19 @@ def _lock_resource(
         )
     ctx.authorize('resource_lock:create', rows[0])
     return rows
+
+
+def _refuse_offered(
+    request: LockRequest, rows: Sequence[rows.LockableRow]
+) -> None:
+    """Refuse a lock that would change hands with the share."""
+    if any(
+        row.share_status == InstanceStatus.AWAITING_TRANSFER for row in rows
+    ):
+        raise exception.ResourceNotLockable(
+            resource_type=request.resource_type,
+            resource_id=request.resource_id,
+        )
 
 
 def _refuse_not_lockable(

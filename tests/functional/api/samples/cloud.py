@@ -25,6 +25,7 @@ from tests.functional.api.samples.requests import PERSONAS
 from tests.functional.api.samples.requests import TENANT
 from tests.functional.api.samples.requests import SampleRequests
 from tests.functional.api.samples.servers import SampleServers
+from tests.functional.api.samples.transfers import SampleTransfers
 from tests.support import databases
 from tests.support.api_client import ApiClient
 from tests.support.cloud import Cloud
@@ -59,7 +60,9 @@ replica_gigabytes = {REPLICA_GIGABYTES}
 """
 
 
-class SampleCloud(SampleRequests, SampleReplicas, SampleServers):
+class SampleCloud(
+    SampleRequests, SampleReplicas, SampleServers, SampleTransfers
+):
     """See the module docstring."""
 
     def __init__(self, folder: pathlib.Path, extra_conf: str = ''):
@@ -82,9 +85,10 @@ class SampleCloud(SampleRequests, SampleReplicas, SampleServers):
             self.migrating_share,
             self.spare_replicated_share,
             self.oversized_replicated_share,
+            self.offered_share,
         ) = (
             self.member.create(size=2, metadata={'color': 'red'})['id']
-            for _ in range(8)
+            for _ in range(9)
         )
         self.cloud.settle()
         self.message, _ = (
@@ -108,6 +112,7 @@ class SampleCloud(SampleRequests, SampleReplicas, SampleServers):
         )
         for api in (self.admin, self.member):
             self.new_lock(api)
+        self.transfer = self.new_transfer(share_id=self.offered_share)
         self._image = databases.SqliteImage(self.cloud.url)
         self._read_rows = functools.lru_cache(maxsize=1)(self._rows_of)
 

@@ -1,0 +1,153 @@
+"""Share transfers: list, show, create, accept, delete."""
+
+import typing
+
+from manila_lite import exception
+from manila_lite.api import links
+from manila_lite.api import paging
+from manila_lite.api import schema as s
+from manila_lite.api import wsgi
+from manila_lite.api.fields import LINKS
+from manila_lite.api.fields import Field
+from manila_lite.api.fields import View
+from manila_lite.api.fields import attr
+from manila_lite.api.fields import const
+from manila_lite.api.fields import fields
+from manila_lite.api.filters import Filter
+from manila_lite.api.filters import exact
+from manila_lite.api.filters import filters
+from manila_lite.api.services import ApiServices
+from manila_lite.api.v2 import targets
+from manila_lite.db import rows
+from manila_lite.db.queries.shares import transfers
+
+CREATE = s.schema(
+    ['share_id'],
+    wrapper='transfer',
+    missing=400,
+    share_id=s.uuid,
+    name=s.string(255, nullable=True),
+)
+
+ACCEPT = s.schema(
+    ['auth_key'],
+    wrapper='accept',
+    missing=400,
+    auth_key=s.string(255, 1),
+    clear_access_rules=s.boolean,
+)
+
+SUMMARY = fields(
+    Field('id'),
+    Field('name', attr('display_name')),
+    Field('resource_type'),
+    Field('resource_id'),
+    Field('links', LINKS),
+)
+
+DETAIL = fields(
+    Field('id'),
+    Field('created_at'),
+    Field('name', attr('display_name')),
+    Field('resource_type'),
+    Field('resource_id'),
+    Field('source_project_id'),
+    Field('destination_project_id'),
+    # An accepted transfer is deleted as soon as it is carried out.
+    Field('accepted', const(False)),
+    Field('expires_at'),
+    Field('links', LINKS),
+)
+
+CREATED = fields(*DETAIL.rows, Field('auth_key'))
+
+_FILTERS = filters(Filter('name', 'display_name'), *exact(*transfers.FILTERS))
+_SORT_KEYS = {
+    **{name: name for name in transfers.SORT_KEYS},
+    'name': 'display_name',
+}
+
+_REFUSED: wsgi.Refusals = {
+    exception.InvalidStatus: exception.InvalidShare,
+    exception.ShareHasReplicas: exception.InvalidShare,
+}
+
+
+class ShareTransfersController(wsgi.Controller):
+    def __init__(self, services: ApiServices):
+        super().__init__(services)
+        self._max_limit = services.conf.osapi_max_limit
+
+    def target(self, req: wsgi.Request, transfer_id: str) -> rows.TransferRow:
+        """Return a transfer that the own project offers."""
+        row = self.services.db.read(transfers.get, transfer_id)
+        if not targets.is_of_project(req.ctx, row):
+            raise exception.ShareTransferNotFound(transfer_id=transfer_id)
+        return row
+
+    @wsgi.method('share_transfer:get_all')
+    def index(self, req: wsgi.Request) -> dict:
+        return self._list(req, SUMMARY, 'share-transfers')
+
+    @wsgi.method('share_transfer:get_all')
+    def detail(self, req: wsgi.Request) -> dict:
+        return self._list(req, DETAIL, 'share-transfers/detail')
+
+    def _list(self, req: wsgi.Request, view: View, path: str) -> dict:
+        page = paging.parse(
+            req.query,
+            cap=self._max_limit,
+            sort_keys=_SORT_KEYS,
+            strict_direction=False,
+        )
+        found = self.services.db.read(
+            transfers.list_transfers, self._parse_filters(req), page
+        )
+        items = view.many(req.minor)(found, _more(req))
+        return paging.answer(req, page, path, 'transfers', items, found)
+
+    def _parse_filters(self, req: wsgi.Request) -> dict[str, typing.Any]:
+        exact = _FILTERS.values(req)
+        if paging.parse_flag(req.query, 'all_tenants') and req.ctx.can(
+            'share_transfer:get_all_tenant'
+        ):
+            return exact
+        own = req.ctx.project_id
+        if exact.get('source_project_id', own) != own:
+            exact['id'] = ''  # those of others are not listed
+        return exact | {'source_project_id': own}
+
+    @wsgi.method('share_transfer:get', target=True)
+    def show(self, req: wsgi.Request, transfer: rows.TransferRow) -> dict:
+        return {'transfer': DETAIL.function(req.minor)(transfer, _more(req))}
+
+    @wsgi.method(
+        'share_transfer:create', body=CREATE, status=202, refused=_REFUSED
+    )
+    def create(self, req: wsgi.Request, args: dict) -> dict:
+        """Offer a share; the only response with the key."""
+        share = targets.get_share(self.services.db, req.ctx, args['share_id'])
+        req.ctx.authorize('share_transfer:create', share)
+        transfer = self.services.share_transfers.create(
+            req.ctx, share, args.get('name')
+        )
+        return {'transfer': CREATED.function(req.minor)(transfer, _more(req))}
+
+    @wsgi.method(
+        'share_transfer:accept', body=ACCEPT, status=202, refused=_REFUSED
+    )
+    def accept(self, req: wsgi.Request, args: dict, transfer_id: str) -> None:
+        self.services.share_transfers.accept(
+            req.ctx,
+            transfer_id,
+            args['auth_key'],
+            clear_access_rules=args.get('clear_access_rules', False),
+        )
+
+    @wsgi.method('share_transfer:delete', target=True, refused=_REFUSED)
+    def delete(self, req: wsgi.Request, transfer: rows.TransferRow) -> None:
+        self.services.share_transfers.delete(req.ctx, transfer)
+
+
+def _more(req: wsgi.Request) -> dict:
+    return {'links': links.Links(req, 'share-transfers')}

@@ -1,0 +1,223 @@
+"""Share transfers: their records, and the rows that they move."""
+
+from collections.abc import Mapping, Sequence
+import datetime
+
+import sqlalchemy as sa
+
+from manila_lite import exception
+from manila_lite.db.models import locks
+from manila_lite.db.models import shares
+from manila_lite.db.models import snapshots
+from manila_lite.db.models import transfers
+from manila_lite.db.queries import pages
+from manila_lite.db.rows import AcceptedTransferRow
+from manila_lite.db.rows import ExpiredTransferRow
+from manila_lite.db.rows import OfferRow
+from manila_lite.db.rows import Page
+from manila_lite.db.rows import SnapshotToTransferRow
+from manila_lite.db.rows import TransferRow
+from manila_lite.db.session import Session
+from manila_lite.states.share_transfer import TransferStatus
+
+TRANSFER = transfers.Transfer.__table__
+SHARE = shares.Share.__table__
+INSTANCE = shares.ShareInstance.__table__
+SNAPSHOT = snapshots.Snapshot.__table__
+SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
+LOCK = locks.ResourceLock.__table__
+
+FILTERS = (
+    'id',
+    'display_name',
+    'resource_type',
+    'resource_id',
+    'source_project_id',
+    'destination_project_id',
+)
+"""The columns that a list can be filtered by, by equality."""
+
+SORT_KEYS = (*FILTERS, 'created_at', 'updated_at', 'expires_at')
+
+BEGINNING = (datetime.datetime(1970, 1, 1), '')
+"""What precedes all transfers in the order of their expiry."""
+
+_SHOWN = (
+    *(
+        TRANSFER.c[name]
+        for name in (*FILTERS, 'created_at', 'updated_at', 'expires_at')
+    ),
+    TRANSFER.c.source_project_id.label('project_id'),
+)
+_WITH_INSTANCE = TRANSFER.join(
+    INSTANCE, INSTANCE.c.share_id == TRANSFER.c.resource_id
+)
+_BY_ID = TRANSFER.c.id == sa.bindparam('transfer_id')
+_GET = (
+    sa.select(*_SHOWN, INSTANCE.c.id.label('instance_id'))
+    .select_from(_WITH_INSTANCE)
+    .where(_BY_ID)
+)
+_OFFER = (
+    sa.select(
+        TRANSFER.c.id,
+        TRANSFER.c.resource_id.label('share_id'),
+        TRANSFER.c.salt,
+        TRANSFER.c.crypt_hash,
+        TRANSFER.c.expires_at,
+        INSTANCE.c.id.label('instance_id'),
+        INSTANCE.c.host,
+    )
+    .select_from(_WITH_INSTANCE)
+    .where(_BY_ID)
+)
+_ACCEPTED = (
+    sa.select(
+        TRANSFER.c.id,
+        TRANSFER.c.status,
+        TRANSFER.c.destination_project_id.label('project_id'),
+        TRANSFER.c.destination_user_id.label('user_id'),
+        TRANSFER.c.clear_access_rules,
+        TRANSFER.c.resource_id.label('share_id'),
+        INSTANCE.c.host,
+    )
+    .select_from(_WITH_INSTANCE)
+    .where(_BY_ID)
+)
+_STATUS = sa.select(TRANSFER.c.status).where(_BY_ID)
+_EXPIRED = (
+    sa.select(
+        TRANSFER.c.id,
+        TRANSFER.c.expires_at,
+        INSTANCE.c.id.label('instance_id'),
+    )
+    .select_from(_WITH_INSTANCE)
+    .where(
+        TRANSFER.c.status == TransferStatus.PENDING,
+        INSTANCE.c.service_host == sa.bindparam('of_service'),
+        TRANSFER.c.expires_at.between(
+            sa.bindparam('after'), sa.bindparam('now')
+        ),
+        sa.or_(
+            TRANSFER.c.expires_at > sa.bindparam('after'),
+            TRANSFER.c.id > sa.bindparam('after_id'),
+        ),
+    )
+    .order_by(TRANSFER.c.expires_at, TRANSFER.c.id)
+    .limit(100)
+)
+_SNAPSHOTS = (
+    sa.select(
+        SNAPSHOT.c.id,
+        SNAPSHOT.c.project_id,
+        SNAPSHOT.c.user_id,
+        SNAPSHOT.c.size,
+        SNAPSHOT_INSTANCE.c.status,
+    )
+    .select_from(SNAPSHOT.join(SNAPSHOT_INSTANCE))
+    .where(SNAPSHOT.c.share_id == sa.bindparam('of_share'))
+    .order_by(SNAPSHOT.c.id)
+)
+_SNAPSHOTS_LOCKED = _SNAPSHOTS.with_for_update()
+_ANY_LOCK = sa.select(
+    sa.exists().where(LOCK.c.share_id == sa.bindparam('of_share'))
+)
+_MOVE_SHARE = (
+    sa.update(SHARE)
+    .where(SHARE.c.id == sa.bindparam('of_share'))
+    .values(
+        project_id=sa.bindparam('new_project'),
+        user_id=sa.bindparam('new_user'),
+        updated_at=sa.bindparam('now'),
+    )
+)
+_MOVE_SNAPSHOTS = (
+    sa.update(SNAPSHOT)
+    .where(SNAPSHOT.c.share_id == sa.bindparam('of_share'))
+    .values(
+        project_id=sa.bindparam('new_project'),
+        user_id=sa.bindparam('new_user'),
+        updated_at=sa.bindparam('now'),
+    )
+)
+
+
+def get(session: Session, transfer_id: str) -> TransferRow:
+    """Return a transfer of any project; raises ShareTransferNotFound."""
+    row = session.one(_GET, transfer_id=transfer_id)
+    if row is None:
+        raise exception.ShareTransferNotFound(transfer_id=transfer_id)
+    return row
+
+
+def list_transfers(
+    session: Session, exact: Mapping[str, str], page: Page
+) -> Sequence[TransferRow]:
+    """Return a page of transfers; `exact` are values of columns."""
+    conditions = [TRANSFER.c[name] == value for name, value in exact.items()]
+    pages.check_length(session, page, TRANSFER, conditions, count=False)
+    statement = sa.select(*_SHOWN).where(*conditions)
+    return session.rows(pages.select_page(statement, page, TRANSFER))
+
+
+def find_offer(session: Session, transfer_id: str) -> OfferRow | None:
+    """Return a transfer with the hash of its key, or None."""
+    return session.one(_OFFER, transfer_id=transfer_id)
+
+
+def find_accepted(
+    session: Session, transfer_id: str
+) -> AcceptedTransferRow | None:
+    """Return a transfer with those who have accepted it, or None."""
+    return session.one(_ACCEPTED, transfer_id=transfer_id)
+
+
+def find_status(session: Session, transfer_id: str) -> str | None:
+    """Return the status of a transfer; None when there is none any more."""
+    return session.value(_STATUS, transfer_id=transfer_id)
+
+
+def list_expired(
+    session: Session,
+    service_host: str,
+    after: tuple[datetime.datetime, str] = BEGINNING,
+) -> Sequence[ExpiredTransferRow]:
+    """Return the pending transfers on a back end that have expired.
+
+    Returns a limited number, behind the time and the id `after`.
+    """
+    return session.rows(
+        _EXPIRED,
+        of_service=service_host,
+        now=session.now,
+        after=after[0],
+        after_id=after[1],
+    )
+
+
+def list_snapshots(
+    session: Session, share_id: str, *, lock: bool = False
+) -> Sequence[SnapshotToTransferRow]:
+    """Return the snapshots of a share without other replicas."""
+    return session.rows(
+        _SNAPSHOTS_LOCKED if lock else _SNAPSHOTS, of_share=share_id
+    )
+
+
+def has_resource_locks(session: Session, share_id: str) -> bool:
+    """Whether there is a lock on the share or on one of its rules."""
+    return bool(session.value(_ANY_LOCK, of_share=share_id))
+
+
+def move(
+    session: Session, share_id: str, project_id: str, user_id: str | None
+) -> None:
+    """Give a share and its snapshots to another project."""
+    values = {
+        'of_share': share_id,
+        'new_project': project_id,
+        'new_user': user_id,
+        'now': session.now,
+    }
+    session.run(_MOVE_SHARE, **values)
+    session.run(_MOVE_SNAPSHOTS, **values)

@@ -1,0 +1,94 @@
+"""The quota of a share that changes hands, with all its snapshots."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+import typing
+
+from manila_lite import exception
+from manila_lite.db.queries.shares import transfers
+from manila_lite.db.rows import InstanceRow
+from manila_lite.db.session import Session
+from manila_lite.quota import charges
+from manila_lite.quota.charges import Owner
+from manila_lite.quota.recount import to_reservation
+from manila_lite.quota.shares import deltas_of
+from manila_lite.quota.shares import owner_of
+from manila_lite.quota.snapshots import deltas_of as snapshot_deltas
+from manila_lite.states.snapshot_instance import SnapshotStatus
+
+
+class Usage(typing.NamedTuple):
+    """What a share and its snapshots are charged for.
+
+    `by_owner` has the usage of each user: snapshots are charged to those
+    who took them.
+    """
+
+    total: dict[str, int]
+    by_owner: dict[Owner, dict[str, int]]
+
+
+def usage_of(
+    session: Session, instance: InstanceRow, *, lock: bool = False
+) -> Usage:
+    """Return the usage of a share that has one instance.
+
+    Raises InvalidShareSnapshot unless all snapshots are available: other
+    work may credit them to the owner that it has read.
+    """
+    by_owner = {owner_of(instance): Counter(deltas_of(instance))}
+    for row in transfers.list_snapshots(session, instance.share_id, lock=lock):
+        if row.status != SnapshotStatus.AVAILABLE:
+            raise exception.InvalidShareSnapshot(
+                reason=f'snapshot {row.id} is in status {row.status}; the '
+                'share can be transferred if all are available'
+            )
+        owner = Owner(row.project_id, row.user_id, instance.share_type_id)
+        by_owner.setdefault(owner, Counter()).update(snapshot_deltas(row.size))
+    total = sum(by_owner.values(), Counter[str]())
+    return Usage(
+        dict(total), {owner: dict(used) for owner, used in by_owner.items()}
+    )
+
+
+def change_owner(
+    session: Session,
+    instance: InstanceRow,
+    owner: Owner,
+    *,
+    reservations: Collection[list[typing.Any]],
+    limits: Mapping[str, int],
+) -> None:
+    """Give a share and its snapshots to another owner, with their usage.
+
+    The reservations of the new owner are committed if they match; a
+    snapshot may have been deleted since they were made.
+    """
+    usage = usage_of(session, instance, lock=True)
+    transfers.move(session, instance.share_id, owner.project_id, owner.user_id)
+
+    def charge() -> None:
+        if list(reservations) == [to_reservation(owner, usage.total)]:
+            charges.commit_reservation(session, owner, usage.total)
+        else:
+            charges.release_reservations(session, reservations)
+            charges.adjust(session, owner, usage.total, limits=limits)
+
+    # One order for all transfers: two of them may exchange shares.
+    changes: list[tuple[tuple[str, str], Callable[[], None]]] = [
+        (_key(owner), charge)
+    ]
+    for former, used in usage.by_owner.items():
+        changes.append((_key(former), _crediting(session, former, used)))
+    for _, change in sorted(changes, key=lambda one: one[0]):
+        change()
+
+
+def _key(owner: Owner) -> tuple[str, str]:
+    return owner.project_id, owner.user_id or ''
+
+
+def _crediting(
+    session: Session, owner: Owner, used: Mapping[str, int]
+) -> Callable[[], None]:
+    return lambda: charges.credit(session, owner, used)

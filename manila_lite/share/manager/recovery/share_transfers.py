@@ -1,0 +1,50 @@
+"""Rescue of share transfers whose work was lost.
+
+Nothing has changed hands, so the share is offered again.
+"""
+
+from manila_lite import messages
+from manila_lite.db.queries.shares import transfers
+from manila_lite.db.rows import AcceptedTransferRow
+from manila_lite.db.session import Session
+from manila_lite.rpc.contract import Client
+from manila_lite.share.manager.recovery.base import RescueCase
+from manila_lite.share.manager.recovery.base import ResourceRecovery
+from manila_lite.share.manager.transfers import withdraw_acceptance
+from manila_lite.states.share_transfer import SHARE_TRANSFER
+from manila_lite.work.table import Claim
+
+TransferCase = RescueCase[AcceptedTransferRow, None]
+
+
+class ShareTransferRecovery(ResourceRecovery[AcceptedTransferRow, None]):
+    machine = SHARE_TRANSFER
+
+    def __init__(
+        self,
+        rescue_client: Client,
+        work_clients: dict[str, Client],
+        message_ttl: int,
+    ):
+        super().__init__(rescue_client, work_clients)
+        self.message_ttl = message_ttl
+
+    def find(self, session: Session, id: str) -> TransferCase | None:
+        row = transfers.find_accepted(session, id)
+        return None if row is None else RescueCase(row, None)
+
+    def give_up(
+        self, session: Session, job: Claim, case: TransferCase, event: str
+    ) -> None:
+        row = case.row
+        if withdraw_acceptance(session, row.id) and row.project_id:
+            messages.record(
+                session,
+                project_id=row.project_id,
+                request_id=job.request_id,
+                action=messages.Action.TRANSFER_ACCEPT,
+                detail=messages.Detail.UNKNOWN_ERROR,
+                resource_type='SHARE',
+                resource_id=row.share_id,
+                ttl=self.message_ttl,
+            )
