@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from manila_lite import conf as options
 from manila_lite.cmd.build.api import access_operations
 from manila_lite.cmd.build.api import share_operations
+from manila_lite.cmd.build.api import transfer_operations
 from manila_lite.cmd.build.process import Process
 from manila_lite.cmd.build.scheduler import build_scheduler
 from manila_lite.cmd.build.share import build_share_service
@@ -146,6 +147,7 @@ class ServiceProcess:
         )
         self.operations = share_operations(self.process)
         self.access = access_operations(self.process)
+        self.transfers = transfer_operations(self.process)
         self.scheduler = build_scheduler(self.process)
         self.share = build_share_service(self.process)
         self.nodes = [self]

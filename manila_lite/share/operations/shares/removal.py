@@ -38,9 +38,16 @@ def remove_instance(
     instance_id: str,
     *,
     force: bool = False,
+    project_id: str | None = None,
 ) -> None:
-    """Remove an instance, first from its back end if it is on one."""
+    """Remove an instance, first from its back end if it is on one.
+
+    It has been moved before. With `project_id`, raises ShareNotFound if the
+    share has been transferred since the request was authorized.
+    """
     instance = share_instances.get(session, instance_id)
+    if project_id not in (None, instance.project_id):
+        raise exception.ShareNotFound(share_id=instance.share_id)
     if instance.host is None:
         remove_and_credit(session, instance)
         return

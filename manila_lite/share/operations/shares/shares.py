@@ -379,7 +379,11 @@ class Shares:
                 )
             else:
                 removal.remove_instance(
-                    session, ctx, self.provisioning, instance.instance_id
+                    session,
+                    ctx,
+                    self.provisioning,
+                    instance.instance_id,
+                    project_id=share.project_id,
                 )
 
     @transaction
@@ -398,6 +402,7 @@ class Shares:
                 self.provisioning,
                 instance.instance_id,
                 force=True,
+                project_id=share.project_id,
             )
 
     @transaction
