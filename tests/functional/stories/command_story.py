@@ -1,6 +1,7 @@
 """Every command of the official command line, in the order of a story."""
 
 from tests.functional.stories import access_commands
+from tests.functional.stories import transfer_commands
 from tests.functional.stories import type_commands
 from tests.support.cli import Cli
 from tests.support.processes import wait_until
@@ -416,6 +417,10 @@ class CommandStory:
         assert shown['Status'] == 'available'
         cli('share snapshot delete', name)
         self.wait_idle()
+
+    def transfers(self):
+        if self.has('2.77'):
+            transfer_commands.transfers(self)
 
     def messages(self):
         cli = self.cli

@@ -20,7 +20,7 @@ from tests.support import reference
 # Commands of features not implemented yet, or covered by other stories.
 EXCLUDED = re.compile(
     'openstack share (backup|group(?! type)|migration'
-    '|network|qos|replica|security|server|transfer)'
+    '|network|qos|replica|security|server)'
 )
 VERSIONS = (NEWEST, '2.60', '2.6')
 PASSWORD = 'a long secret'
@@ -90,6 +90,7 @@ def test_every_command_works(story, version):
         story.access,
         story.snapshots,
         story.adopted,
+        story.transfers,
         story.messages,
         story.ends,
     ):

@@ -333,6 +333,30 @@ def test_sdk_locks_a_share(deployment, sdk):
     sdk.wait_for_delete(share, interval=0.05, wait=30)
 
 
+def test_sdk_transfers_a_share(sdk):
+    """By id only: the SDK does not know the key of the items of a list."""
+    share = wait_at_rest(
+        sdk, sdk.create_share(share_protocol='NFS', size=1, name=next(_names))
+    )
+    offered = sdk.create_share_transfer(share_id=share.id, name='gift')
+    assert sdk.get_share(share.id).status == 'awaiting_transfer'
+    shown = sdk.get_share_transfer(offered.id)
+    assert (shown.auth_key, shown.accepted) == (None, False)
+    sdk.delete_share_transfers(offered)
+    assert sdk.get_share(share.id).status == 'available'
+    offered = sdk.create_share_transfer(share_id=share.id)
+    with pytest.raises(exceptions.BadRequestException):
+        sdk.accept_share_transfer(offered.id, auth_key='another key')
+    sdk.accept_share_transfer(
+        offered.id, auth_key=offered.auth_key, clear_access_rules=True
+    )
+    assert sdk.get_share(share.id).status == 'available'
+    with pytest.raises(exceptions.NotFoundException):
+        sdk.get_share_transfer(offered.id)
+    sdk.delete_share(share)
+    sdk.wait_for_delete(share, interval=0.05, wait=30)
+
+
 # Administration
 
 
