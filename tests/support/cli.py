@@ -33,19 +33,27 @@ class Cli:
         has_output = issubclass(
             _commands()[command].load(), display.DisplayCommandBase
         )
-        ended = command_line.run(
-            _shell,
-            [
-                *self._options,
-                *command.split(),
-                *map(str, args),
-                *(('-f', 'json') if has_output else ()),
-            ],
+        ended = self.run(
+            *command.split(),
+            *map(str, args),
+            *(('-f', 'json') if has_output else ()),
         )
         assert ended.code == code, (command, args, ended)
         if code:
             return ended.err
         return json.loads(ended.out) if has_output else ended.out
+
+    def run(self, *words: str) -> command_line.Ended:
+        """Run a command as it is; return how it ended and what it printed."""
+        return command_line.run(_shell, [*self._options, *words])
+
+
+def command_of(words: Sequence[str]) -> str:
+    """Return the name of the command that the words begin with."""
+    for end in range(len(words), 0, -1):
+        if ' '.join(words[:end]) in _commands():
+            return ' '.join(words[:end])
+    raise LookupError(words)
 
 
 @functools.cache
