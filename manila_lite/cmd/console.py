@@ -89,22 +89,21 @@ def show(
 
 def print_table(head: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
     """Print rows in aligned columns."""
-    lines = [tuple(head)]
-    lines += [
-        tuple(
-            '-' if cell is None else ' '.join(str(cell).split())
-            for cell in row
+    import prettytable  # services, which import this module, need no tables
+
+    table = prettytable.PrettyTable(head)
+    table.set_style(prettytable.TableStyle.PLAIN_COLUMNS)
+    table.align = 'l'
+    table.right_padding_width = 2
+    for row in rows:
+        table.add_row(
+            [
+                '-' if cell is None else ' '.join(str(cell).split())
+                for cell in row
+            ]
         )
-        for row in rows
-    ]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        print(
-            '  '.join(
-                f'{cell:{width}}'
-                for cell, width in zip(line, widths, strict=True)
-            ).rstrip()
-        )
+    for line in table.get_string().splitlines():
+        print(line.rstrip())
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -7,6 +7,7 @@ import unittest.mock
 
 import pytest
 
+from manila_lite.cmd import console
 from tests.support import command_line
 from tests.support.manage_command import COMMAND
 from tests.support.manage_command import manage
@@ -61,6 +62,17 @@ def test_reader_of_the_output_may_stop_reading(state):
         process.stdout.close()
         assert process.stderr.read() == b''
         assert process.wait(60) == 0
+
+
+def test_columns_are_aligned_also_with_wide_characters(capsys):
+    console.print_table(
+        ('id', 'name', 'note'), [('a', '日本', None), ('bcd', 'x\ny', '')]
+    )
+    assert capsys.readouterr().out.splitlines() == [
+        'id   name  note',
+        'a    日本  -',
+        'bcd  x y',
+    ]
 
 
 def test_state_directory_of_make_run_is_suggested(tmp_path, monkeypatch):
