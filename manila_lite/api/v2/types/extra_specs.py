@@ -1,7 +1,6 @@
 """Extra specs of share types: their values and their visibility."""
 
-from collections.abc import Collection, Mapping
-import re
+from collections.abc import Mapping
 import typing
 
 from manila_lite import exception
@@ -12,6 +11,9 @@ from manila_lite.api.fields import Field
 from manila_lite.api.fields import const
 from manila_lite.api.fields import fields
 from manila_lite.api.schema import ValidationError
+from manila_lite.api.v2.types.spec_values import KEY
+from manila_lite.api.v2.types.spec_values import TEXT
+from manila_lite.api.v2.types.spec_values import checked_value
 from manila_lite.api.v2.types.specs import TypeSpecsController
 from manila_lite.db.queries.types import records as share_type_records
 from manila_lite.db.queries.types import types as share_types
@@ -38,8 +40,6 @@ _prefix = schema.string(
     pattern=r'([A-Za-z0-9_-]|\{project_id\})*',
     description='letters, digits, _, - and {project_id}',
 )
-TEXT = schema.string(255, 1)
-"""The value of a spec, as it is stored."""
 
 # The extra specs that the service itself uses; projects may see them.
 TENANT_VISIBLE: dict[str, schema.Type] = {
@@ -69,9 +69,7 @@ TENANT_DEFAULTS = fields(
     Field('snapshot_inherit_share_access_support', const(False), since='2.99'),
 )
 
-KEY = re.compile(r'[\w.:-]{1,255}')
 _CHECKS = {key: rule.at(versions.MAX) for key, rule in TENANT_VISIBLE.items()}
-_check_text = TEXT.at(versions.MAX)
 
 
 class _ExtraSpecs(schema.Type):
@@ -116,18 +114,6 @@ class _ExtraSpecs(schema.Type):
                 for key, rule in rules.items()
             },
         }
-
-
-def checked_value(key: str, value: typing.Any, kinds: Collection[type]) -> str:
-    """Return the value of a spec, a text or one of these kinds, as text."""
-    try:
-        if not KEY.fullmatch(key):
-            raise ValidationError(
-                'must be a key of 1 to 255 letters, digits, and _ . : -'
-            )
-        return _check_text(str(value) if type(value) in kinds else value)
-    except ValidationError as error:
-        raise error.inside(key[:40]) from None
 
 
 def _checked(key: str, value: typing.Any) -> str:

@@ -1,43 +1,12 @@
 """Specs of share group types."""
 
-import typing
-
 from manila_lite.api import schema
 from manila_lite.api import wsgi
-from manila_lite.api.schema import ValidationError
-from manila_lite.api.v2.types import extra_specs
+from manila_lite.api.v2.types.spec_values import Specs
 from manila_lite.api.v2.types.specs import TypeSpecsController
 from manila_lite.db.queries.types import group_types
 
-
-class _GroupSpecs(schema.Type):
-    """An object of group specs: texts and booleans, kept as text."""
-
-    def at(self, minor: int) -> schema.Check:
-        def check(specs: typing.Any) -> dict[str, str]:
-            if type(specs) is not dict:
-                raise ValidationError('must be an object')
-            return {
-                key: extra_specs.checked_value(key, value, (bool,))
-                for key, value in specs.items()
-            }
-
-        return check
-
-    def json_schema(self, minor: int) -> dict:
-        return {
-            'type': 'object',
-            'propertyNames': {'pattern': f'^{extra_specs.KEY.pattern}$'},
-            'additionalProperties': {
-                'anyOf': [
-                    extra_specs.TEXT.json_schema(minor),
-                    {'type': 'boolean'},
-                ]
-            },
-        }
-
-
-GROUP_SPECS = _GroupSpecs()
+GROUP_SPECS = Specs(bool)
 
 CREATE = schema.schema(['group_specs'], group_specs=GROUP_SPECS)
 UPDATE = schema.body_of(GROUP_SPECS)

@@ -1,4 +1,4 @@
-"""The specs of share types and of share group types: one controller."""
+"""The specs of all kinds of types: one controller."""
 
 from collections.abc import Mapping
 import typing
@@ -6,7 +6,7 @@ import typing
 from manila_lite import exception
 from manila_lite.api import wsgi
 from manila_lite.context import RequestContext
-from manila_lite.db.queries.types.tables import TypeTables
+from manila_lite.db.queries.types.tables import SpecTables
 from manila_lite.db.session import Session
 
 
@@ -19,7 +19,7 @@ class TypeSpecsController(wsgi.Controller):
     status codes differ, and the policies to `list` and `show`.
     """
 
-    tables: TypeTables
+    tables: SpecTables
     get_type: typing.Callable[[Session, RequestContext, str], typing.Any]
     specs_key: str
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
 
-from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
 from manila_lite import exception
@@ -27,6 +26,7 @@ TABLES = TypeTables(
     PROJECT,
     type_key='share_group_type_id',
     errors=TypeErrors(
+        exists=exception.ShareGroupTypeExists,
         not_found=exception.ShareGroupTypeNotFound,
         spec_not_found=exception.ShareGroupTypeSpecNotFound,
         is_public=exception.PublicShareGroupType,
@@ -163,18 +163,7 @@ def create(
     does not exist.
     """
     members = _ids_of_share_types(session, share_types)
-    id = session.new_id()
-    try:
-        session.run(
-            sa.insert(TYPE),
-            id=id,
-            name=name,
-            is_public=is_public,
-            created_at=session.now,
-        )
-    except db_exc.DBDuplicateEntry:
-        raise exception.ShareGroupTypeExists(name=name) from None
-    TABLES.insert_specs(session, id, group_specs)
+    id = TABLES.insert(session, group_specs, name=name, is_public=is_public)
     session.run_many(
         sa.insert(SHARE_TYPE),
         [

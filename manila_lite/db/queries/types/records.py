@@ -108,34 +108,18 @@ def create(
     extra_specs: Mapping[str, str],
 ) -> str:
     """Insert a type; return its id."""
-    id = session.new_id()
-    try:
-        session.run(
-            sa.insert(TYPE),
-            id=id,
-            name=name,
-            description=description,
-            is_public=is_public,
-            created_at=session.now,
-        )
-    except db_exc.DBDuplicateEntry:
-        raise exception.ShareTypeExists(name=name) from None
-    TABLES.insert_specs(session, id, extra_specs)
-    return id
+    return TABLES.insert(
+        session,
+        extra_specs,
+        name=name,
+        description=description,
+        is_public=is_public,
+    )
 
 
 def update(session: Session, id: str, values: Mapping[str, object]) -> None:
     """Change name, description or is_public."""
-    try:
-        matched = session.run(
-            sa.update(TYPE)
-            .where(TYPE.c.id == id)
-            .values(updated_at=session.now, **values)
-        )
-    except db_exc.DBDuplicateEntry:
-        raise exception.ShareTypeExists(name=values['name']) from None
-    if matched != 1:
-        raise exception.ShareTypeNotFound(share_type_id=id)
+    TABLES.update(session, id, values)
 
 
 def delete(session: Session, id: str) -> None:

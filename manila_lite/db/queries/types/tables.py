@@ -1,8 +1,9 @@
-"""What share types and share group types have in common.
+"""What the kinds of types have in common.
 
-Both have specs, and private ones the projects that may use them. Changes of
-what belongs to a type lock its row first, so that the type is neither deleted
-nor made public or private between the check and the write.
+All have specs; private share types and share group types also have the
+projects that may use them. Changes of what belongs to a type lock its row
+first, so that the type is neither deleted nor made public or private between
+the check and the write.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,63 +23,51 @@ _Error = type[exception.ManilaLiteError]
 
 
 @dataclasses.dataclass(frozen=True)
-class TypeErrors:
-    """The errors about one kind of types."""
+class SpecErrors:
+    """The errors about one kind of types and their specs."""
 
+    exists: _Error
     not_found: _Error
     spec_not_found: _Error
+
+
+@dataclasses.dataclass(frozen=True)
+class TypeErrors(SpecErrors):
+    """The errors about types that may be private."""
+
     is_public: _Error
     access_exists: _Error
     access_not_found: _Error
 
 
-class TypeTables:
-    """The rows of one kind of types, with their specs and projects.
+class SpecTables:
+    """The rows of one kind of types, with their specs.
 
-    The tables of specs and projects refer to the type in the column
-    `type_key`, which also names the id in errors.
+    The table of specs refers to the type in the column `type_key`, which
+    also names the id in errors.
     """
+
+    errors: SpecErrors
 
     def __init__(
         self,
         type_: sa.Table,
         spec: sa.Table,
-        project: sa.Table,
         *,
         type_key: str,
-        errors: TypeErrors,
+        errors: SpecErrors,
     ):
         self.type = type_
         self.spec = spec
-        self.project = project
         self.type_key = type_key
         self.errors = errors
         of_type: sa.BindParameter[str] = sa.bindparam('of_type')
-        self.accessible = sa.or_(
-            type_.c.is_public,
-            sa.bindparam('sees_all', type_=sa.Boolean()),
-            sa.exists().where(
-                project.c[type_key] == type_.c.id,
-                project.c.project_id == sa.bindparam('for_project'),
-            ),
-        )
         self._lock = (
-            sa.select(type_.c.is_public)
-            .where(type_.c.id == of_type)
-            .with_for_update()
+            sa.select(type_).where(type_.c.id == of_type).with_for_update()
         )
         self._delete_specs = sa.delete(spec).where(
             spec.c[type_key] == of_type,
             spec.c.spec_key.in_(sa.bindparam('keys', expanding=True)),
-        )
-        self._accesses = (
-            sa.select(project)
-            .where(project.c[type_key] == of_type)
-            .order_by(project.c.project_id)
-        )
-        self._delete_access = sa.delete(project).where(
-            project.c[type_key] == of_type,
-            project.c.project_id == sa.bindparam('of_project'),
         )
 
     def is_called(self, name: str) -> sa.ColumnElement[bool]:
@@ -86,14 +75,41 @@ class TypeTables:
         wanted: sa.BindParameter[str] = sa.bindparam(name)
         return sa.or_(self.type.c.id == wanted, self.type.c.name == wanted)
 
-    # Types
+    def insert(
+        self, session: Session, specs: Mapping[str, str], **values: object
+    ) -> str:
+        """Insert a type with these columns and specs; return its id."""
+        id = session.new_id()
+        try:
+            session.run(
+                sa.insert(self.type), id=id, created_at=session.now, **values
+            )
+        except db_exc.DBDuplicateEntry:
+            raise self.errors.exists(name=values['name']) from None
+        self.insert_specs(session, id, specs)
+        return id
 
-    def lock(self, session: Session, id: str) -> bool:
-        """Lock a type; return whether it is public."""
+    def update(
+        self, session: Session, id: str, values: Mapping[str, object]
+    ) -> None:
+        """Change columns of a type."""
+        try:
+            matched = session.run(
+                sa.update(self.type)
+                .where(self.type.c.id == id)
+                .values(updated_at=session.now, **values)
+            )
+        except db_exc.DBDuplicateEntry:
+            raise self.errors.exists(name=values['name']) from None
+        if matched != 1:
+            raise self.error(self.errors.not_found, id)
+
+    def lock(self, session: Session, id: str) -> sa.Row:
+        """Lock a type; return its row."""
         row = session.one(self._lock, of_type=id)
         if row is None:
             raise self.error(self.errors.not_found, id)
-        return row.is_public
+        return row
 
     def error(
         self, error: _Error, id: str, **params: object
@@ -129,7 +145,44 @@ class TypeTables:
         if session.run(self._delete_specs, of_type=id, keys=[key]) != 1:
             raise self.error(self.errors.spec_not_found, id, key=key)
 
-    # Access of projects to private types
+
+class TypeTables(SpecTables):
+    """The rows of types that may be private, with specs and projects.
+
+    The table of projects refers to the type like that of specs.
+    """
+
+    errors: TypeErrors
+
+    def __init__(
+        self,
+        type_: sa.Table,
+        spec: sa.Table,
+        project: sa.Table,
+        *,
+        type_key: str,
+        errors: TypeErrors,
+    ):
+        super().__init__(type_, spec, type_key=type_key, errors=errors)
+        self.project = project
+        of_type: sa.BindParameter[str] = sa.bindparam('of_type')
+        self.accessible = sa.or_(
+            type_.c.is_public,
+            sa.bindparam('sees_all', type_=sa.Boolean()),
+            sa.exists().where(
+                project.c[type_key] == type_.c.id,
+                project.c.project_id == sa.bindparam('for_project'),
+            ),
+        )
+        self._accesses = (
+            sa.select(project)
+            .where(project.c[type_key] == of_type)
+            .order_by(project.c.project_id)
+        )
+        self._delete_access = sa.delete(project).where(
+            project.c[type_key] == of_type,
+            project.c.project_id == sa.bindparam('of_project'),
+        )
 
     def list_accesses(
         self, session: Session, id: str
@@ -164,7 +217,7 @@ class TypeTables:
             )
 
     def _lock_private(self, session: Session, id: str) -> None:
-        if self.lock(session, id):
+        if self.lock(session, id).is_public:
             raise self.error(self.errors.is_public, id)
 
 

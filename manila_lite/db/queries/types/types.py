@@ -23,6 +23,7 @@ TABLES = TypeTables(
     PROJECT,
     type_key='share_type_id',
     errors=TypeErrors(
+        exists=exception.ShareTypeExists,
         not_found=exception.ShareTypeNotFound,
         spec_not_found=exception.ShareTypeExtraSpecNotFound,
         is_public=exception.PublicShareType,
