@@ -80,8 +80,26 @@ from manila_lite.api.v2.types.extra_specs import ShareTypeExtraSpecsController
 from manila_lite.api.v2.types.group_specs import ShareGroupTypeSpecsController
 from manila_lite.api.v2.types.group_types import ShareGroupTypeAccessController
 from manila_lite.api.v2.types.group_types import ShareGroupTypesController
+from manila_lite.api.v2.types.qos_types import QosTypesController
+from manila_lite.api.v2.types.qos_types import QosTypeSpecsController
 from manila_lite.api.v2.types.share_types import ShareTypesController
 from manila_lite.api.v2.versions import VersionsController
+
+_METADATA = (
+    get('', 'index'),
+    post('', 'create'),
+    put('', 'replace'),
+    get('/{key}', 'show'),
+    post('/{key}', 'create_one'),
+    delete('/{key}', 'delete'),
+)
+_SPECS = (
+    get('', 'index'),
+    post('', 'create'),
+    get('/{key}', 'show'),
+    put('/{key}', 'update'),
+    delete('/{key}', 'delete'),
+)
 
 ROUTES: list[Route] = [
     # Versions and extensions
@@ -104,16 +122,7 @@ ROUTES: list[Route] = [
         delete('/{share_id}', 'delete'),
     ),
     *serve(ShareActionsController, '/shares/{share_id}', action('/action')),
-    *serve(
-        ShareMetadataController,
-        '/shares/{share_id}/metadata',
-        get('', 'index'),
-        post('', 'create'),
-        put('', 'replace'),
-        get('/{key}', 'show'),
-        post('/{key}', 'create_one'),
-        delete('/{key}', 'delete'),
-    ),
+    *serve(ShareMetadataController, '/shares/{share_id}/metadata', *_METADATA),
     *serve(
         ShareExportLocationsController,
         '/shares/{share_id}/export_locations',
@@ -123,12 +132,8 @@ ROUTES: list[Route] = [
     *serve(
         ShareExportLocationMetadataController,
         '/shares/{share_id}/export_locations/{export_location_id}/metadata',
-        get('', 'index', since='2.87'),
-        post('', 'create', since='2.87'),
-        put('', 'replace', since='2.87'),
-        get('/{key}', 'show', since='2.87'),
-        post('/{key}', 'create_one', since='2.87'),
-        delete('/{key}', 'delete', since='2.87'),
+        *_METADATA,
+        since='2.87',
     ),
     *serve(
         InstancesOfShareController,
@@ -215,12 +220,8 @@ ROUTES: list[Route] = [
     *serve(
         SnapshotMetadataController,
         '/snapshots/{snapshot_id}/metadata',
-        get('', 'index', since='2.73'),
-        post('', 'create', since='2.73'),
-        put('', 'replace', since='2.73'),
-        get('/{key}', 'show', since='2.73'),
-        post('/{key}', 'create_one', since='2.73'),
-        delete('/{key}', 'delete', since='2.73'),
+        *_METADATA,
+        since='2.73',
     ),
     *serve(
         SnapshotExportLocationsController,
@@ -274,12 +275,8 @@ ROUTES: list[Route] = [
     *serve(
         ShareReplicaMetadataController,
         '/share-replicas/{share_replica_id}/metadata',
-        get('', 'index', since='2.95'),
-        post('', 'create', since='2.95'),
-        put('', 'replace', since='2.95'),
-        get('/{key}', 'show', since='2.95'),
-        post('/{key}', 'create_one', since='2.95'),
-        delete('/{key}', 'delete', since='2.95'),
+        *_METADATA,
+        since='2.95',
     ),
     # Share types
     *serve(
@@ -300,13 +297,7 @@ ROUTES: list[Route] = [
         get('/share_type_access', 'index'),
     ),
     *serve(
-        ShareTypeExtraSpecsController,
-        '/types/{type_id}/extra_specs',
-        get('', 'index'),
-        post('', 'create'),
-        get('/{key}', 'show'),
-        put('/{key}', 'update'),
-        delete('/{key}', 'delete'),
+        ShareTypeExtraSpecsController, '/types/{type_id}/extra_specs', *_SPECS
     ),
     # Share group types
     *serve(
@@ -331,13 +322,26 @@ ROUTES: list[Route] = [
     *serve(
         ShareGroupTypeSpecsController,
         '/share-group-types/{type_id}/group-specs',
-        get('', 'index'),
-        post('', 'create'),
-        get('/{key}', 'show'),
-        put('/{key}', 'update'),
-        delete('/{key}', 'delete'),
+        *_SPECS,
         since='2.31',
         experimental='2.31-2.54',
+    ),
+    # QoS types
+    *serve(
+        QosTypesController,
+        '/qos-types',
+        get('', 'index'),
+        post('', 'create'),
+        get('/{type_id}', 'show'),
+        put('/{type_id}', 'update'),
+        delete('/{type_id}', 'delete'),
+        since='2.94',
+    ),
+    *serve(
+        QosTypeSpecsController,
+        '/qos-types/{type_id}/specs',
+        *_SPECS,
+        since='2.94',
     ),
     # Share networks, subnets and security services
     *serve(
@@ -366,12 +370,8 @@ ROUTES: list[Route] = [
     *serve(
         ShareNetworkSubnetMetadataController,
         '/share-networks/{share_network_id}/subnets/{subnet_id}/metadata',
-        get('', 'index', since='2.78'),
-        post('', 'create', since='2.78'),
-        put('', 'replace', since='2.78'),
-        get('/{key}', 'show', since='2.78'),
-        post('/{key}', 'create_one', since='2.78'),
-        delete('/{key}', 'delete', since='2.78'),
+        *_METADATA,
+        since='2.78',
     ),
     *serve(
         SecurityServicesController,

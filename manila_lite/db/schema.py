@@ -22,7 +22,7 @@ if typing.TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
-HEAD = '0020'
+HEAD = '0021'
 """The newest revision of the migrations; this release needs it."""
 
 OLDEST_SERVED = '0009'

@@ -11,6 +11,7 @@ from manila_lite.exception.families import ManilaLiteError
 from manila_lite.exception.group_types import *
 from manila_lite.exception.locks import *
 from manila_lite.exception.networks import *
+from manila_lite.exception.qos_types import *
 from manila_lite.exception.quotas import *
 from manila_lite.exception.replicas import *
 from manila_lite.exception.requests import *

@@ -6,6 +6,8 @@ from manila_lite.policies import availability_zone
 from manila_lite.policies import base
 from manila_lite.policies import identity
 from manila_lite.policies import message
+from manila_lite.policies import qos_type
+from manila_lite.policies import qos_type_specs
 from manila_lite.policies import quota_class_set
 from manila_lite.policies import quota_set
 from manila_lite.policies import recovery
@@ -49,6 +51,8 @@ _RESOURCES = (
     share_types_extra_spec,
     share_group_type,
     share_group_types_spec,
+    qos_type,
+    qos_type_specs,
     share_access_rule,
     share_access_metadata,
     share_export_location,

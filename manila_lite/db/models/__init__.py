@@ -7,6 +7,7 @@ from manila_lite.db.models import engine
 from manila_lite.db.models import group_types
 from manila_lite.db.models import locks
 from manila_lite.db.models import networks
+from manila_lite.db.models import qos_types
 from manila_lite.db.models import quotas
 from manila_lite.db.models import recovery
 from manila_lite.db.models import server_migrations
@@ -30,6 +31,7 @@ __all__ = [
     'locks',
     'metadata',
     'networks',
+    'qos_types',
     'quotas',
     'recovery',
     'server_migrations',

@@ -72,6 +72,7 @@ class ShareInstance(base.Base):
         sa.Index(None, 'access_rules_status'),
         sa.Index(None, 'access_stale'),
         sa.Index(None, 'share_type_id'),
+        sa.Index(None, 'qos_type_id'),
         sa.Index(None, 'share_network_id'),
         sa.Index(None, 'share_server_id'),
         sa.Index(None, 'created_at', 'id'),
@@ -127,6 +128,9 @@ class ShareInstance(base.Base):
     access_sync_failed = mapped_column(
         sa.Boolean, nullable=False, server_default='0'
     )
+    # Not a foreign key, which SQLite could not add to the table: see
+    # `lock_default` and `delete` of the queries of QoS types.
+    qos_type_id = mapped_column(base.Id)
 
 
 class ShareInstanceMetadata(base.Base):

@@ -119,6 +119,10 @@ RULES = {
         'the body has metadata with that key; the undocumented additional '
         'object `meta` is not required'
     ),
+    'numbers as specs of QoS types': (
+        'are accepted and stored as text, because the published examples '
+        'have them; the table has only texts and booleans'
+    ),
     'quota keys of later versions': (
         'every version refuses all keys that it does not know, not only '
         'those of the next version'
@@ -149,6 +153,7 @@ RULES = {
     'lists of instances': (
         'are paged like other lists, for shares as well as for snapshots'
     ),
+    'lists of QoS types': ('have a link to the next page, qos_types_links'),
     'lists on networks': (
         'have a link to the next page, for share networks as well as for '
         'security services'

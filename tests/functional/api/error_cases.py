@@ -368,6 +368,29 @@ def access_to_public_group_type(sample):
     )
 
 
+# QoS types
+
+
+@register(409, 'POST /v2/qos-types')
+def qos_type_with_existing_name(sample):
+    name = sample.admin.get(f'/qos-types/{sample.qos_type}')['qos_type'][
+        'name'
+    ]
+    return RefusedRequest(request_args({'qos_type': {'name': name}}))
+
+
+@register(400, 'DELETE /v2/qos-types/{id}')
+def qos_type_of_a_share_type(sample):
+    id = sample.new_qos_type()
+    sample.admin.request(
+        'POST',
+        f'/types/{sample.private_type}/extra_specs',
+        {'extra_specs': {'default_qos_type': id}},
+        expect=200,
+    )
+    return RefusedRequest(request_args(id=id))
+
+
 # Quotas and messages
 
 _QUOTA = (

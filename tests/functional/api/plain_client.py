@@ -25,6 +25,8 @@ ADMIN, MEMBER, READER, GUEST = 'admin', 'member,reader', 'reader', 'guest'
 PLAIN_CONTROLLERS = {
     'AvailabilityZonesController',
     'MessagesController',
+    'QosTypeSpecsController',
+    'QosTypesController',
     'SchedulerStatsController',
     'ServicesController',
     'ShareGroupTypeAccessController',

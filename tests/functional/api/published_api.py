@@ -35,6 +35,8 @@ RESOURCES = (
     'share group type',
     'share group type action',
     'share group type specs',
+    'qos type',
+    'qos type specs',
     'scheduler stats',
     'message',
     'resource lock',

@@ -22,6 +22,8 @@ EVERY_VERSION = range(versions.MIN, versions.MAX + 1)
 RESOURCES = (
     'availability zone',
     'message',
+    'qos type',
+    'qos type specs',
     'scheduler stats',
     'service',
     'share group type',

@@ -54,6 +54,10 @@ class CommandStory:
         if self.has('2.31'):
             type_commands.group_types(self)
 
+    def qos_types(self):
+        if self.has('2.94'):
+            type_commands.qos_types(self)
+
     def quotas(self):
         cli, project = self.cli, self.project_id
         cli('share quota set', project, '--gigabytes', '700')

@@ -1,4 +1,4 @@
-"""The commands for share types and share group types."""
+"""The commands for share types, share group types and QoS types."""
 
 import typing
 
@@ -66,6 +66,41 @@ def group_types(story: typing.Any) -> None:
     cli('share group type access delete', name, story.project_id)
     cli('share group type delete', name)
     assert name not in _names(cli('share group type list', '--all'))
+
+
+def qos_types(story: typing.Any) -> None:
+    """Create, change, list and delete QoS types."""
+    cli, name = story.cli, f'qos-{story.version}'
+    created = cli(
+        'share qos type create',
+        name,
+        '--description',
+        'fast',
+        '--spec',
+        'peak_iops=300',
+        '--spec',
+        'policy=fixed',
+    )
+    assert created['specs'] == {'peak_iops': '300', 'policy': 'fixed'}
+    cli(
+        'share qos type set',
+        name,
+        '--description',
+        'faster',
+        '--spec',
+        'peak_iops=500',
+    )
+    cli('share qos type unset', name, '--spec', 'policy')
+    shown = cli('share qos type show', created['id'])
+    assert shown['description'] == 'faster'
+    assert shown['specs'] == {'peak_iops': '500'}
+    cli('share qos type unset', name, '--description')
+    assert cli('share qos type show', name)['description'] is None
+    for options in (('--name~', 'qos'), ('--sort-key', 'name')):
+        assert _names(cli('share qos type list', *options)) == [name]
+    assert cli('share qos type list', '--name', 'other') == []
+    cli('share qos type delete', name)
+    assert cli('share qos type list') == []
 
 
 def _names(shown: typing.Any) -> list[str]:

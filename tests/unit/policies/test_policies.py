@@ -33,6 +33,8 @@ RESOURCES = {
     'share_types_extra_spec',
     'share_group_type',
     'share_group_types_spec',
+    'qos_type',
+    'qos_type_specs',
     'share_export_location',
     'share_instance_export_location',
     'message',

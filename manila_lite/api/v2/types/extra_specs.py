@@ -15,6 +15,7 @@ from manila_lite.api.v2.types.spec_values import KEY
 from manila_lite.api.v2.types.spec_values import TEXT
 from manila_lite.api.v2.types.spec_values import checked_value
 from manila_lite.api.v2.types.specs import TypeSpecsController
+from manila_lite.db.queries.types import qos_types
 from manila_lite.db.queries.types import records as share_type_records
 from manila_lite.db.queries.types import types as share_types
 from manila_lite.db.session import Session
@@ -57,7 +58,7 @@ TENANT_VISIBLE: dict[str, schema.Type] = {
     'provisioning:max_share_size': _gigabytes,
     'provisioning:max_share_extend_size': _gigabytes,
     'provisioning:mount_point_prefix': _prefix,
-    'default_qos_type': TEXT,
+    qos_types.DEFAULT_OF_SHARE_TYPE: TEXT,
 }
 
 # The values that projects see of capabilities that a type does not set.

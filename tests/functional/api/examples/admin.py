@@ -1,4 +1,4 @@
-"""Valid requests about share types, services, quotas and messages."""
+"""Valid requests about types, services, quotas and messages."""
 
 from tests.functional.api.examples.registry import example_for
 from tests.functional.api.samples.cloud import SERVICE
@@ -125,6 +125,46 @@ def group_spec(sample):
 def change_group_spec(sample):
     return request_args(
         {'color': 'red'}, id=sample.private_group_type, key='color'
+    )
+
+
+# QoS types
+
+_QOS_TYPE = '/v2/qos-types/{id}'
+_QOS_SPECS = f'{_QOS_TYPE}/specs'
+
+
+@example_for('POST /v2/qos-types')
+def create_qos_type(sample):
+    return request_args(sample.qos_type_body())
+
+
+@example_for(f'GET {_QOS_TYPE}', f'DELETE {_QOS_TYPE}', f'GET {_QOS_SPECS}')
+def qos_type(sample):
+    return request_args(id=sample.new_qos_type())
+
+
+@example_for(f'PUT {_QOS_TYPE}')
+def update_qos_type(sample):
+    return request_args(
+        {'qos_type': {'description': 'new'}}, id=sample.new_qos_type()
+    )
+
+
+@example_for(f'POST {_QOS_SPECS}')
+def new_qos_specs(sample):
+    return request_args({'specs': {'color': 'blue'}}, id=sample.new_qos_type())
+
+
+@example_for(f'GET {_QOS_SPECS}/{{key}}', f'DELETE {_QOS_SPECS}/{{key}}')
+def qos_spec(sample):
+    return request_args(id=sample.new_qos_type(), key='peak_iops')
+
+
+@example_for(f'PUT {_QOS_SPECS}/{{key}}')
+def change_qos_spec(sample):
+    return request_args(
+        {'peak_iops': '7000'}, id=sample.new_qos_type(), key='peak_iops'
     )
 
 

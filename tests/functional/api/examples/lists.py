@@ -21,6 +21,7 @@ from tests.functional.api.samples.requests import request_args
     'GET /v2/types/default',
     'GET /v2/share-group-types',
     'GET /v2/share-group-types/default',
+    'GET /v2/qos-types',
     'GET /v2/messages',
     'GET /v2/resource-locks',
     'GET /v2/snapshots',

@@ -99,6 +99,7 @@ class SampleCloud(
         self.grant_type_access(self.private_type, TENANT)
         self.public_group_type = self.new_group_type(public=True)
         self.private_group_type = self.new_group_type()
+        self.qos_type = self.new_qos_type()
         self.grant_type_access(
             self.private_group_type, TENANT, '/share-group-types'
         )
@@ -395,6 +396,22 @@ class SampleCloud(
             {'addProjectAccess': {'project': project}},
             expect=202,
         )
+
+    def qos_type_body(self) -> dict:
+        """Return a body that creates a QoS type with a new name."""
+        self._types += 1
+        return {
+            'qos_type': {
+                'name': f'qos-{self._types}',
+                'description': 'fast',
+                'specs': {'peak_iops': 5000, 'policy_type': 'adaptive'},
+            }
+        }
+
+    def new_qos_type(self) -> str:
+        return self.admin.request(
+            'POST', '/qos-types', self.qos_type_body(), expect=200
+        ).json['qos_type']['id']
 
     def new_message(self, project: str = TENANT) -> str:
         """Record a user message as for a failure; return its id."""

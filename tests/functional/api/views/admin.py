@@ -176,6 +176,45 @@ def group_type_created(sample, api, minor):
     ]
 
 
+# QoS types
+
+register_get_view(
+    'QoS types', 'qos_types', '/qos-types', 'qos type', 'item', since=94
+)
+register_get_view(
+    'QoS type',
+    'qos_type',
+    lambda sample: f'/qos-types/{sample.qos_type}',
+    'qos type',
+    'item',
+    since=94,
+)
+
+
+@register_view(
+    'QoS type create', 'qos type', 'item', personas=ADMIN_ONLY, since=94
+)
+def qos_type_created(sample, api, minor):
+    return _written_qos_type(
+        api, minor, 'POST', '/qos-types', sample.qos_type_body()
+    )
+
+
+@register_view(
+    'QoS type update', 'qos type', 'item', personas=ADMIN_ONLY, since=94
+)
+def qos_type_updated(sample, api, minor):
+    path = f'/qos-types/{sample.qos_type}'
+    body = {'qos_type': {'description': 'new'}}
+    return _written_qos_type(api, minor, 'PUT', path, body)
+
+
+def _written_qos_type(api, minor, method, path, body):
+    version = published_api.version_text(minor)
+    answer = api.request(method, path, body, expect=200, version=version)
+    return [answer.json['qos_type']]
+
+
 # Quotas
 
 _QUOTA = f'/quota-sets/{TENANT}'
