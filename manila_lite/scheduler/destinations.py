@@ -8,6 +8,7 @@ from manila_lite.scheduler.filters import Filter
 from manila_lite.scheduler.filters.capacity import allocation_limit
 from manila_lite.scheduler.pools import Pool
 from manila_lite.scheduler.request import PlacementRequest
+from manila_lite.scheduler.request import required_capabilities
 
 
 def rejection_reasons(
@@ -52,7 +53,11 @@ def _request(
         # Capacity is checked for all needs together.
         size=0,
         share_proto=need['share_proto'],
-        extra_specs=extra_specs,
+        extra_specs=required_capabilities(
+            extra_specs,
+            # The API service of an earlier release does not send it.
+            need.get('has_qos_type', False),
+        ),
         availability_zones=tuple(
             zone.strip() for zone in zones.split(',') if zone.strip()
         ),

@@ -1,7 +1,7 @@
 """Place share instances: choose a pool, allocate capacity, hand over."""
 
 import collections
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 import contextlib
 import random
 import typing
@@ -25,6 +25,7 @@ from manila_lite.scheduler.destinations import rejection_reasons
 from manila_lite.scheduler.pool_reader import PoolReader
 from manila_lite.scheduler.pools import Pool
 from manila_lite.scheduler.request import PlacementRequest
+from manila_lite.scheduler.request import required_capabilities
 from manila_lite.states.share_instance import InstanceStatus
 
 
@@ -68,7 +69,7 @@ class PlacementEndpoint:
             )
         return (
             instance,
-            share_types.get_extra_specs(session, instance.share_type_id),
+            _required_capabilities(session, instance),
             self._affinity_hosts(session, job.args['hints']),
             self._subnets(session, instance.share_network_id),
         )
@@ -221,10 +222,7 @@ class PlacementEndpoint:
                 event='place',
                 allowed=InstanceStatus.EXTENDING,
             )
-        return (
-            instance,
-            share_types.get_extra_specs(session, instance.share_type_id),
-        )
+        return (instance, _required_capabilities(session, instance))
 
     def extend_share_instance(
         self, job: typing.Any, instance_id: str, new_size: int, growth: int
@@ -273,10 +271,7 @@ class PlacementEndpoint:
                 event='place',
                 allowed=InstanceStatus.MANAGE_STARTING,
             )
-        return (
-            instance,
-            share_types.get_extra_specs(session, instance.share_type_id),
-        )
+        return (instance, _required_capabilities(session, instance))
 
     def manage_share_instance(
         self,
@@ -378,3 +373,12 @@ def _expression_values(instance: InstanceRow) -> dict[str, typing.Any]:
         'host': instance.host,
         'name': instance.display_name,
     }
+
+
+def _required_capabilities(
+    session: Session, instance: InstanceRow
+) -> Mapping[str, str]:
+    return required_capabilities(
+        share_types.get_extra_specs(session, instance.share_type_id),
+        has_qos_type=instance.qos_type_id is not None,
+    )

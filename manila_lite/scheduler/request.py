@@ -64,6 +64,19 @@ class PlacementRequest:
         return specs.get(key, specs.get(f'capabilities:{key}'))
 
 
+def required_capabilities(
+    extra_specs: Mapping[str, str], has_qos_type: bool
+) -> Mapping[str, str]:
+    """Return the extra specs that a share demands of its pool.
+
+    These are those of its type; a share with a QoS type demands support of
+    QoS types as well, whatever its type has become since.
+    """
+    if not has_qos_type:
+        return extra_specs
+    return {'qos_type_support': '<is> True', **extra_specs}
+
+
 @functools.lru_cache(maxsize=4096)
 def _demand(*parts: Hashable) -> object:
     """Return one object for equal demands; it is compared very often."""

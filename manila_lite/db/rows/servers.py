@@ -101,6 +101,7 @@ class ServerShareRow(OwnedRow, Protocol):
     instance_host: str
     access_rules_status: str
     share_type_id: str
+    qos_type_id: str | None
     share_id: str
     replica_state: str | None
     size: int

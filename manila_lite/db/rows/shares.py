@@ -41,6 +41,7 @@ class PlainInstanceRow(Protocol):
     replica_state: str | None
     cast_rules_to_readonly: bool
     share_type_id: str | None
+    qos_type_id: str | None
     availability_zone_id: str | None
     share_network_id: str | None
     share_server_id: str | None
@@ -118,6 +119,10 @@ class ExportLocationRow(Protocol):
     is_admin_only: bool
     created_at: datetime.datetime
     updated_at: datetime.datetime | None
+
+
+DetailedInstance = tuple[InstanceRow, dict[str, str], list[ExportLocationRow]]
+"""An instance, the metadata of its share, and its export locations."""
 
 
 class ExportLocationViewRow(ExportLocationRow, Protocol):

@@ -17,6 +17,7 @@ from manila_lite.db.queries.shares import clone_sources
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.shares import shares
 from manila_lite.db.queries.snapshots import snapshots
+from manila_lite.db.queries.types import qos_types
 from manila_lite.db.queries.types import types as share_types
 from manila_lite.db.queries.types.types import TypeWithSpecs
 from manila_lite.db.session import Database
@@ -109,6 +110,7 @@ class Managing:
         # As published, a protocol that is not enabled ends in manage_error.
         proto = request.share_proto.upper()
         share_type = self._type(session, ctx, request)
+        qos_type_id = qos_types.lock_default(session, share_type)
         mount_point = self._mount_point(ctx, request, share_type)
         server = self._server(session, request, share_type)
         service = self._service(session, request.service_host)
@@ -145,6 +147,7 @@ class Managing:
                 id=instance_id,
                 share_id=share_id,
                 share_type_id=share_type.id,
+                qos_type_id=qos_type_id,
                 host=request.service_host,
                 availability_zone_id=service.availability_zone_id,
                 access_rules_status=RulesStatus.ACTIVE,

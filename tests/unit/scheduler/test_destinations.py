@@ -51,6 +51,16 @@ def test_pools_that_accept_no_type_do_not_count():
     assert reasons(pools, [need(11)], specs) != []
 
 
+def test_shares_with_qos_types_need_a_pool_that_supports_them():
+    pools = [small('one')]
+    able = [small('one', capabilities=NFS | {'qos_type_support': True})]
+    wanted = [need(1), need(1) | {'has_qos_type': True}]
+    assert reasons(able, wanted) == []
+    (reason,) = reasons(pools, wanted)
+    assert 'it does not report qos_type_support' in reason
+    assert reasons(pools, [need(1) | {'has_qos_type': False}]) == []
+
+
 def test_every_type_needs_a_pool():
     (reason,) = reasons(
         [small('one')],

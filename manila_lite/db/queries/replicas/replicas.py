@@ -11,8 +11,7 @@ from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.queries.metadata import MetadataTable
 from manila_lite.db.queries.shares import instances as share_instances
-from manila_lite.db.rows import ExportLocationRow
-from manila_lite.db.rows import InstanceRow
+from manila_lite.db.rows import DetailedInstance
 from manila_lite.db.rows import PlacedReplicaRow
 from manila_lite.db.rows import ReplicaRow
 from manila_lite.db.rows import ReplicaRuleRow
@@ -255,7 +254,7 @@ def sole_active_of(share_id: str, replication_type: str | None) -> str | None:
 
 def list_instances(
     session: Session, share_ids: Collection[str]
-) -> list[tuple[InstanceRow, dict[str, str], list[ExportLocationRow]]]:
+) -> list[DetailedInstance]:
     """Return all replicas of the shares, as `list_with_details` does."""
     ids = [
         row.id

@@ -55,6 +55,7 @@ _WITH_SHARES = (
         INSTANCE.c.host.label('instance_host'),
         INSTANCE.c.access_rules_status,
         INSTANCE.c.share_type_id,
+        INSTANCE.c.qos_type_id,
         INSTANCE.c.share_id,
         INSTANCE.c.replica_state,
         SHARE.c.size,
@@ -334,16 +335,18 @@ def sum_by_type_and_protocol(
 ) -> list[Mapping[str, object]]:
     """Sum up the shares of `list_server_with_shares`.
 
-    Each result has share_type_id, share_proto, total size in GiB and
-    count.
+    Each result has share_type_id, share_proto, has_qos_type, total size
+    in GiB and count.
     """
-    found: dict[tuple[str, str], dict[str, typing.Any]] = {}
+    found: dict[tuple[str, str, bool], dict[str, typing.Any]] = {}
     for row in rows:
+        has_qos_type = row.qos_type_id is not None
         total = found.setdefault(
-            (row.share_type_id, row.share_proto),
+            (row.share_type_id, row.share_proto, has_qos_type),
             {
                 'share_type_id': row.share_type_id,
                 'share_proto': row.share_proto,
+                'has_qos_type': has_qos_type,
                 'size': 0,
                 'count': 0,
             },

@@ -10,6 +10,7 @@ from manila_lite import exception
 from manila_lite.db.models import engine
 from manila_lite.db.models import services
 from manila_lite.db.models import shares
+from manila_lite.db.rows import DetailedInstance
 from manila_lite.db.rows import ExportLocationRow
 from manila_lite.db.rows import IdStatusRow
 from manila_lite.db.rows import InstanceRow
@@ -195,7 +196,7 @@ def get_with_metadata(
 
 def list_with_details(
     session: Session, ids: Collection[str]
-) -> list[tuple[InstanceRow, dict[str, str], list[ExportLocationRow]]]:
+) -> list[DetailedInstance]:
     """Return instances, each with metadata and export locations."""
     rows = session.rows(_BY_IDS, ids=sorted(ids))
     metadata: dict[str, dict[str, str]] = {row.share_id: {} for row in rows}

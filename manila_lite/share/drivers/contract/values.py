@@ -59,7 +59,8 @@ class ShareForDriver(_StoredRecord):
     replied, and `share_server` is the server it is on, if any. A replica has
     a `replica_state`; `cast_rules_to_readonly` means that its rules are
     passed as read-only. It was given its host at `scheduled_at` and became
-    available for the first time at `launched_at`.
+    available for the first time at `launched_at`. `qos_specs` has the
+    present specs of its QoS type; it is empty without one.
     """
 
     id: str
@@ -72,6 +73,8 @@ class ShareForDriver(_StoredRecord):
     host: str | None = None
     status: str | None = None
     share_type_id: str | None = None
+    qos_type_id: str | None = None
+    qos_specs: Mapping[str, str] = field(default_factory=dict)
     availability_zone: str | None = None
     availability_zone_id: str | None = None
     snapshot_id: str | None = None

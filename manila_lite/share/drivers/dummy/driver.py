@@ -105,6 +105,7 @@ class DummyDriver(
 
     security_service_update_support = True
     network_allocation_update_support = True
+    qos_type_support = True
 
     def __init__(
         self,

@@ -12,7 +12,6 @@ from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.drivers.base import ShareForDriver
 from manila_lite.share.drivers.base import SnapshotForDriver
 from manila_lite.share.manager.driver_view import access_view
-from manila_lite.share.manager.driver_view import server_view
 from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
 from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
@@ -169,15 +168,9 @@ def load_replicated_shares(
 ) -> dict[str, ReplicatedShare]:
     """Read several shares, in as many statements as for one."""
     found = replicas.list_instances(session, share_ids)
-    servers = server_view.load_servers(
-        session,
-        {row.share_server_id for row, _, _ in found if row.share_server_id},
-    )
     instances = {
-        row.id: LoadedInstance(
-            row, metadata, exports, servers.get(row.share_server_id)
-        )
-        for row, metadata, exports in found
+        one.row.id: one
+        for one in share_view.complete_instances(session, found)
     }
     rules = replicas.list_rules(session, share_ids)
     snapshots, metadata = replicas.list_snapshots(session, share_ids)

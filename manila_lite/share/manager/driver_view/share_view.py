@@ -1,11 +1,13 @@
 """Share and snapshot instances as read for work, and as given to drivers."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 import datetime
 import typing
 
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.snapshots import snapshots
+from manila_lite.db.queries.types import qos_types
+from manila_lite.db.rows import DetailedInstance
 from manila_lite.db.rows import ExportLocationRow
 from manila_lite.db.rows import InstanceRow
 from manila_lite.db.rows import MigratingSnapshotRow
@@ -25,6 +27,7 @@ class LoadedInstance(typing.NamedTuple):
     metadata: Mapping[str, str]
     exports: list[ExportLocationRow]
     server: LoadedServer | None = None
+    qos_specs: Mapping[str, str] = {}
 
     @property
     def share_server(self) -> ShareServerForDriver | None:
@@ -48,6 +51,7 @@ def load_instance(
         metadata,
         list(share_instances.list_export_locations(session, instance_id)),
         server_view.find_server(session, row.share_server_id),
+        _qos_specs(session, row),
     )
 
 
@@ -63,6 +67,7 @@ def load_new_instance(
         metadata,
         [],
         server_view.find_server(session, row.share_server_id),
+        _qos_specs(session, row),
     )
 
 
@@ -70,17 +75,38 @@ def load_instances(
     session: Session, instance_ids: Collection[str]
 ) -> list[LoadedInstance]:
     """Read several instances; skip those that no longer exist."""
-    found = share_instances.list_with_details(session, instance_ids)
+    return complete_instances(
+        session, share_instances.list_with_details(session, instance_ids)
+    )
+
+
+def complete_instances(
+    session: Session, found: Sequence[DetailedInstance]
+) -> list[LoadedInstance]:
+    """Read the share servers and QoS types of instances."""
     servers = server_view.load_servers(
         session,
         {row.share_server_id for row, _, _ in found if row.share_server_id},
     )
+    specs = qos_types.list_specs(
+        session, {row.qos_type_id for row, _, _ in found if row.qos_type_id}
+    )
     return [
         LoadedInstance(
-            row, metadata, exports, servers.get(row.share_server_id)
+            row,
+            metadata,
+            exports,
+            servers.get(row.share_server_id),
+            specs[row.qos_type_id] if row.qos_type_id else {},
         )
         for row, metadata, exports in found
     ]
+
+
+def _qos_specs(session: Session, row: InstanceRow) -> Mapping[str, str]:
+    if row.qos_type_id is None:
+        return {}
+    return qos_types.list_specs(session, [row.qos_type_id])[row.qos_type_id]
 
 
 class LoadedSnapshot(typing.NamedTuple):
@@ -135,6 +161,8 @@ def share_for_driver(
         host=row.host,
         status=row.status,
         share_type_id=row.share_type_id,
+        qos_type_id=row.qos_type_id,
+        qos_specs=instance.qos_specs,
         availability_zone=row.availability_zone,
         availability_zone_id=row.availability_zone_id,
         snapshot_id=row.snapshot_id,

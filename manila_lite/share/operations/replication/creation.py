@@ -138,6 +138,8 @@ def insert_rows(
                 'id': replica_id,
                 'share_id': active.share_id,
                 'share_type_id': active.share_type_id,
+                # Of the active replica, which keeps it from being deleted.
+                'qos_type_id': active.qos_type_id,
                 'replica_state': SHARE_REPLICA.initial['replicate'],
                 'availability_zone_id': zone and zone.id,
                 'share_network_id': network_id,

@@ -17,6 +17,7 @@ from manila_lite.db.queries.shares import affinity
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.shares import shares
 from manila_lite.db.queries.snapshots import snapshots
+from manila_lite.db.queries.types import qos_types
 from manila_lite.db.queries.types import types as share_types
 from manila_lite.db.queries.types.types import TypeWithSpecs
 from manila_lite.db.session import Database
@@ -96,6 +97,7 @@ class Shares:
         if zone is not None:
             request = dataclasses.replace(request, availability_zone=zone.name)
         share_type = self._type(session, ctx, request, source)
+        qos_type_id = qos_types.lock_default(session, share_type)
         zones = placement.list_zones(session, request, share_type)
         hints = placement.parse_hints(session, ctx, request.scheduler_hints)
         share_id, instance_id = session.new_id(), session.new_id()
@@ -145,6 +147,7 @@ class Shares:
                 id=instance_id,
                 share_id=share_id,
                 share_type_id=owner.share_type_id,
+                qos_type_id=qos_type_id,
                 host=self._host_of_clone(source),
                 availability_zone_id=zone and zone.id,
                 share_network_id=request.share_network_id,
