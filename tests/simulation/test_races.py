@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support import sampling
+from tests.support import share_transfers
 from tests.support.cloud import Cloud
 from tests.support.cloud import Crash
 
@@ -17,12 +18,16 @@ VERBS = (
     'reset',
     'create',
     'ensure',
+    'offer',
+    'accept',
+    'withdraw',
+    'expire',
 )
 # Not to available: `reset_status` to it may contradict the back end.
 RESETS = ('creating', 'deleting', 'error', 'error_deleting', 'migrating')
 
 
-def send_request(cloud, share_id):
+def send_request(cloud, share_id, offers):
     """Send a random request for the share; any 2xx or 4xx is fine."""
     verb = cloud.rng.choice(VERBS)
     size = cloud.rng.randrange(1, 9)
@@ -33,6 +38,8 @@ def send_request(cloud, share_id):
     elif verb == 'ensure':
         name = cloud.rng.choice(cloud.backend_names)
         answer = cloud.api.ensure(f'node@{name}', expect=None)
+    elif verb in ('offer', 'accept', 'withdraw', 'expire'):
+        answer = transfer(cloud, verb, share_id, offers)
     elif verb == 'delete':
         answer = cloud.api.delete(share_id, expect=None)
     else:
@@ -45,6 +52,27 @@ def send_request(cloud, share_id):
         answer = cloud.api.act(share_id, action, args, expect=None)
     assert answer.status_int < 500, (verb, answer.text)
     return verb, answer.status_int
+
+
+def transfer(cloud, verb, share_id, offers):
+    """Send a request about a transfer; any of those offered so far."""
+    if verb == 'expire':
+        cloud.clock.advance(cloud.rng.choice((10, 400)))
+        cloud.beat()
+        share_transfers.expire(cloud)
+    if verb in ('offer', 'expire') or not offers:
+        answer = share_transfers.request_offer(cloud.api, share_id)
+        offers += [answer.json.get('transfer')] * (answer.status_int == 202)
+        return answer
+    offered = cloud.rng.choice(offers)
+    if verb == 'withdraw':
+        return share_transfers.withdraw(cloud.api, offered, expect=None)
+    return share_transfers.accept(
+        share_transfers.client_of(cloud, cloud.rng.choice('ab')),
+        offered,
+        expect=None,
+        clear_access_rules=cloud.rng.random() < 0.5,
+    )
 
 
 def disturb(cloud):
@@ -64,6 +92,7 @@ def disturb(cloud):
                         'extend_share',
                         'shrink_share',
                         'ensure_shares',
+                        'transfer_accept',
                     )
                 )
             )
@@ -76,6 +105,7 @@ def disturb(cloud):
                         'shrink_share',
                         'delete_share',
                         'ensure_shares',
+                        'transfer_accept',
                     )
                 )
             )
@@ -90,9 +120,10 @@ def test_any_order_of_requests_and_faults_keeps_invariants(tmp_path, seed):
         tmp_path, seed=seed, loss_rate=0.2, duplicate_rate=0.2, capacity=40
     )
     known = [cloud.create_share(size=2), cloud.create_share(size=3)]
+    offers = []
     for _ in range(12):
         try:
-            send_request(cloud, cloud.rng.choice(known))
+            send_request(cloud, cloud.rng.choice(known), offers)
             disturb(cloud)
         except Crash:
             cloud.restart()
