@@ -213,13 +213,12 @@ class Allocator:
         *args: typing.Any,
     ) -> None:
         limits = allocation_limits(pool, request)
-        if not self.pools.is_open(
-            session, pool.service_host
-        ) or not pool_rows.allocate(
+        if not pool_rows.allocate(
             session,
             pool.host,
             request.size,
             pool.reported_at,
+            down_time=self.pools.down_time,
             most_allocated=limits.allocated,
             most_pending=limits.pending,
         ):

@@ -95,14 +95,6 @@ class PoolReader:
                     pending_gb=pool.pending_gb + gb,
                 )
 
-    def is_open(self, session: Session, service_host: str) -> bool:
-        """Whether the service of a pool is up and enabled now."""
-        row = services.find(session, service_host, BINARY)
-        return row is not None and self._is_up(row) and not row.disabled
-
-    def _is_up(self, row: ServiceRow) -> bool:
-        return services.is_up(row, self.down_time)
-
     def _rows(
         self, session: Session, kept: Mapping[str, _Report]
     ) -> tuple[
@@ -129,7 +121,7 @@ class PoolReader:
             host=row.host,
             capabilities=report.capabilities,
             zone=service.zone,
-            service_up=self._is_up(service),
+            service_up=services.is_up(service, self.down_time),
             service_enabled=not service.disabled,
             total_gb=report.total_gb,
             free_gb=report.free_gb,

@@ -85,6 +85,7 @@ def test_capacity_taken_by_a_rival_causes_another_choice(build_node, node):
                     POOL.c.host == 'node@alpha#pool'
                 )
             ),
+            down_time=60.0,
         ),
     )
     share = node.create(2)

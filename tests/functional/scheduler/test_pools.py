@@ -3,6 +3,8 @@
 import pytest
 import sqlalchemy as sa
 
+from manila_lite.db.clock import db_now
+from manila_lite.db.models import services
 from manila_lite.db.queries.admin import pools
 from manila_lite.share.manager import pool_reports
 from tests.support.service_process import CTX
@@ -10,6 +12,8 @@ from tests.support.service_process import POOL
 
 HOST = 'node@alpha#pool'
 SERVICE = 'node@alpha'
+SERVICES = services.Service.__table__
+DOWN_TIME = 60.0
 
 
 @pytest.fixture
@@ -33,7 +37,14 @@ def allocation(node):
 
 def allocate(node, gb, room, reported_at=None):
     seen = pool(node).reported_at if reported_at is None else reported_at
-    return node.db.write(pools.allocate, HOST, gb, seen, most_allocated=room)
+    return node.db.write(
+        pools.allocate,
+        HOST,
+        gb,
+        seen,
+        down_time=DOWN_TIME,
+        most_allocated=room,
+    )
 
 
 def report(node, free, known):
@@ -70,7 +81,31 @@ def test_allocation_based_on_an_older_report_is_refused(node):
 def test_allocation_in_a_missing_pool_is_refused(node):
     seen = pool(node).reported_at
     node.db.write(pools.save_report, SERVICE, [], {})
-    assert not node.db.write(pools.allocate, HOST, 1, seen)
+    assert not node.db.write(
+        pools.allocate, HOST, 1, seen, down_time=DOWN_TIME
+    )
+
+
+@pytest.mark.parametrize(
+    'change',
+    [
+        {'disabled': True},
+        {'health': 'no disk'},
+        {'heartbeat_at': db_now() - DOWN_TIME - 1},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_allocation_on_a_service_that_was_closed_is_refused(node, change):
+    """It may have been open when the pool was chosen."""
+    assert allocate(node, 1, None)
+    node.db.write(
+        lambda session: session.run(
+            sa.update(SERVICES)
+            .where(SERVICES.c.host == SERVICE)
+            .values(change)
+        )
+    )
+    assert not allocate(node, 1, None)
 
 
 # What a report includes

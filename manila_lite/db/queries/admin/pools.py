@@ -75,11 +75,20 @@ def _within(column: sa.Column, name: str) -> sa.ColumnElement[bool]:
     return sa.or_(most.is_(None), column + sa.bindparam('gb') <= most)
 
 
+_SERVICE_IS_OPEN = sa.exists().where(
+    SERVICE.c.host == POOL.c.service_host,
+    SERVICE.c.binary == 'manila-share',
+    SERVICE.c.disabled.is_(False),
+    SERVICE.c.health.is_(None),
+    SERVICE.c.heartbeat_at
+    >= db_now() - sa.bindparam('down_time', type_=sa.Double()),
+)
 _ALLOCATE = (
     sa.update(POOL)
     .where(
         _IS_POOL,
         _IS_SAME_REPORT,
+        _SERVICE_IS_OPEN,
         _within(POOL.c.allocated_gb, 'most_allocated'),
         _within(POOL.c.pending_gb, 'most_pending'),
     )
@@ -182,13 +191,15 @@ def allocate(
     gb: int,
     reported_at: float,
     *,
+    down_time: float,
     most_allocated: float | None = None,
     most_pending: float | None = None,
 ) -> bool:
     """Allocate `gb` on a pool within these limits; None is no limit.
 
     The limits were computed from the report of `reported_at`; if there is
-    a newer one, nothing is allocated. Returns whether it was.
+    a newer one, or the service of the pool is down for `down_time` seconds,
+    broken or disabled, nothing is allocated. Returns whether it was.
     """
     return (
         session.run(
@@ -196,6 +207,7 @@ def allocate(
             of_host=host,
             gb=gb,
             seen_at=reported_at,
+            down_time=down_time,
             most_allocated=most_allocated,
             most_pending=most_pending,
         )
