@@ -5,6 +5,13 @@ What the client finds out without the service is left out.
 """
 
 UNKNOWN = {
+    'transfer': ('share transfer show ID', 'share transfer delete ID'),
+    'qos type': (
+        'share qos type show ID',
+        'share qos type set ID --description x',
+        'share qos type unset ID --description',
+        'share qos type delete ID',
+    ),
     'share': (
         'share show ID',
         'share set ID --name x',
@@ -23,6 +30,7 @@ UNKNOWN = {
         'share lock create ID share',
         'share snapshot list --share ID',
         'share replica list --share ID',
+        'share transfer create ID',
     ),
     'export location': (
         'share export location show SHARE ID',
@@ -167,6 +175,8 @@ WITHOUT_ROLE = {
     'security_service:create': 'share security service create ldap',
     'share_group_type:create': 'share group type create other default',
     'share_replica:create': 'share replica create SHARE',
+    'share_transfer:create': 'share transfer create SHARE',
+    'qos_type:create': 'share qos type create other',
     'resource_lock:create': 'share lock create SHARE share',
     'quota_set:update': 'share quota set PROJECT --shares 5',
     'quota_set:delete': 'share quota delete PROJECT',
@@ -198,6 +208,8 @@ INVALID = {
     ),
     'share message list --limit -1': 'limit must be an integer from 0',
     'share lock list --limit -1': 'limit must be an integer from 0',
+    'share transfer list --limit -1': 'limit must be an integer from 0',
+    'share transfer accept ID KEY': 'expired, or auth_key is not its key',
 }
 """By what they must print."""
 
@@ -206,5 +218,6 @@ WITHOUT_REFUSAL = (
     'share limits show --absolute',
     'share type list',
     'share group type list',
+    'share qos type list',
 )
 """Commands that everybody may run who can sign in."""
