@@ -271,7 +271,7 @@ def test_a_runner_has_no_problem_between_start_and_stop(start, db):
     assert runner.problem() == 'has not started'
     runner = start(lease=0.1, sweep_interval=0.01)
     time.sleep(0.3)  # several sweeps and renewals are due
-    assert runner.problem() is None
+    wait_until(lambda: runner.problem() is None, 'they are made')
     runner.stop(PATIENCE)
     assert runner.problem() == 'is stopping'
 
