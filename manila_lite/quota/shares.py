@@ -6,7 +6,7 @@ what it reads of them stays valid until the change is written.
 """
 
 import collections
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 import typing
 
 from manila_lite.db.moves import shares as share_moves
@@ -63,6 +63,38 @@ def size_deltas(
 def replica_deltas(instance: ChargedShareRow) -> dict[str, int]:
     """Return the additional usage of one replica, by resource."""
     return {'share_replicas': 1, 'replica_gigabytes': instance.size}
+
+
+def charge(
+    session: Session,
+    owner: Owner,
+    size: int,
+    *,
+    limits: Mapping[str, int],
+    reserve: bool = False,
+    shares: int = 0,
+    gigabytes: int = 0,
+    replicas: int = 0,
+) -> None:
+    """Charge for a new share, or for the growth of one; see `charges.charge`.
+
+    `size` is what the share will have, `gigabytes` what is added to it and
+    to each of its replicas, whose number is `replicas`.
+    """
+    deltas = {
+        'shares': shares,
+        'gigabytes': gigabytes,
+        'share_replicas': shares * replicas,
+        'replica_gigabytes': gigabytes * replicas,
+    }
+    charges.charge(
+        session,
+        owner,
+        {key: n for key, n in deltas.items() if n},
+        limits=limits,
+        reserve=reserve,
+        size=size,
+    )
 
 
 def lock_instances(

@@ -25,9 +25,8 @@ from manila_lite.db.session import Session
 from manila_lite.db.session import transaction
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import insert_row
-from manila_lite.quota import charges
+from manila_lite.quota import shares as share_quota
 from manila_lite.quota.charges import Owner
-from manila_lite.quota.shares import owner_of
 from manila_lite.rpc.contract import Client
 from manila_lite.share.operations import unserved
 from manila_lite.share.operations.replication import guards as replica_guards
@@ -107,10 +106,11 @@ class Shares:
             project_id, ctx.user_id, share_type.id if share_type else None
         )
         size = typing.cast(int, request.size)  # at least that of a snapshot
-        self._charge(
+        share_quota.charge(
             session,
             owner,
             size,
+            limits=self.limits,
             shares=1,
             gigabytes=size,
             replicas=1 if capabilities['replication_type'] else 0,
@@ -230,32 +230,6 @@ class Shares:
         share_request.check_type(request, found)
         return found
 
-    def _charge(
-        self,
-        session: Session,
-        owner: Owner,
-        size: int,
-        *,
-        reserve: bool = False,
-        shares: int = 0,
-        gigabytes: int = 0,
-        replicas: int = 0,
-    ) -> None:
-        deltas = {
-            'shares': shares,
-            'gigabytes': gigabytes,
-            'share_replicas': shares * replicas,
-            'replica_gigabytes': gigabytes * replicas,
-        }
-        charges.charge(
-            session,
-            owner,
-            {key: n for key, n in deltas.items() if n},
-            limits=self.limits,
-            reserve=reserve,
-            size=size,
-        )
-
     # Change
 
     @transaction
@@ -309,10 +283,11 @@ class Shares:
             growing=True,
             allow_beyond_maximum=allow_beyond_maximum,
         )
-        self._charge(
+        share_quota.charge(
             session,
-            owner_of(instance),
+            share_quota.owner_of(instance),
             new_size,
+            limits=self.limits,
             reserve=True,
             gigabytes=growth,
             replicas=target.replica_count,
