@@ -106,6 +106,7 @@ class DummyDriver(
     security_service_update_support = True
     network_allocation_update_support = True
     qos_type_support = True
+    encryption_support = ['share', 'share_server']
 
     def __init__(
         self,

@@ -25,6 +25,7 @@ from manila_lite.share.manager.driver_view.server_view import LoadedServer
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
 from manila_lite.share.manager.endpoint import undo_if_gone
 from manila_lite.share.manager.guarded_driver import driver_context
+from manila_lite.share.manager.servers.demand import key_for_driver
 from manila_lite.share.manager.servers.migration_checks import MigrationChecks
 from manila_lite.share.manager.servers.migration_checks import (
     incompatibilities,
@@ -111,6 +112,7 @@ class MigrationDestinations:
             self._subnets(session, loaded),
             sum(one.row.size for one in loaded.shares),
             self.setup.limits,
+            encryption_key_ref=loaded.source.row.encryption_key_ref,
         )
         return list(server_view.load_servers(session, ids).values())
 
@@ -177,6 +179,7 @@ class MigrationDestinations:
                         'request_host': loaded.dest_host,
                         'migration': True,
                         'source_share_server_id': loaded.source.row.id,
+                        **key_for_driver(loaded.source.row.encryption_key_ref),
                     },
                 )
                 or {}

@@ -32,6 +32,9 @@ from manila_lite.share.manager.driver_view.share_view import NameTemplates
 from manila_lite.share.manager.endpoint import is_on
 from manila_lite.share.manager.endpoint import undo_if_gone
 from manila_lite.share.manager.guarded_driver import driver_context
+from manila_lite.share.manager.servers.demand import ServerDemand
+from manila_lite.share.manager.servers.demand import demand_of
+from manila_lite.share.manager.servers.demand import key_for_driver
 from manila_lite.share.manager.servers.failures import failure_detail
 from manila_lite.share.manager.servers.failures import no_server
 from manila_lite.share.manager.servers.failures import reported_details
@@ -150,10 +153,10 @@ class ServerSetup:
         """Return the server of the share; None to choose again."""
         if instance.server is not None:
             return self._check_usable(instance.server)
-        candidates, known, subnet_ids = job.read(
+        candidates, known, demand = job.read(
             self._candidates, instance, snapshot
         )
-        chosen = self._choose(candidates, instance, snapshot)
+        chosen = self._choose(candidates, instance, snapshot, demand)
         if chosen is not None:
             return self.db.write(
                 self._bind, job.claim, instance, chosen, by=job.claim
@@ -163,7 +166,7 @@ class ServerSetup:
                 self._start_build,
                 job.claim,
                 instance,
-                subnet_ids,
+                demand,
                 known,
                 by=job.claim,
             )
@@ -194,28 +197,13 @@ class ServerSetup:
         session: Session,
         instance: LoadedInstance,
         snapshot: LoadedSnapshot | None,
-    ) -> tuple[list[LoadedServer], set[str], list[str]]:
-        """Return candidates, ids of all suitable servers, and subnet ids.
+    ) -> tuple[list[LoadedServer], set[str], ServerDemand]:
+        """Return candidates, ids of all suitable servers, and the demand.
 
         The candidates are fewer when the share is created from a snapshot.
         """
-        row = instance.row
-        if row.share_network_id is None:
-            raise no_server('the share has no share network')
-        subnet_ids = [
-            subnet.id
-            for subnet in share_servers.list_zone_subnets(
-                session, row.share_network_id, row.availability_zone
-            )
-        ]
-        if not subnet_ids:
-            raise no_server(
-                f'share network {row.share_network_id} has no '
-                f'subnet for {row.availability_zone}'
-            )
-        ids = share_servers.list_suitable(
-            session, self.service_host, subnet_ids, row.size, self.limits
-        )
+        demand = demand_of(session, self.service_host, instance.row)
+        ids = demand.list_suitable(session, self.limits)
         known = set(ids)
         if snapshot is not None and self._is_here(snapshot):
             # A snapshot is accessible on its own share server only.
@@ -227,11 +215,7 @@ class ServerSetup:
                     'the share server of the snapshot cannot take the share'
                 )
         servers = server_view.load_servers(session, ids)
-        return (
-            [servers[id] for id in ids if id in servers],
-            known,
-            subnet_ids,
-        )
+        return ([servers[id] for id in ids if id in servers], known, demand)
 
     def _is_here(self, snapshot: LoadedSnapshot) -> bool:
         row = snapshot.share.row
@@ -244,6 +228,7 @@ class ServerSetup:
         candidates: list[LoadedServer],
         instance: LoadedInstance,
         snapshot: LoadedSnapshot | None,
+        demand: ServerDemand,
     ) -> str | None:
         """Return the id of the candidate chosen by the driver, if any."""
         if not candidates:
@@ -254,6 +239,7 @@ class ServerSetup:
             share_view.share_for_driver(instance, self.names.share),
             snapshot=snapshot
             and share_view.snapshot_for_driver(snapshot, self.names),
+            **key_for_driver(demand.encryption_key_ref),
         )
         if chosen is None:
             return None
@@ -284,7 +270,7 @@ class ServerSetup:
         session: Session,
         job: Claim,
         instance: LoadedInstance,
-        subnet_ids: list[str],
+        demand: ServerDemand,
         known: set[str],
     ) -> str | None:
         """Insert a new server with the share on it, and return its id.
@@ -293,8 +279,7 @@ class ServerSetup:
         suitable server that is not in `known` has appeared.
         """
         table.checkpoint(session, job, 'building a share server')
-        key = share_servers.make_build_key(self.service_host, subnet_ids)
-        if share_servers.is_being_built(session, key):
+        if share_servers.is_being_built(session, demand.build_key):
             return None
         server_id = session.new_id()
         share_servers.insert_unique(
@@ -306,22 +291,15 @@ class ServerSetup:
                 **self.initial_columns(
                     session, server_id, instance.row.share_network_id
                 ),
-                build_key=key,
+                encryption_key_ref=demand.encryption_key_ref,
+                build_key=demand.build_key,
             ),
         )
         # The build key excludes other builds from here on. A build that
         # began after the choice and was faster has finished.
-        if not known.issuperset(
-            share_servers.list_suitable(
-                session,
-                self.service_host,
-                subnet_ids,
-                instance.row.size,
-                self.limits,
-            )
-        ):
+        if not known.issuperset(demand.list_suitable(session, self.limits)):
             raise _ServerAppeared()
-        share_servers.add_subnets(session, server_id, subnet_ids)
+        share_servers.add_subnets(session, server_id, demand.subnet_ids)
         if not share_servers.attach(session, instance.row.id, server_id):
             raise exception.InvalidStatus(
                 resource='share instance',
@@ -363,7 +341,9 @@ class ServerSetup:
     ) -> LoadedServer:
         self.allocate(server)
         network_info = job.read(self.network_info, server.row.id)
-        details = self.set_up(network_info, instance.row)
+        details = self.set_up(
+            network_info, instance.row, server.row.encryption_key_ref
+        )
         undo = functools.partial(
             self.driver.teardown_server,
             {'server_id': server.row.id, **details},
@@ -416,7 +396,10 @@ class ServerSetup:
         return server_view.network_info(session, server, self.backend_name)
 
     def set_up(
-        self, network_info: list[NetworkInfo], row: InstanceRow
+        self,
+        network_info: list[NetworkInfo],
+        row: InstanceRow,
+        encryption_key_ref: str | None,
     ) -> dict[str, typing.Any]:
         """Set up a server by the driver; return the details to store."""
         details = self.driver.setup_server(
@@ -424,6 +407,7 @@ class ServerSetup:
             metadata={
                 'request_host': row.host,
                 'share_type_id': row.share_type_id,
+                **key_for_driver(encryption_key_ref),
             },
         )
         return dict(details or {})

@@ -140,6 +140,7 @@ def insert_rows(
                 'share_type_id': active.share_type_id,
                 # Of the active replica, which keeps it from being deleted.
                 'qos_type_id': active.qos_type_id,
+                'encryption_key_ref': active.encryption_key_ref,
                 'replica_state': SHARE_REPLICA.initial['replicate'],
                 'availability_zone_id': zone and zone.id,
                 'share_network_id': network_id,

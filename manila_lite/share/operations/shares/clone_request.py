@@ -57,6 +57,12 @@ def complete_request(
             reason='share_network_id must be that of the share of the '
             'snapshot, or omitted'
         )
+    key = request.encryption_key_ref
+    if key is not None and key != source.encryption_key_ref:
+        raise exception.InvalidInput(
+            reason='encryption_key_ref must be that of the share of the '
+            'snapshot, or omitted'
+        )
     zone = request.availability_zone
     if (
         zone is not None
@@ -72,6 +78,7 @@ def complete_request(
         size=source.size if request.size is None else request.size,
         share_type=request.share_type or source.share_type_id,
         share_network_id=source.share_network_id,
+        encryption_key_ref=source.encryption_key_ref,
         availability_zone=zone or source.availability_zone,
     )
 

@@ -67,7 +67,12 @@ def check_type(request: ShareRequest, share_type: TypeWithSpecs) -> None:
         )
     specs = share_type.extra_specs
     check_network(request, share_type)
-    if request.encryption_key_ref and not specs.get('encryption_support'):
+    if (
+        request.encryption_key_ref
+        # A clone has the key of its source, whatever its type is now.
+        and not request.snapshot_id
+        and not specs.get('encryption_support')
+    ):
         raise exception.InvalidInput(
             reason='encryption_key_ref requires a share type with '
             'encryption_support'

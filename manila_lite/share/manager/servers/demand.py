@@ -1,0 +1,84 @@
+"""What a new share demands of its share server."""
+
+import typing
+
+from manila_lite.db.queries.servers import share_servers
+from manila_lite.db.queries.servers.share_servers import ServerLimits
+from manila_lite.db.queries.types import types as share_types
+from manila_lite.db.rows import InstanceRow
+from manila_lite.db.session import Session
+from manila_lite.share.manager.servers.failures import no_server
+
+
+class ServerDemand(typing.NamedTuple):
+    """The back end, the subnets and the encryption key of a server.
+
+    `size` is that of the share in GiB. The key is that of the share if its
+    type has share servers encrypted, and None otherwise.
+    """
+
+    service_host: str
+    size: int
+    subnet_ids: list[str]
+    encryption_key_ref: str | None
+
+    @property
+    def build_key(self) -> str:
+        """The key that allows one such server at a time to be built."""
+        return share_servers.make_build_key(
+            self.service_host, self.subnet_ids, self.encryption_key_ref
+        )
+
+    def list_suitable(
+        self, session: Session, limits: ServerLimits
+    ) -> list[str]:
+        """Return the ids of servers that can take the share, best first."""
+        return share_servers.list_suitable(
+            session,
+            self.service_host,
+            self.subnet_ids,
+            self.size,
+            limits,
+            encryption_key_ref=self.encryption_key_ref,
+        )
+
+
+def demand_of(
+    session: Session, service_host: str, row: InstanceRow
+) -> ServerDemand:
+    """Return the demand of a share that this back end is to create."""
+    if row.share_network_id is None:
+        raise no_server('the share has no share network')
+    subnet_ids = [
+        subnet.id
+        for subnet in share_servers.list_zone_subnets(
+            session, row.share_network_id, row.availability_zone
+        )
+    ]
+    if not subnet_ids:
+        raise no_server(
+            f'share network {row.share_network_id} has no '
+            f'subnet for {row.availability_zone}'
+        )
+    return ServerDemand(
+        service_host, row.size, subnet_ids, _key_of_server(session, row)
+    )
+
+
+def key_for_driver(encryption_key_ref: str | None) -> dict[str, typing.Any]:
+    """Return the key of a server as an argument, if it has one.
+
+    Drivers from before version 2.90 do not know the argument.
+    """
+    if encryption_key_ref is None:
+        return {}
+    return {'encryption_key_ref': encryption_key_ref}
+
+
+def _key_of_server(session: Session, row: InstanceRow) -> str | None:
+    if row.encryption_key_ref is None:
+        return None
+    specs = share_types.get_extra_specs(session, row.share_type_id)
+    if specs.get('encryption_support') != 'share_server':
+        return None
+    return row.encryption_key_ref
