@@ -60,7 +60,9 @@ def _preserved_logging() -> Iterator[None]:
         root.handlers[:] = handlers
         sys.excepthook = hook
         for logger in _loggers():
-            logger.setLevel(levels.get(logger, logging.NOTSET))
+            level = levels.get(logger, logging.NOTSET)
+            if logger.level != level:  # setting it clears all their caches
+                logger.setLevel(level)
 
 
 def _loggers() -> list[logging.Logger]:
