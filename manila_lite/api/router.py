@@ -72,7 +72,7 @@ class Route:
             for segment in self.path[1:].split('/')
         )
 
-    @property
+    @functools.cached_property
     def window(self) -> versions.Window:
         return versions.window(self.since, self.until)
 
@@ -255,6 +255,13 @@ class RouteIndex:
         return RouteMatch(routes, values, project)
 
 
+@functools.lru_cache(maxsize=8)
+def _index(routes: tuple[Route, ...], project_id_regex: str) -> RouteIndex:
+    """Return the index of routes; applications with the same ones share it."""
+    check_overlaps(routes)
+    return RouteIndex(routes, project_id_regex)
+
+
 class Router:
     """The WSGI application below /v2.
 
@@ -271,9 +278,8 @@ class Router:
         project_id_regex: str,
         base_url: str | None = None,
     ):
-        check_overlaps(routes)
         self._base_url = base_url
-        self._index = RouteIndex(routes, project_id_regex)
+        self._index = _index(tuple(routes), project_id_regex)
         self._bound = {
             route: _bind(route, controllers[route.controller])
             for route in routes

@@ -3,6 +3,7 @@
 Every version is 2.N. Outside this module a version is the number N.
 """
 
+import functools
 import itertools
 import re
 import typing
@@ -170,6 +171,7 @@ def window(since: str | None = None, until: str | None = None) -> Window:
     )
 
 
+@functools.cache
 def span(text: str | None) -> Window | None:
     """Parse a window such as '2.11-2.55', or '2.57-' with an open end."""
     if text is None:

@@ -350,8 +350,10 @@ def bind_method(controller: Controller, name: str) -> typing.Callable:
 def bind_actions(controller: Controller) -> typing.Callable:
     """Return the function (req) -> (status, result) of all actions."""
     found: dict[str, list[BoundHandler]] = {}
-    for _, handler in inspect.getmembers(controller, inspect.ismethod):
-        for row in getattr(handler, 'actions', ()):
+    kind: type = type(controller)
+    for method in _action_methods(kind):
+        handler = getattr(controller, method)
+        for row in handler.actions:
             found.setdefault(row.name, []).append(
                 BoundHandler(
                     row.window,
@@ -389,6 +391,16 @@ def bind_actions(controller: Controller) -> typing.Callable:
     return run
 
 
+@functools.cache
+def _action_methods(controller: type) -> tuple[str, ...]:
+    """Return the names of the methods that are actions."""
+    return tuple(
+        name
+        for name, method in inspect.getmembers(controller, inspect.isfunction)
+        if hasattr(method, 'actions')
+    )
+
+
 def _action_arguments(
     name: str, req: Request, body: schema.Schema
 ) -> typing.Any:
@@ -406,7 +418,8 @@ def _with_checks(
     rule = None if isinstance(policy, Unchecked) else policy
     call = _refusing(handler, refused) if refused else handler
     load = getattr(controller, loader) if loader else None
-    loader_params = _path_variables(type(controller), loader) if loader else ()
+    kind: type = type(controller)
+    loader_params = _path_variables(kind, loader) if loader else ()
 
     def run(req: Request) -> tuple[int, Result]:
         variables = dict(req.path_vars)
@@ -458,6 +471,7 @@ def _refusing(handler: typing.Callable, refused: Refusals) -> typing.Callable:
     return call
 
 
+@functools.cache
 def _path_variables(controller: type, loader: str) -> tuple[str, ...]:
     """Return the parameters of a loader after self and the request."""
     return tuple(inspect.signature(getattr(controller, loader)).parameters)[2:]
