@@ -65,7 +65,7 @@ def killed_at_steps(
     build: Callable[[str], Scene],
     act: Callable[[Scene], object],
     counts: Callable[[str, tuple], bool] = lambda *step: True,
-    most: int = 8,
+    most: int = 5,
     least: int = 1,
 ) -> Iterator[Scene]:
     """Yield scenes in which a process acted and was killed, each at a step.

@@ -139,7 +139,7 @@ def distinct_images(
 
 
 def to_try(
-    images: list[tuple[int, str, DiskImage]], most: int = 8
+    images: list[tuple[int, str, DiskImage]], most: int = 4
 ) -> list[tuple[int, str, DiskImage]]:
     """Return the images that this run recovers from."""
     return sampling.sample(images, most)

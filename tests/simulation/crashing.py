@@ -37,7 +37,7 @@ def crash_everywhere(begin, verb, name, **kwargs):
     recover_from_each(images, recover, name)
 
 
-def recover_from_each(images, recover, name, *, least=2, most=8):
+def recover_from_each(images, recover, name, *, least=2, most=4):
     """Call `recover(number, image)` for each image that this run tries.
 
     Fail with the crash point where it fails. At least so many images must

@@ -33,7 +33,7 @@ def pause_everywhere(
     start: Start,
     name: str,
     shared_database: Callable[[str], str],
-    most: int = 4,
+    most: int = 2,
 ) -> None:
     """Pause once at each driver call of a run, and check the result.
 

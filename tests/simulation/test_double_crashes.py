@@ -102,7 +102,7 @@ class Restarter:
 
 
 def to_try(points):
-    return crash_images.to_try(crash_images.distinct_images(points), 4)
+    return crash_images.to_try(crash_images.distinct_images(points), 3)
 
 
 @sampling.enumeration

@@ -10,10 +10,13 @@ import pytest
 
 from tests.simulation.pausing import pause_in
 from tests.support import cloud_snapshots
+from tests.support import sampling
 from tests.support.access import ShareRules
 from tests.support.cloud import Cloud
 from tests.support.snapshot_access import create_mountable_snapshot
 from tests.support.snapshot_access import enable_snapshot_mounts
+
+pytestmark = sampling.combinations('database_url', 'cloud')
 
 
 @pytest.fixture(params=[True, False], ids=['fencing', 'no_fencing'])

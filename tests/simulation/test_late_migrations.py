@@ -8,6 +8,7 @@ names. A back end with fencing refuses the call; on one without, it is undone.
 import pytest
 
 from tests.simulation.pausing import pause_in
+from tests.support import sampling
 from tests.support.server_migrations import ServerMigrationCloud
 
 PHASE_ONE = (
@@ -15,6 +16,8 @@ PHASE_ONE = (
     'share_server_migration_start',
     'share_server_migration_continue',
 )
+
+pytestmark = sampling.combinations('database_url', 'cloud')
 
 
 @pytest.fixture(params=[True, False], ids=['fencing', 'no_fencing'])

@@ -22,6 +22,8 @@ POINTS = [
     *(f'{when} {call}' for call in CALLS for when in ('before', 'after')),
 ]
 
+pytestmark = sampling.combinations('database_url', 'style', 'cloud')
+
 
 @pytest.fixture(params=['readable', 'dr'])
 def style(request):

@@ -12,8 +12,11 @@ from tests.simulation.late_replicas import on
 from tests.simulation.late_replicas import write
 from tests.simulation.pausing import Another
 from tests.simulation.pausing import pause_in
+from tests.support import sampling
 from tests.support.access import ShareRules
 from tests.support.replicated import ReplicatedCloud
+
+pytestmark = sampling.combinations('database_url', 'cloud')
 
 
 @pytest.fixture(params=[True, False], ids=['fencing', 'no_fencing'])

@@ -93,13 +93,17 @@ def _engine(url: str) -> sa.Engine:
 
 
 def create_tables(url: str) -> None:
-    """Create all tables in an empty database."""
+    """Create all tables in an empty database, or one that has them."""
     engine = _engine(url)
     if engine.dialect.name == 'sqlite':
         with contextlib.closing(sqlite3.connect(engine.url.database)) as to:
             _template().backup(to)
-    else:
+    elif url not in _with_tables:  # it would ask for each of them
         models.metadata.create_all(engine)
+        _with_tables.add(url)
+
+
+_with_tables: set[str] = set()
 
 
 @functools.cache

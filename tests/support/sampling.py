@@ -1,14 +1,14 @@
 """Enumerations: tests of which a run tries a sample, or every case.
 
-There are more crash points, orders of events and generated examples than a
-usual run has time for. `make test` tries a sample of each enumeration;
-`make exhaust` tries all of it. Which cases are in the sample, and what
-hypothesis generates, follows from one seed. It is that of the commit unless
-MANILA_LITE_TEST_SEED is set, and pytest prints it, so that a sample can be
-tried again.
+There are more crash points, orders of events, combinations of parameters and
+generated examples than a usual run has time for. `make test` tries a sample
+of each enumeration; `make exhaust` tries all of it. Which cases are in the
+sample, and what hypothesis generates, follows from one seed. It is that of
+the commit unless MANILA_LITE_TEST_SEED is set, and pytest prints it, so that
+a sample can be tried again.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 import os
 import pathlib
 import random
@@ -22,6 +22,13 @@ ROOT = pathlib.Path(__file__).parents[2]
 
 enumeration = pytest.mark.enumeration
 """Marks the tests that try a sample of their cases."""
+
+combinations = pytest.mark.combinations
+"""Marks the tests of which a run tries a sample of all combinations.
+
+Its arguments are the names of the parameters, such as `database_url`. In a
+sample, every value of each of them occurs.
+"""
 
 Case = typing.TypeVar('Case')
 
@@ -70,6 +77,24 @@ def part(cases: Iterable[Case], name: str, of: int = 4) -> list[Case]:
         return []
     first = random.Random(f'{seed()} {name}').randrange(of)
     return list(cases)[first::of]
+
+
+def covering(cases: Sequence[Sequence[object]], name: str) -> list[int]:
+    """Return the numbers of a few combinations, in their order.
+
+    Each value of every parameter is in one of them. `name` says what is
+    combined, so that two lists of the same combinations differ in the sample.
+    """
+    numbers = list(range(len(cases)))
+    random.Random(f'{seed()} of {name}').shuffle(numbers)
+    values = [set(enumerate(case)) for case in cases]
+    missing = set().union(*values)
+    chosen = []
+    while missing:
+        best = max(numbers, key=lambda number: len(missing & values[number]))
+        chosen.append(best)
+        missing -= values[best]
+    return sorted(chosen)
 
 
 def seeds(count: int, most: int) -> list[int]:

@@ -1,10 +1,13 @@
-"""What `make exhaust` selects: every case of all enumerations, for a time.
+"""What a run selects: a sample, or with --exhaust every case for a time.
 
-With a time limit the tests begin at one that the seed selects, and continue
-from the first one after the last, so that runs of different commits cover
-all of them. Tests that are left out count neither as passed nor as skipped.
+Of tests that are marked as combinations a sample is selected here; the others
+choose their own. `make exhaust` runs nothing else, and all cases. With a time
+limit it begins at a test that the seed selects, and continues from the first
+one after the last, so that runs of different commits cover all of them. Tests
+that are left out count neither as passed nor as skipped.
 """
 
+import collections
 import time
 
 import hypothesis
@@ -13,6 +16,7 @@ import pytest
 from tests.support import sampling
 
 MARKER = sampling.enumeration.name
+COMBINED = sampling.combinations.name
 
 _deadline = pytest.StashKey[float]()
 _count = pytest.StashKey[dict[str, int]]()
@@ -37,6 +41,11 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     config.addinivalue_line(
         'markers', f'{MARKER}: tries a sample, or with --exhaust all cases'
+    )
+    config.addinivalue_line(
+        'markers',
+        f'{COMBINED}(*names): tries a sample of the combinations of these '
+        'parameters, or with --exhaust all of them',
     )
     sampling.try_every_case(config.option.exhaust)
     _configure_hypothesis(config)
@@ -69,21 +78,53 @@ def pytest_report_header(config):
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
     if not config.option.exhaust:
+        _select(config, items, _in_sample(items).__contains__)
         return
-    enumerations = [item for item in items if _is_enumeration(item)]
-    config.hook.pytest_deselected(
-        items=[item for item in items if not _is_enumeration(item)]
-    )
+    _select(config, items, _is_enumeration)
+    enumerations = items[:]
     limited = config.option.time_limit and enumerations
     start = sampling.seed() % len(enumerations) if limited else 0
     items[:] = enumerations[start:] + enumerations[:start]
     config.stash[_count]['selected'] = len(items)
 
 
+def _select(config, items, is_wanted):
+    """Deselect the others; pytest prints their number."""
+    others = [item for item in items if not is_wanted(item)]
+    if others:
+        config.hook.pytest_deselected(items=others)
+        items[:] = filter(is_wanted, items)
+
+
 def _is_enumeration(item):
     return any(
-        item.get_closest_marker(name) for name in (MARKER, 'hypothesis')
+        item.get_closest_marker(name)
+        for name in (MARKER, COMBINED, 'hypothesis')
     )
+
+
+def _in_sample(items):
+    """Return the items that are not combinations, and a sample of those."""
+    chosen, groups = set(), collections.defaultdict(list)
+    for item in items:
+        mark = item.get_closest_marker(COMBINED)
+        if mark is None:
+            chosen.add(item)
+            continue
+        params = item.callspec.params
+        # The combinations of one test share their other parameters.
+        others = [id(params[name]) for name in params if name not in mark.args]
+        groups[item.nodeid.partition('[')[0], *others].append(item)
+    for group in groups.values():
+        names = group[0].get_closest_marker(COMBINED).args
+        combined = [
+            tuple(map(item.callspec.params.get, names)) for item in group
+        ]
+        chosen.update(
+            group[number]
+            for number in sampling.covering(combined, group[0].nodeid)
+        )
+    return chosen
 
 
 @pytest.hookimpl(tryfirst=True)
