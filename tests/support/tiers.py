@@ -79,6 +79,8 @@ def pytest_report_header(config):
 def pytest_collection_modifyitems(config, items):
     if not config.option.exhaust:
         _select(config, items, _in_sample(items).__contains__)
+        if hasattr(config, 'workerinput'):
+            items.sort(key=_is_short)
         return
     _select(config, items, _is_enumeration)
     enumerations = items[:]
@@ -94,6 +96,15 @@ def _select(config, items, is_wanted):
     if others:
         config.hook.pytest_deselected(items=others)
         items[:] = filter(is_wanted, items)
+
+
+def _is_short(item):
+    """Tell those apart that are started first.
+
+    A story may take half a minute; if one of them were the last test, the
+    other workers of pytest-xdist would wait for it.
+    """
+    return not item.nodeid.startswith('tests/functional/stories/')
 
 
 def _is_enumeration(item):

@@ -8,6 +8,7 @@ from manila_lite.db import schema
 from manila_lite.db.models import types
 from manila_lite.db.session import Database
 from tests.support import databases
+from tests.support import sampling
 
 TYPES = types.ShareType.__table__
 
@@ -68,6 +69,7 @@ def measure(db, *, keep=False):
     return inserted
 
 
+@sampling.combinations('db', 'keep')
 @pytest.mark.parametrize('create', [create_installation, create_foreign_table])
 @pytest.mark.parametrize('keep', [True, False])
 def test_database_that_is_not_empty_is_refused_and_kept(db, create, keep):
