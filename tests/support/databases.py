@@ -16,6 +16,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db import models
+from manila_lite.db import schema
 from manila_lite.db.session import Database
 
 KINDS = ('sqlite', 'mysql', 'postgresql')
@@ -99,7 +100,8 @@ def create_tables(url: str) -> None:
         with contextlib.closing(sqlite3.connect(engine.url.database)) as to:
             _template().backup(to)
     elif url not in _with_tables:  # it would ask for each of them
-        models.metadata.create_all(engine)
+        with engine.begin() as connection:
+            schema.create_tables(connection)
         _with_tables.add(url)
 
 
