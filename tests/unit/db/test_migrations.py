@@ -39,6 +39,17 @@ def empty(make_empty):
     return make_empty()
 
 
+@pytest.fixture(scope='module', params=databases.KINDS)
+def migrated(request, tmp_path_factory):
+    """A database that the migrations made; tests only look at it."""
+    folder = tmp_path_factory.mktemp('migrated')
+    with databases.temporary_database(request.param, folder) as url:
+        db = Database(url)
+        db.write(schema.migrate, 'head')
+        yield db
+        db.dispose()
+
+
 def tables(db):
     return set(sa.inspect(db.engine).get_table_names())
 
@@ -89,9 +100,8 @@ def test_head_is_the_newest_migration():
     assert directory.get_heads() == [schema.HEAD]
 
 
-def test_migrated_schema_equals_the_models(empty):
-    empty.write(schema.migrate, 'head')
-    with empty.engine.connect() as connection:
+def test_migrated_schema_equals_the_models(migrated):
+    with migrated.engine.connect() as connection:
         context = migration.MigrationContext.configure(
             connection,
             opts={
@@ -106,12 +116,13 @@ def test_migrated_schema_equals_the_models(empty):
         assert autogenerate.compare_metadata(context, models.metadata) == []
 
 
-def test_created_schema_equals_the_migrated_one(make_empty):
-    migrated, created = make_empty(), make_empty()
-    migrated.write(schema.migrate, 'head')
-    schema.sync(created)
-    assert catalog(created) == catalog(migrated)
-    assert schema.version(created) == schema.version(migrated)
+def test_created_schema_equals_the_migrated_one(migrated, tmp_path):
+    with databases.temporary_database(migrated.dialect, tmp_path) as url:
+        created = Database(url)
+        schema.sync(created)
+        assert catalog(created) == catalog(migrated)
+        assert schema.version(created) == schema.version(migrated)
+        created.dispose()
 
 
 def test_downgrade_to_base_leaves_nothing(empty):
