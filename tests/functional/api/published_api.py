@@ -7,6 +7,7 @@ import typing
 import pytest
 
 from tests.support import reference
+from tests.support import sampling
 
 VERSIONS = range(100)
 """All minor versions N of 2.N."""
@@ -219,6 +220,22 @@ def visible_fields(
         for row in shown
         if version in row.versions and (admin or not row.admin_only)
     }
+
+
+def versions_to_try(minors: Iterable[int], *ranges: range) -> list[int]:
+    """Return the versions that this run tries, and always the ends.
+
+    These are the first and the last version of each range and the ones
+    beside them, as far as they are in `minors`.
+    """
+    minors = sorted(minors)
+    ends = {
+        minor
+        for one in ranges
+        if one
+        for minor in (one[0] - 1, one[0], one[-1], one[-1] + 1)
+    }
+    return sorted({*sampling.sample(minors, 6), *ends.intersection(minors)})
 
 
 def by_key(operations: Iterable[Operation]) -> pytest.MarkDecorator:

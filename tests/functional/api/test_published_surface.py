@@ -25,26 +25,13 @@ SERVED = [
 ]
 
 
-def versions_to_try(minors, *ranges):
-    """Return the versions that this run tries, and always the ends.
-
-    These are the first and the last version of each range and the ones
-    beside them, as far as they are in `minors`.
-    """
-    ends = {
-        minor
-        for one in ranges
-        if one
-        for minor in (one[0] - 1, one[0], one[-1], one[-1] + 1)
-    }
-    return sorted({*sampling.sample(sorted(minors), 6), *ends} & {*minors})
-
-
 @sampling.enumeration
 @by_key(SERVED)
 def test_operation_answers_within_its_versions(sample, operation):
     """With and without a project id in the URL."""
-    for minor in versions_to_try(operation.versions, operation.versions):
+    for minor in published_api.versions_to_try(
+        operation.versions, operation.versions
+    ):
         answer = sample.send_request(
             operation,
             example(operation)(sample),
@@ -73,7 +60,7 @@ def test_operation_answers_within_its_versions(sample, operation):
 def test_operation_is_unknown_outside_its_versions(sample, operation):
     args = example(operation)(sample)
     before = sample.all_rows()
-    for minor in versions_to_try(
+    for minor in published_api.versions_to_try(
         set(published_api.VERSIONS) - set(operation.versions),
         operation.versions,
     ):
@@ -115,7 +102,7 @@ def test_experiment_answers_without_its_header_where_listed(sample, operation):
 def test_experiment_needs_its_header(sample, operation):
     """Without it the operation is unknown; with it the answer echoes it."""
     header = versions.EXPERIMENTAL_HEADER
-    for minor in versions_to_try(
+    for minor in published_api.versions_to_try(
         operation.versions, operation.versions, operation.experimental_versions
     ):
         args = example(operation)(sample)
