@@ -107,8 +107,10 @@ def test_two_crashes_and_bad_messages_break_no_invariant(begin):
 @sampling.enumeration
 @pausing.FENCING
 @pytest.mark.parametrize('name', CARRIED_OUT)
-def test_a_pause_in_any_driver_call_breaks_no_invariant(begin, name, fencing):
-    pausing.pause_verb(begin, VERBS[name], name, fencing)
+def test_a_pause_in_any_driver_call_breaks_no_invariant(
+    begin, name, fencing, shared_database
+):
+    pausing.pause_verb(begin, VERBS[name], name, fencing, shared_database)
 
 
 @sampling.enumeration
