@@ -101,6 +101,8 @@ class Allocator:
                         *args,
                     )
                 except PoolChanged:
+                    # It may just have reported: others are to see that.
+                    self.pools.expire()
                     continue
                 self.pools.note_allocation(ranked.pool.host, request.size)
                 return

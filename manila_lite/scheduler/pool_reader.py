@@ -84,6 +84,11 @@ class PoolReader:
                 return list(self._pools.values())
         return self.read()
 
+    def expire(self) -> None:
+        """Read the pools again when they are needed next."""
+        with self._lock:
+            self._read_at = None
+
     def note_allocation(self, host: str, gb: int) -> None:
         """Count an allocation on a pool until it is read again."""
         with self._lock:

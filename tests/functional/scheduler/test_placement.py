@@ -11,6 +11,7 @@ from manila_lite.db.queries.admin import incarnations
 from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.shares import instances as share_instances
+from manila_lite.host import Host
 from tests.support import sampling
 from tests.support.service_process import CTX
 from tests.support.service_process import INSTANCE
@@ -91,6 +92,18 @@ def test_capacity_taken_by_a_rival_causes_another_choice(build_node, node):
     share = node.create(2)
     node.run()
     assert host(node, share) == 'node@beta#pool'
+
+
+def test_pool_that_has_just_reported_is_passed_over_only_once(node):
+    """It is the emptiest one, but what was read of it is out of date."""
+    first = node.create(2)
+    node.run()
+    used = host(node, first)
+    (other,) = {'node@alpha#pool', 'node@beta#pool'} - {used}
+    node.backend(Host.parse(other).backend).report()
+    shares = [node.create(2) for _ in range(2)]
+    node.run()
+    assert other in {host(node, share) for share in shares}
 
 
 def test_capacity_reduced_by_a_report_causes_another_choice(build_node, node):
