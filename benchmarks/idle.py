@@ -45,7 +45,7 @@ def _measure_idle(verdict: Verdict, folder: str) -> None:
     running_service = service.Service(f'{folder}/watched')
     try:
         time.sleep(IDLE_AFTER)
-        began, cpu = time.monotonic(), running_service.cpu()
+        began, cpu = time.monotonic(), running_service.cpu_of_threads()
         time.sleep(MEASURED_FOR)
         seconds = time.monotonic() - began
         verdict.record(
@@ -53,7 +53,7 @@ def _measure_idle(verdict: Verdict, folder: str) -> None:
         )
         verdict.record(
             'idle: processor time',
-            (running_service.cpu() - cpu) / seconds * 1e3,
+            (running_service.cpu_of_threads() - cpu) / seconds * 1e3,
             'ms a second',
             at_most=3,
         )

@@ -28,6 +28,23 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
+def cpu_seconds_of_threads(pid: int) -> float:
+    """Return the seconds of CPU time of the threads that are alive.
+
+    They are counted in nanoseconds. `cpu_seconds` is a count of clock ticks,
+    at which timers wake up threads: of a process that is nearly idle it
+    shows up to twice the time.
+    """
+    tasks = pathlib.Path(f'/proc/{pid}/task')
+    return (
+        sum(
+            int(one.read_text().split()[0])
+            for one in tasks.glob('*/schedstat')
+        )
+        / 1e9
+    )
+
+
 class Service:
     """One running process; `startup_seconds` ends with the first response."""
 
@@ -76,6 +93,10 @@ class Service:
     def cpu(self) -> float:
         """Return the seconds of CPU time used so far."""
         return cpu_seconds(self._process.pid)
+
+    def cpu_of_threads(self) -> float:
+        """Return that of the threads that are alive, exactly."""
+        return cpu_seconds_of_threads(self._process.pid)
 
     def memory(self) -> float:
         """Return MiB of memory, shared pages in proportion (PSS)."""
