@@ -41,8 +41,10 @@ lint: venv
 check: lint
 	$(PYTEST) --dist worksteal tests/unit $(STORY) $(ARGS)
 
+# One worker more than cores: stories wait for their services.
 test: lint
-	$(PYTEST) --dist worksteal --durations=15 $(ARGS)
+	$(BIN)/pytest -n $$(($$(nproc) + 1)) --maxprocesses 5 \
+	    --dist worksteal --durations=15 $(ARGS)
 
 # MINUTES=20 limits it; MANILA_LITE_TEST_SEED, by default the commit, then
 # says where it begins. Tests run in order, so that a part is covered.
