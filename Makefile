@@ -29,7 +29,7 @@ stop-nfs: venv
 
 PYTEST := $(BIN)/pytest -n auto --maxprocesses 4
 
-# Else each of some 300 processes of the tests compiles all modules again.
+# Otherwise each of about 300 test processes compiles all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
 lint: venv
@@ -37,7 +37,7 @@ lint: venv
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy
 
-# pytest is last, so that its verdict is the last line.
+# pytest runs last, so that its summary is the last line.
 check: lint
 	$(PYTEST) --dist worksteal tests/unit $(STORY) $(ARGS)
 
@@ -47,14 +47,14 @@ test: lint
 	    --dist worksteal --durations=15 $(ARGS)
 
 # MINUTES=20 limits it; MANILA_LITE_TEST_SEED, by default the commit, then
-# says where it begins. Tests run in order, so that a part is covered.
+# selects where it begins. Tests run in order, so that runs cover different parts.
 exhaust: venv
 	$(PYTEST) --dist load --maxschedchunk 1 --durations=15 \
 	    --exhaust --time-limit $(MINUTES) $(ARGS)
 
 venv: $(READY)
 
-# Which index packages come from is for pip's own configuration to say.
+# The package index is configured in pip, not here.
 $(READY): setup.cfg pyproject.toml requirements.txt test-requirements.txt
 	@for python in python3.11 python3; do \
 	    if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

@@ -12,7 +12,9 @@ from benchmarks import placement
 from benchmarks import recovery
 from benchmarks import replicas
 from benchmarks import scale
+from benchmarks import scrape
 from benchmarks import snapshots
+from benchmarks import storage
 from benchmarks.verdict import Verdict
 
 KINDS = {
@@ -24,6 +26,8 @@ KINDS = {
     'placement': placement,
     'recovery': recovery,
     'replicas': replicas,
+    'scrape': scrape,
+    'storage': storage,
     'idle': idle,
 }
 

@@ -31,6 +31,7 @@ FEW = mass_rows.Sizes(
     pools=1,
     projects=1,
     networks=1,
+    groups=1,
     servers=1,
     migrations=1,
     decisions=100,

@@ -3,7 +3,6 @@
 import typing
 
 from oslo_config import cfg
-from webob import exc
 
 from manila_lite.api import auth as authentication
 from manila_lite.api import faults
@@ -30,6 +29,7 @@ def build_app(
     run: authentication.Run = authentication.run_here,
     checks: typing.Mapping[str, health.Check] | None = None,
     required: typing.Collection[str] | None = None,
+    metrics: App | None = None,
     table: typing.Sequence[router.Route] = routes.ROUTES,
 ) -> App:
     """Build the application from its middlewares, routes and controllers.
@@ -37,7 +37,8 @@ def build_app(
     Each controller is created once, with the services. `auth` wraps the part
     that needs authentication; the default is the configured strategy with
     this enforcer, which computes hashes by `run`. The checks are served at
-    /healthcheck, which fails with the `required` ones, or with any.
+    /healthcheck, which fails with the `required` ones, or with any;
+    `metrics`, if given, is the page /metrics.
     """
     controllers = {
         controller: controller(services)
@@ -57,9 +58,12 @@ def build_app(
         if auth
         else authentication.pipeline(conf, v2, enforcer, run)
     )
-    app: App = _Entry(
-        health.HealthCheck(checks or {}, required), v2, identity_api, base_url
-    )
+    pages: dict[str, App] = {
+        '/healthcheck': health.HealthCheck(checks or {}, required)
+    }
+    if metrics is not None:
+        pages['/metrics'] = metrics
+    app: App = _Entry(pages, v2, identity_api, base_url)
     app = middleware.BodyLimitMiddleware(app, conf.max_request_body_size)
     return middleware.RequestIdMiddleware(
         faults.FaultMiddleware(_with_optional_middlewares(conf, app))
@@ -85,19 +89,20 @@ def _with_optional_middlewares(conf: cfg.ConfigOpts, app: App) -> App:
 
 
 class _Entry:
-    """Serves the version list and the health check outside /v2.
+    """Serves the version list and the pages outside /v2.
 
     The identity API has its own prefixes.
     """
 
     def __init__(
         self,
-        healthcheck: App,
+        pages: typing.Mapping[str, App],
         v2: App,
         identity_api: App | None,
         base_url: str | None,
     ):
-        self._healthcheck, self._v2 = healthcheck, v2
+        self._v2 = v2
+        self._pages = {'': self._versions, '/': self._versions, **pages}
         self._identity_api = identity_api
         self._base_url = base_url
 
@@ -109,12 +114,11 @@ class _Entry:
             return self._v2(environ, start_response)
         if self._identity_api and identity.serves(path):
             return self._identity_api(environ, start_response)
-        if path not in ('', '/', '/healthcheck'):
-            raise exc.HTTPNotFound()
-        if environ['REQUEST_METHOD'] not in ('GET', 'HEAD'):
-            raise router.method_not_allowed(['GET'])
-        if path == '/healthcheck':
-            return self._healthcheck(environ, start_response)
+        return router.serve_page(self._pages, environ, start_response)
+
+    def _versions(
+        self, environ: dict, start_response: typing.Callable
+    ) -> typing.Iterable[bytes]:
         req = wsgi.Request(environ, base_url=self._base_url)
         return wsgi.send_json(
             start_response, 300, version_list.document(req.public_url)

@@ -15,7 +15,7 @@ from manila_lite.api import wsgi
 NAME = __name__
 LOG = logging.getLogger(NAME)
 
-_HEALTH = '/healthcheck'
+_POLLED = ('/healthcheck', '/metrics')
 _LONGEST = 1000
 _UNKNOWN = 'an unknown user'
 
@@ -23,13 +23,14 @@ _UNKNOWN = 'an unknown user'
 def log(environ: dict, status: str, began: float) -> None:
     """Write the line of a request; `began` is by `time.perf_counter`.
 
-    A health check that succeeds is left out: there is one every second.
+    Health checks and scrapes that succeed are left out: some come every
+    second.
     """
     if not LOG.isEnabledFor(logging.INFO):
         return
     path = environ.get('PATH_INFO', '')
     code = status[:3]
-    if path == _HEALTH and code == '200':
+    if path in _POLLED and code == '200':
         return
     if code == '401':
         LOG.info(

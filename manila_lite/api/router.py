@@ -40,6 +40,7 @@ class Route:
     a project id of the configured form and a suffix `.json`, 'free' accepts
     any project id, 'root' none. By default it follows from the path: `/x` and
     `/x/detail` are collections, `/x/{id}` and `/x/{id}/action` members.
+    `template` is the path with what is before it in the URL.
     """
 
     method: str
@@ -50,12 +51,14 @@ class Route:
     until: str | None = None
     experimental: str | None = None
     kind: str = ''
+    template: str = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
         kind = self.kind or _default_kind(self.path)
         if kind not in ('collection', 'member', 'free', 'root'):
             raise ValueError(f'{kind} is not a kind of route')
         object.__setattr__(self, 'kind', kind)
+        object.__setattr__(self, 'template', versions.PREFIX + self.path)
 
     @functools.cached_property
     def names(self) -> tuple[str, ...]:
@@ -305,6 +308,7 @@ class Router:
         )
         if found is None:
             raise self._not_found(environ, path)
+        environ[wsgi.ROUTE] = found.routes[0].template
         req = self._request(environ, found.project)
         status, result = self._handle(req, found)
         headers = environ[wsgi.VERSION_HEADERS]
@@ -358,6 +362,22 @@ class Router:
         raise exception.VersionNotFoundForMethod(
             version=versions.text(req.minor)
         )
+
+
+def serve_page(
+    pages: typing.Mapping[str, typing.Callable],
+    environ: dict,
+    start_response: typing.Callable,
+) -> typing.Iterable[bytes]:
+    """Run the application of the page that is asked for; all are read only."""
+    path = environ['PATH_INFO']
+    page = pages.get(path)
+    if page is None:
+        raise exc.HTTPNotFound()
+    if environ['REQUEST_METHOD'] not in ('GET', 'HEAD'):
+        raise method_not_allowed(['GET'])
+    environ[wsgi.ROUTE] = path or '/'
+    return page(environ, start_response)
 
 
 def method_not_allowed(

@@ -26,6 +26,12 @@ from manila_lite.api.v2.admin.quota_sets import QuotaSetsController
 from manila_lite.api.v2.admin.recovery import RecoveryController
 from manila_lite.api.v2.admin.scheduler_stats import SchedulerStatsController
 from manila_lite.api.v2.admin.services import ServicesController
+from manila_lite.api.v2.groups.share_groups import ShareGroupActionsController
+from manila_lite.api.v2.groups.share_groups import ShareGroupsController
+from manila_lite.api.v2.groups.snapshots import (
+    ShareGroupSnapshotActionsController,
+)
+from manila_lite.api.v2.groups.snapshots import ShareGroupSnapshotsController
 from manila_lite.api.v2.networks.actions import ShareNetworkActionsController
 from manila_lite.api.v2.networks.security_services import (
     SecurityServicesController,
@@ -326,6 +332,46 @@ ROUTES: list[Route] = [
         since='2.31',
         experimental='2.31-2.54',
     ),
+    # Share groups
+    *serve(
+        ShareGroupsController,
+        '/share-groups',
+        get('', 'index'),
+        get('/detail', 'detail'),
+        post('', 'create'),
+        get('/{share_group_id}', 'show'),
+        put('/{share_group_id}', 'update'),
+        delete('/{share_group_id}', 'delete'),
+        since='2.31',
+        experimental='2.31-2.54',
+    ),
+    *serve(
+        ShareGroupActionsController,
+        '/share-groups/{share_group_id}',
+        action('/action'),
+        since='2.31',
+        experimental='2.31-2.54',
+    ),
+    *serve(
+        ShareGroupSnapshotsController,
+        '/share-group-snapshots',
+        get('', 'index'),
+        get('/detail', 'detail'),
+        post('', 'create'),
+        get('/{share_group_snapshot_id}', 'show'),
+        put('/{share_group_snapshot_id}', 'update'),
+        delete('/{share_group_snapshot_id}', 'delete'),
+        get('/{share_group_snapshot_id}/members', 'members', kind='member'),
+        since='2.31',
+        experimental='2.31-2.54',
+    ),
+    *serve(
+        ShareGroupSnapshotActionsController,
+        '/share-group-snapshots/{share_group_snapshot_id}',
+        action('/action'),
+        since='2.31',
+        experimental='2.31-2.54',
+    ),
     # QoS types
     *serve(
         QosTypesController,
@@ -387,12 +433,13 @@ ROUTES: list[Route] = [
     *serve(
         ShareTransfersController,
         '/share-transfers',
-        get('', 'index', since='2.77'),
-        get('/detail', 'detail', since='2.77'),
-        post('', 'create', since='2.77'),
-        get('/{transfer_id}', 'show', since='2.77'),
-        post('/{transfer_id}/accept', 'accept', since='2.77', kind='member'),
-        delete('/{transfer_id}', 'delete', since='2.77'),
+        get('', 'index'),
+        get('/detail', 'detail'),
+        post('', 'create'),
+        get('/{transfer_id}', 'show'),
+        post('/{transfer_id}/accept', 'accept', kind='member'),
+        delete('/{transfer_id}', 'delete'),
+        since='2.77',
     ),
     # Share servers
     *serve(

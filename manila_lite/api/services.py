@@ -10,6 +10,8 @@ from manila_lite.policies.enforcer import Enforcer
 from manila_lite.share.operations.access.locks import Locks
 from manila_lite.share.operations.access.share_rules import Access
 from manila_lite.share.operations.access.snapshot_rules import SnapshotAccess
+from manila_lite.share.operations.groups.share_groups import ShareGroups
+from manila_lite.share.operations.groups.snapshots import ShareGroupSnapshots
 from manila_lite.share.operations.managing import Managing
 from manila_lite.share.operations.networks.changes import NetworkChanges
 from manila_lite.share.operations.networks.share_networks import ShareNetworks
@@ -46,6 +48,8 @@ class ApiServices:
     server_migrations: ServerMigrations
     replicas: Replicas
     share_transfers: ShareTransfers
+    share_groups: ShareGroups
+    share_group_snapshots: ShareGroupSnapshots
     limits: dict[str, int]
     admin_only_metadata: frozenset[str]
     admin_only_export_metadata: frozenset[str]

@@ -27,6 +27,7 @@ CONTEXT = 'manila_lite.context'
 TARGET = 'manila_lite.target'
 VERSION_HEADERS = 'manila_lite.version_headers'
 FAULT_KEY = 'manila_lite.fault_key'
+ROUTE = 'manila_lite.route'
 SIGN_IN_NAME = 'manila_lite.sign_in_name'
 
 MAX_DEPTH = 32  # of nested objects and lists in a body

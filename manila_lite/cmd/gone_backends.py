@@ -1,13 +1,12 @@
 """Commands about back ends that are gone for good.
 
-`work cancel`, `service delete` and `share delete-without-driver`: an
+`work cancel`, `service remove` and `share delete-without-driver`: an
 administrator says that nothing will come of it, and the service records it.
 """
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 import contextlib
-import functools
 
 from manila_lite import exception
 from manila_lite import messages
@@ -30,8 +29,8 @@ from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.work import cancel
 from manila_lite.work.execution import Executor
 
-_BATCH = 100
-_MOST_BATCHES = 1000
+# Rules of a share that is removed first fail without a message.
+_RESOURCES = (SHARE_INSTANCE.resource, SHARE_INSTANCE_ACCESS.resource)
 
 
 @contextlib.contextmanager
@@ -70,20 +69,19 @@ class GoneBackends:
     def cancel_work(self, work_id: str) -> None:
         """Let unfinished work fail as declared."""
         row = self.db.read(cancel.find, work_id)
-        self._cancel(self._canceller(row.queue), work_id)
+        self._cancel(build_canceller(self.process, row.queue), work_id)
 
-    def delete_service(
+    def remove_service(
         self, host: str, binary: str, *, cancel_work: bool = False
     ) -> int:
-        """Delete a service that is down; return the number of ended work."""
+        """Remove a service that is down; return the number of ended work."""
         self.db.read(self._refuse_living, host, binary, 'Stop it first.')
         count = 0
         if cancel_work:
-            executor = self._canceller(host)
-            for work_id in self._work_of(host):
-                self._cancel(executor, work_id)
-                count += 1
-        self.db.write(self._remove_service, host, binary, by=self.ctx)
+            executor = build_canceller(self.process, host)
+            for work_id in cancel.iterate_queue(self.db, host):
+                count += self._cancel_if_found(executor, work_id)
+        self.db.write(self._remove, host, binary, by=self.ctx)
         return count
 
     def delete_share(self, share_id: str) -> None:
@@ -101,15 +99,26 @@ class GoneBackends:
         for host in set(hosts.values()):
             self.db.read(self._refuse_gone_or_living, host)
         share_operations(self.process).force_delete(self.ctx, share)
-        # What waits for its rules ends after it, without a word.
-        for machine in (SHARE_INSTANCE, SHARE_INSTANCE_ACCESS):
-            for instance_id, host in hosts.items():
-                executor = self._canceller(host)
-                for work_id in self.db.read(
-                    cancel.list_of_resource, machine.resource, [instance_id]
-                ):
-                    self._cancel(executor, work_id)
+        self._cancel_work_on(hosts)
         self.db.write(self._notify_owner, share, by=self.ctx)
+
+    def _cancel_work_on(self, instance_ids: Iterable[str]) -> None:
+        """Let all work on share instances and their rules fail."""
+        executors: dict[str, Executor] = {}
+        for row in self.db.read(
+            cancel.list_of_resources, _RESOURCES, list(instance_ids)
+        ):
+            if row.queue not in executors:
+                executors[row.queue] = build_canceller(self.process, row.queue)
+            self._cancel_if_found(executors[row.queue], row.id)
+
+    def _cancel_if_found(self, executor: Executor, work_id: str) -> bool:
+        """Let work fail, unless it has ended meanwhile."""
+        try:
+            self._cancel(executor, work_id)
+        except cancel.WorkNotFound:
+            return False
+        return True
 
     def _cancel(self, executor: Executor, work_id: str) -> None:
         self.db.write(
@@ -119,18 +128,6 @@ class GoneBackends:
             cancel.WorkCancelled(user=self.user),
             by=self.ctx,
         )
-
-    def _work_of(self, queue: str) -> Iterator[str]:
-        """Yield all work of a queue, also what is added meanwhile."""
-        for _ in range(_MOST_BATCHES):
-            batch = self.db.read(cancel.list_of_queue, queue, _BATCH)
-            if not batch:
-                return
-            yield from batch
-
-    @functools.cache  # noqa: B019 lives as long as the command
-    def _canceller(self, queue: str) -> Executor:
-        return build_canceller(self.process, queue)
 
     def _refuse_living(
         self,
@@ -156,13 +153,11 @@ class GoneBackends:
                 session, host, BINARY, 'Force-delete the share instead.'
             )
 
-    def _remove_service(
-        self, session: Session, host: str, binary: str
-    ) -> None:
+    def _remove(self, session: Session, host: str, binary: str) -> None:
         row = self._refuse_living(
             session, host, binary, 'Stop it first.', lock=True
         )
-        if cancel.list_of_queue(session, host, 1):
+        if cancel.has_work(session, host):
             raise ServiceHasWork(host=host)
         services.remove(session, row)
 

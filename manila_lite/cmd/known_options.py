@@ -22,12 +22,22 @@ from manila_lite.rpc import transport
 
 LOG = logging.getLogger(__name__)
 
-LIBRARIES = (
+_LOADED = (
     'manila_lite',
     'manila_lite.database',
     'oslo.log',
     'oslo.concurrency',
-    'oslo.messaging',
+)
+"""Libraries that all services have imported anyway."""
+
+_LOADED_IF_NEEDED = (*_LOADED, 'oslo.messaging')
+"""With oslo.messaging, which imports the libraries of all brokers.
+
+Most of its options are registered when the broker is connected.
+"""
+
+LIBRARIES = (
+    *_LOADED_IF_NEEDED,
     'oslo.policy',
     'oslo.reports',
     'oslo.middleware.cors',
@@ -35,15 +45,6 @@ LIBRARIES = (
     'keystonemiddleware.auth_token',
 )
 """Libraries whose options may be set in our configuration files."""
-
-_LOADED = LIBRARIES[:4]
-"""Those that all services have imported anyway."""
-
-_LOADED_IF_NEEDED = LIBRARIES[:5]
-"""With oslo.messaging, which imports the libraries of all brokers.
-
-Most of its options are registered when the broker is connected.
-"""
 
 _OF_SOME_SERVICES = frozenset(
     {

@@ -5,10 +5,8 @@ each kind of question. The API answers at the address of its clients.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-import typing
 
 from oslo_config import cfg
-from webob import exc
 
 from manila_lite.api import faults
 from manila_lite.api import health
@@ -22,7 +20,10 @@ Page = Callable[[dict, Callable], Iterable[bytes]]
 
 
 def servers(
-    conf: cfg.ConfigOpts, port: int | None, checks: Mapping[str, health.Check]
+    conf: cfg.ConfigOpts,
+    port: int | None,
+    checks: Mapping[str, health.Check],
+    metrics: Page,
 ) -> list[running.WebServer]:
     """Return the server of the pages, which listens; none without a port.
 
@@ -32,7 +33,12 @@ def servers(
         return []
     optional = {'bus'}.difference(conf.healthcheck_required)
     required = set(checks) - optional
-    app = _with_pages({'/healthcheck': health.HealthCheck(checks, required)})
+    app = _with_pages(
+        {
+            '/healthcheck': health.HealthCheck(checks, required),
+            '/metrics': metrics,
+        }
+    )
     server = web.small_server(app, conf.monitoring.listen, port)
     return [running.WebServer(server)]
 
@@ -40,14 +46,7 @@ def servers(
 def _with_pages(pages: Mapping[str, Page]) -> Page:
     """Return an application with these pages, all of them read only."""
 
-    def find(
-        environ: dict[str, typing.Any], start_response: Callable
-    ) -> Iterable[bytes]:
-        page = pages.get(environ['PATH_INFO'])
-        if page is None:
-            raise exc.HTTPNotFound()
-        if environ['REQUEST_METHOD'] not in ('GET', 'HEAD'):
-            raise router.method_not_allowed(['GET'])
-        return page(environ, start_response)
+    def serve(environ: dict, start_response: Callable) -> Iterable[bytes]:
+        return router.serve_page(pages, environ, start_response)
 
-    return middleware.RequestIdMiddleware(faults.FaultMiddleware(find))
+    return middleware.RequestIdMiddleware(faults.FaultMiddleware(serve))

@@ -9,6 +9,7 @@ from oslo_log import log
 
 from manila_lite import conf as options
 from manila_lite import masking
+from manila_lite.cmd import log_levels
 from manila_lite.cmd import log_masking
 from manila_lite.cmd.build.process import Process
 from manila_lite.cmd.start import EXPECTED_ERRORS
@@ -16,8 +17,6 @@ from manila_lite.cmd.start import one_line_message
 from manila_lite.quota import sets
 
 LOG = logging.getLogger(__name__)
-
-_LEVELS = 'default_log_levels'
 
 
 class Reloader:
@@ -31,20 +30,20 @@ class Reloader:
         self._process = process
         self._conf = process.conf
         self._has_api = has_api
-        self._levels: list[str] = self._conf.default_log_levels
+        self._levels = log_levels.parse(self._conf.default_log_levels)
 
     def __call__(self) -> None:
         """Reload; report in the log what changed and what did not."""
         try:
-            fresh = self._read()
+            levels = log_levels.parse(self._read().default_log_levels)
             with _immutable_changes() as unchanged:
                 changed = self._conf.mutate_config_files()
         except EXPECTED_ERRORS as error:
             LOG.error('Nothing is reloaded: %s', one_line_message(error))
             return
         names = {f'{group or "DEFAULT"}.{name}' for group, name in changed}
-        if self._set_levels(fresh[_LEVELS]):
-            names.add(f'DEFAULT.{_LEVELS}')
+        if self._set_levels(levels):
+            names.add(f'DEFAULT.{log_levels.OPTION}')
         log_masking.install()
         masking.remember_secret_options(self._conf)
         LOG.info(
@@ -72,13 +71,12 @@ class Reloader:
         options.check(fresh)
         return fresh
 
-    def _set_levels(self, levels: list[str]) -> bool:
+    def _set_levels(self, levels: dict[str, int]) -> bool:
         if levels == self._levels:
             return False
-        names = {pair.partition('=')[0] for pair in self._levels}
-        new = dict(pair.split('=', 1) for pair in levels)
-        for name in names | set(new):
-            logging.getLogger(name).setLevel(new.get(name, logging.NOTSET))
+        for name in self._levels.keys() | levels.keys():
+            level = levels.get(name, logging.NOTSET)
+            logging.getLogger(name).setLevel(level)
         self._levels = levels
         return True
 
@@ -113,7 +111,7 @@ def _immutable_changes() -> Iterator[set[str]]:
     def collect(record: logging.LogRecord) -> bool:
         if record.levelno >= logging.WARNING and isinstance(record.args, dict):
             name = f'{record.args["group"]}.{record.args["option"]}'
-            if name != f'DEFAULT.{_LEVELS}':
+            if name != f'DEFAULT.{log_levels.OPTION}':
                 found.add(name)
         return False
 

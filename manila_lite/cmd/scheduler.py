@@ -5,6 +5,7 @@ from manila_lite.cmd import running
 from manila_lite.cmd import start
 from manila_lite.cmd.api import arguments
 from manila_lite.cmd.build.health import checks_of_scheduler
+from manila_lite.cmd.build.metrics import page_of_service
 from manila_lite.cmd.build.scheduler import build_scheduler
 from manila_lite.db import schema
 
@@ -23,6 +24,7 @@ def main() -> None:
                 conf,
                 conf.monitoring.scheduler_port,
                 checks_of_scheduler(process, service.runners[0]),
+                page_of_service(process),
             )
             with start.if_possible('Registering the scheduler'):
                 service.register()

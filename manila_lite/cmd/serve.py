@@ -154,6 +154,9 @@ def _configure(args: typing.Any) -> typing.Any:
         conf.set_override('osapi_share_listen', args.host)
     if args.port is not None:
         conf.set_override('osapi_share_listen_port', args.port)
+    # There is no authentication of scrapers.
+    if running.is_loopback(conf.osapi_share_listen):
+        conf.set_default('api_metrics', True, 'monitoring')
     if not args.config_file:
         conf.set_default('host', 'manila-lite')
         names = [_first_backend(args), 'dummy']

@@ -1,7 +1,6 @@
 """The commands of `manila-lite-manage service`."""
 
 import argparse
-import collections
 import datetime
 import json
 import typing
@@ -75,17 +74,12 @@ def _describe(
 ) -> dict[str, typing.Any]:
     row = services.get(session, host, binary)
     queue = host if binary == SHARE_BINARY else row.topic
-    counts = collections.Counter(
-        (one.kind, one.state)
-        for one in work.list_work(session)
-        if one.queue == queue
-    )
     return {
         **_summary(row, down_time),
         'ensures its shares': row.ensuring,
         'work': [
-            {'kind': kind, 'state': state, 'count': count}
-            for (kind, state), count in sorted(counts.items())
+            {'kind': one.kind, 'state': one.state, 'count': one.unfinished}
+            for one in work.count_by_kind(session, queue)
         ],
         'processes': [
             {
@@ -106,8 +100,11 @@ def _describe(
                 'pending_gb': one.pending_gb,
                 'reported_at': _time(one.reported_at),
             }
-            for one in pools.list_all(session)
-            if one.service_host == host and binary == SHARE_BINARY
+            for one in (
+                pools.list_of_service(session, host)
+                if binary == SHARE_BINARY
+                else ()
+            )
         ],
     }
 
@@ -122,15 +119,10 @@ def _time(seconds: float | None) -> str | None:
 def remove(args: argparse.Namespace) -> None:
     """remove a service that is down and will not come back"""
     with opened(args) as gone:
-        count = gone.delete_service(
+        count = gone.remove_service(
             args.host, args.binary, cancel_work=args.cancel_work
         )
-    print(f'Deleted {args.binary} on {args.host}; cancelled work: {count}.')
-
-
-def delete(args: argparse.Namespace) -> None:
-    """do the same as "service remove", by its former name"""
-    remove(args)
+    print(f'Removed {args.binary} on {args.host}; cancelled work: {count}.')
 
 
 def add_to(nouns: typing.Any) -> None:
@@ -142,9 +134,8 @@ def add_to(nouns: typing.Any) -> None:
         list=list_all,
         describe=describe,
         remove=remove,
-        delete=delete,
     )
-    for verb in ('describe', 'remove', 'delete'):
+    for verb in ('describe', 'remove'):
         add = parsers[verb].add_argument
         add(
             'host', metavar='HOST', help='host of the service, or host@backend'
@@ -155,9 +146,8 @@ def add_to(nouns: typing.Any) -> None:
             help='binary of the service (default %(default)s)',
         )
     console.add_json(parsers['describe'])
-    for verb in ('remove', 'delete'):
-        parsers[verb].add_argument(
-            '--cancel-work',
-            action='store_true',
-            help='let the work that waits for it fail',
-        )
+    parsers['remove'].add_argument(
+        '--cancel-work',
+        action='store_true',
+        help='let the work that waits for it fail',
+    )

@@ -9,6 +9,7 @@ from manila_lite.cmd import running
 from manila_lite.cmd import start
 from manila_lite.cmd.api import arguments
 from manila_lite.cmd.build.health import checks_of_share_process
+from manila_lite.cmd.build.metrics import page_of_process
 from manila_lite.cmd.build.share import build_share_service
 from manila_lite.db import schema
 
@@ -32,6 +33,7 @@ def main() -> None:
                 conf,
                 conf.monitoring.share_port,
                 checks_of_share_process(process, share.backends),
+                page_of_process(process),
             )
             with start.if_possible('Taking over from dead processes'):
                 liveness.reap_dead(

@@ -19,6 +19,7 @@ from sqlalchemy import exc as sa_exc
 from manila_lite import conf as options
 from manila_lite import exception
 from manila_lite import masking
+from manila_lite.cmd import log_levels
 from manila_lite.cmd import log_masking
 from manila_lite.db import engines
 from manila_lite.db import errors as db_errors
@@ -203,6 +204,7 @@ def _set_up_log(conf: cfg.ConfigOpts) -> None:
             'oslo_db.sqlalchemy.exc_filters=CRITICAL',
         ]
     )
+    log_levels.parse(conf.default_log_levels)
     log.setup(conf, options.PROJECT)
     masking.remember_secret_options(conf)
     log_masking.install()

@@ -14,10 +14,10 @@ from oslo_upgradecheck.upgradecheck import Result
 
 from manila_lite import conf as options
 from manila_lite import exception
+from manila_lite.cmd import console
 from manila_lite.cmd import known_options
 from manila_lite.cmd import lock_reach
 from manila_lite.cmd import start
-from manila_lite.db import schema
 from manila_lite.scheduler import choose
 from manila_lite.share.drivers import registry
 from manila_lite.share.drivers.contract.configuration import Configuration
@@ -81,20 +81,13 @@ def _failure(error: Exception) -> Result:
 
 
 def _check_schema(conf: cfg.ConfigOpts) -> None:
-    db = start.database(conf, create=False)
-    try:
-        schema.check(db)
-    finally:
-        db.dispose()
+    with console.database(conf, ready=True):
+        pass
 
 
 def _check_locks(conf: cfg.ConfigOpts) -> str | None:
-    db = start.database(conf, create=False)
-    try:
-        schema.check(db)
+    with console.database(conf, ready=True) as db:
         return lock_reach.find_problem(conf, db)
-    finally:
-        db.dispose()
 
 
 def _check_token_cache(conf: cfg.ConfigOpts) -> None:

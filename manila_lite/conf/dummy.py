@@ -125,6 +125,12 @@ OPTS = [
         "replicas of each other's shares.",
     ),
     cfg.StrOpt(
+        'dummy_driver_consistent_snapshots',
+        choices=['pool', 'host'],
+        help='Within what snapshots of share groups are consistent. When '
+        'unset they are not.',
+    ),
+    cfg.StrOpt(
         'dummy_driver_replication_path',
         default='$state_path/dummy-replication',
         help='Directory in which the dummy back ends of a replication '

@@ -37,7 +37,6 @@ _CLASS = 'names a class of Manila, which has no counterpart here'
 _WEB = 'the web server has other options, see tcp_keepalive and client_*'
 _DATA = 'there is no data service; back ends copy by themselves'
 _BACKUPS = 'shares cannot be backed up'
-_GROUPS = 'there are no share groups'
 _QUOTA = 'usage is counted in the transaction; no reservation expires'
 _RETRIES = 'transaction_retry_limit limits the repetition of transactions'
 _ASYNC = 'no asynchronous connections are used'
@@ -109,7 +108,11 @@ _IGNORED = (
         driver_backup_continue_update_interval
         driver_restore_continue_update_interval""",
     ),
-    _Ignored(_GROUPS, 'DEFAULT', 'scheduler_default_share_group_filters'),
+    _Ignored(
+        'share groups are placed by the filters of shares',
+        'DEFAULT',
+        'scheduler_default_share_group_filters',
+    ),
     _Ignored(
         'shares cannot be migrated one by one',
         'DEFAULT',

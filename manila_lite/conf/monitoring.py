@@ -1,18 +1,16 @@
-"""Where scheduler and share processes answer questions about themselves."""
+"""Where processes answer questions about themselves."""
 
 from oslo_config import cfg
 
-GROUP = cfg.OptGroup(
-    'monitoring', title='Health of scheduler and share processes'
-)
+GROUP = cfg.OptGroup('monitoring', title='Health and metrics of processes')
 OPTS = [
     cfg.HostAddressOpt(
         'listen',
         default='127.0.0.1',
         help='Address at which manila-lite-scheduler and manila-lite-share '
-        'answer /healthcheck; :: stands for all addresses of IPv6 and of '
-        'IPv4. There is no authentication: choose an address that only '
-        'monitoring and load balancers reach.',
+        'answer /healthcheck and /metrics; :: stands for all addresses of '
+        'IPv6 and of IPv4. There is no authentication: choose an address '
+        'that only monitoring and load balancers reach.',
     ),
     cfg.PortOpt(
         'scheduler_port',
@@ -24,6 +22,23 @@ OPTS = [
         help='Port of manila-lite-share; without it, the process answers '
         'nothing. Several processes of one machine need a port each, in a '
         'configuration file of its own.',
+    ),
+    cfg.ListOpt(
+        'metrics_projects',
+        default=[],
+        help='Ids of projects whose quota and its use /metrics of API and '
+        'schedulers shows. Set it for projects that are to be warned before '
+        'they reach a limit; each is a label with 20 or more values.',
+    ),
+    cfg.BoolOpt(
+        'api_metrics',
+        default=False,
+        help='Whether the API answers /metrics, at the address of its '
+        'clients. There is no authentication, and the page names back ends '
+        'and their capacities: set it if osapi_share_listen is an address '
+        'that only trusted networks reach, or if a proxy in front of the '
+        'API refuses /metrics. "manila-lite serve" has the page by default '
+        'if it listens on a loopback address.',
     ),
 ]
 

@@ -8,13 +8,14 @@ OPTS = [
         'transfer_retention_time',
         default=300,
         help='Seconds until a share transfer that is not accepted expires. '
-        ' Raise it when keys are passed on by people.',
+        'Raise it when people pass on the keys.',
     ),
     cfg.IntOpt(
         'check_for_expired_transfers',
         default=300,
-        help='Seconds between checks for expired share transfers, whose '
-        'shares become available again. Lower it to wait less for them.',
+        help='Seconds between searches for expired share transfers, whose '
+        'shares then become available again. Lower it if shares should not '
+        'wait that long.',
     ),
     cfg.IntOpt(
         'share_transfer_salt_length',
@@ -22,7 +23,7 @@ OPTS = [
         min=8,
         max=255,
         help='Characters of the salt with which the key of a share transfer '
-        'is hashed.',
+        'is hashed. There is no need to change it.',
     ),
     cfg.IntOpt(
         'share_transfer_key_length',
@@ -30,7 +31,7 @@ OPTS = [
         min=16,
         max=255,
         help='Characters of the key of a share transfer, with 4 bits each. '
-        'Raise it when transfers may be accepted for days.',
+        'Raise it when transfers remain open for days.',
     ),
 ]
 

@@ -8,6 +8,7 @@ import typing
 from oslo_db import exception as db_exc
 
 from manila_lite import exception
+from manila_lite import metrics
 from manila_lite.db import errors
 
 LIMIT = 20.0
@@ -60,6 +61,7 @@ class Attempts:
             repair(self._db)
         elif isinstance(error, db_exc.DBDeadlock):
             self._conflicts += 1
+            metrics.DATABASE_DEADLOCKS.increment()
             self._pause(self._conflicts, error)
         elif (
             isinstance(error, errors.ReadOnlyServer)
@@ -72,11 +74,13 @@ class Attempts:
 
     def _pause(self, attempt: int, error: Exception) -> None:
         if self._time_left() <= 0:
+            metrics.DATABASE_BUSY.increment()
             raise exception.DatabaseBusy from error
         # Random and growing, so that of two transactions one gets through.
         pause = self._db.rng.uniform(0.001, 0.01) * 2 ** min(attempt, 10)
         pause = min(pause, LONGEST_PAUSE)
         self._db.retries += 1
+        metrics.DATABASE_RETRIES.increment()
         self._slept += pause
         self._db.sleep(pause)
 

@@ -284,6 +284,18 @@ class Database:
         engines.set_synchronous(self._writer, fsync)
         yield self._writer
 
+    def connections(self) -> dict[tuple[str, str], int]:
+        """Return the number of connections by use and state."""
+        engines_by_use = {'write': self._write_engine}
+        if self._read_engine is not self._write_engine:
+            engines_by_use['read'] = self._read_engine
+        found = {}
+        for use, engine in engines_by_use.items():
+            pool = typing.cast(sa.QueuePool, engine.pool)
+            found[use, 'in_use'] = pool.checkedout()
+            found[use, 'idle'] = pool.checkedin()
+        return found
+
     def dispose(self) -> None:
         """Close every connection."""
         if self._writer is not None:

@@ -9,6 +9,7 @@ from manila_lite.exception.drivers import *
 from manila_lite.exception.families import *
 from manila_lite.exception.families import ManilaLiteError
 from manila_lite.exception.group_types import *
+from manila_lite.exception.groups import *
 from manila_lite.exception.locks import *
 from manila_lite.exception.networks import *
 from manila_lite.exception.qos_types import *

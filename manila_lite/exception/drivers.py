@@ -39,6 +39,14 @@ class ShareResourceNotFound(DriverError):
     message = 'Share {share_id} could not be found on the back end.'
 
 
+class ShareGroupResourceNotFound(DriverError):
+    """The share group does not exist on the back end, or no longer."""
+
+    message = (
+        'Share group {share_group_id} could not be found on the back end.'
+    )
+
+
 class SnapshotResourceNotFound(DriverError):
     """The snapshot does not exist on the back end, or no longer."""
 

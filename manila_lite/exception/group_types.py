@@ -1,6 +1,7 @@
 """Share group types."""
 
 from manila_lite.exception.families import Conflict
+from manila_lite.exception.families import Invalid
 from manila_lite.exception.families import NotFound
 
 
@@ -21,6 +22,10 @@ class ShareGroupTypeAccessNotFound(NotFound):
 
 class DefaultShareGroupTypeNotFound(NotFound):
     message = 'No default share group type is configured or it does not exist.'
+
+
+class ShareGroupTypeInUse(Invalid):
+    message = 'Share group type {share_group_type_id} is used by share groups.'
 
 
 class ShareGroupTypeExists(Conflict):

@@ -65,3 +65,17 @@ class QuotaExceeded(QuotaError):
         'Quota exceeded for {resource}: {asked} asked, {used} of '
         '{allowed} in use.'
     )
+
+
+class ShareGroupsLimitExceeded(QuotaError):
+    message = (
+        'Maximum number of share groups allowed ({allowed}) '
+        'exceeded: {used} are in use or reserved.'
+    )
+
+
+class ShareGroupSnapshotsLimitExceeded(QuotaError):
+    message = (
+        'Maximum number of share group snapshots allowed ({allowed}) '
+        'exceeded: {used} are in use or reserved.'
+    )

@@ -19,10 +19,6 @@ class ExportLocationNotFound(NotFound):
     message = 'Export location {export_location_id} could not be found.'
 
 
-class ShareGroupNotFound(NotFound):
-    message = 'Share group {share_group_id} could not be found.'
-
-
 class InvalidShare(Invalid):
     message = 'Invalid share: {reason}'
 

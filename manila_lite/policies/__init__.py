@@ -19,6 +19,8 @@ from manila_lite.policies import share
 from manila_lite.policies import share_access_metadata
 from manila_lite.policies import share_access_rule
 from manila_lite.policies import share_export_location
+from manila_lite.policies import share_group
+from manila_lite.policies import share_group_snapshot
 from manila_lite.policies import share_group_type
 from manila_lite.policies import share_group_types_spec
 from manila_lite.policies import share_instance
@@ -49,6 +51,8 @@ _RESOURCES = (
     share_snapshot_instance,
     share_type,
     share_types_extra_spec,
+    share_group,
+    share_group_snapshot,
     share_group_type,
     share_group_types_spec,
     qos_type,

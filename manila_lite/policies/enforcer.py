@@ -85,23 +85,34 @@ class Enforcer:
         return [_stamp(path) for path in sorted(filter(None, paths))]
 
     def _load(self) -> compiled.Closures:
-        library = policy.Enforcer(self._conf, self._policy_file)
-        library.suppress_default_change_warnings = True
-        library.register_defaults(policies.list_rules())
-        try:
-            library.load_rules()
-        except (
-            ValueError,
-            TypeError,
-            AttributeError,
-            OSError,
-            cfg.Error,
-        ) as error:  # errors seen with invalid content
-            raise cfg.ConfigFileParseError(self._policy_file, error) from error
+        library = load_library(self._conf, self._policy_file)
         # The library evaluates the remaining checks by these rules; only
         # this class reads files.
         library.use_conf = False
         return compiled.Closures(library)
+
+
+def load_library(
+    conf: cfg.ConfigOpts, policy_file: str | None = None
+) -> policy.Enforcer:
+    """Return the library with our rules and those of the files.
+
+    Raises cfg.ConfigFileParseError when a file is invalid.
+    """
+    library = policy.Enforcer(conf, policy_file)
+    library.suppress_default_change_warnings = True
+    library.register_defaults(policies.list_rules())
+    try:
+        library.load_rules()
+    except (
+        ValueError,
+        TypeError,
+        AttributeError,
+        OSError,
+        cfg.Error,
+    ) as error:  # errors seen with invalid content
+        raise cfg.ConfigFileParseError(library.policy_file, error) from error
+    return library
 
 
 def _stamp(path: str) -> tuple:

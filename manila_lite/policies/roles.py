@@ -5,9 +5,8 @@ from typing import Any
 
 from oslo_config import cfg
 from oslo_policy import _checks
-from oslo_policy import policy
 
-from manila_lite import policies
+from manila_lite.policies.enforcer import load_library
 
 _KNOWN = (
     _checks.TrueCheck,
@@ -23,17 +22,8 @@ def find_unknown(conf: cfg.ConfigOpts, roles: Iterable[str]) -> list[str]:
 
     None is unknown if a rule asks another service: it may know all roles.
     """
-    enforcer = policy.Enforcer(conf)
-    enforcer.suppress_default_change_warnings = True
-    enforcer.register_defaults(policies.list_rules())
-    try:
-        enforcer.load_rules()
-    except (ValueError, TypeError, AttributeError) as error:
-        raise cfg.ConfigFileParseError(
-            conf.oslo_policy.policy_file, error
-        ) from error
     known = set()
-    for rule in enforcer.rules.values():
+    for rule in load_library(conf).rules.values():
         for check in _leaves(rule):
             if isinstance(check, _checks.RoleCheck):
                 known.add(check.match.lower())

@@ -11,6 +11,7 @@ import logging
 import typing
 
 from manila_lite import exception
+from manila_lite import metrics
 from manila_lite.db.queries.admin import usages
 from manila_lite.db.queries.admin.quotas import PROJECT
 from manila_lite.db.queries.admin.quotas import SHARE_TYPE
@@ -185,6 +186,8 @@ _ERRORS: dict[str, type[exception.QuotaError]] = {
     'share_networks': exception.ShareNetworksLimitExceeded,
     'share_replicas': exception.ShareReplicasLimitExceeded,
     'replica_gigabytes': exception.ShareReplicaSizeExceedsAvailableQuota,
+    'share_groups': exception.ShareGroupsLimitExceeded,
+    'share_group_snapshots': exception.ShareGroupSnapshotsLimitExceeded,
     PER_SHARE: exception.ShareSizeExceedsLimit,
 }
 _WHAT = {PROJECT: '', SHARE_TYPE: 'share type ', USER: 'user '}
@@ -206,6 +209,7 @@ def _check(row: UsageRow, requested: int) -> None:
         or used + requested <= row.hard_limit
     ):
         return
+    metrics.QUOTA_REFUSALS.increment(row.resource)
     raise _ERRORS.get(row.resource, exception.QuotaExceeded)(
         resource=row.resource,
         what=_WHAT[row.scope],

@@ -48,6 +48,8 @@ def recount(
             counts.count_shares(session, project_id),
             counts.count_snapshots(session, project_id),
             counts.count_networks(session, project_id),
+            counts.count_groups(session, project_id),
+            counts.count_group_snapshots(session, project_id),
         )
     )
     reserved = _sum(_owed(session, project_id))

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+import functools
 import typing
 
 from manila_lite import exception
@@ -79,16 +80,11 @@ def change_owner(
         (_key(owner), charge)
     ]
     for former, used in usage.by_owner.items():
-        changes.append((_key(former), _crediting(session, former, used)))
+        credit = functools.partial(charges.credit, session, former, used)
+        changes.append((_key(former), credit))
     for _, change in sorted(changes, key=lambda one: one[0]):
         change()
 
 
 def _key(owner: Owner) -> tuple[str, str]:
     return owner.project_id, owner.user_id or ''
-
-
-def _crediting(
-    session: Session, owner: Owner, used: Mapping[str, int]
-) -> Callable[[], None]:
-    return lambda: charges.credit(session, owner, used)

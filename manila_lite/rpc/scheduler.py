@@ -8,6 +8,7 @@ from manila_lite.messages import Detail
 from manila_lite.rpc.contract import Contract
 from manila_lite.rpc.contract import call
 from manila_lite.rpc.contract import durable
+from manila_lite.states.share_group import SHARE_GROUP
 from manila_lite.states.share_instance import SHARE_INSTANCE
 
 TOPIC = 'manila-scheduler'
@@ -76,6 +77,17 @@ class PlacementRpc(Contract):
     )
     def manage_share_instance(
         self, ctx: Ctx, instance_id: str, driver_options: dict[str, typing.Any]
+    ) -> None: ...
+
+    @durable(
+        failure=(SHARE_GROUP, 'create_failed'),
+        resource='share_group_id',
+        repeatable=True,
+        action=Action.ALLOCATE_HOST,
+        detail=Detail.NO_VALID_HOST,
+    )
+    def create_share_group(
+        self, ctx: Ctx, share_group_id: str, zones: list[str]
     ) -> None: ...
 
     @call(timeout=30)

@@ -19,6 +19,7 @@ import typing
 from manila_lite import conf as options
 from manila_lite import context
 from manila_lite import exception
+from manila_lite import metrics
 
 LOG = logging.getLogger(__name__)
 
@@ -341,6 +342,7 @@ class HintSender:
                 return
             if self._stopping or len(self._waiting) >= self._capacity:
                 self.dropped += 1
+                metrics.HINTS_LOST.increment()
                 return
             self._waiting[hint] = None
             # Started by the first hint, as a server may fork before that.
@@ -370,6 +372,7 @@ class HintSender:
                     None, 'hint', {'work_id': work_id}
                 )
                 self.sent += 1
+                metrics.HINTS_SENT.increment()
             except exception.ServiceUnavailable as error:
                 self._note_failure(queue, error)
 
@@ -388,6 +391,7 @@ class HintSender:
 
     def _note_failure(self, queue: str, error: Exception) -> None:
         self.failed += 1
+        metrics.HINTS_LOST.increment()
         if self._clock() - self._logged_at >= self.LOG_INTERVAL:
             self._logged_at = self._clock()
             LOG.warning(

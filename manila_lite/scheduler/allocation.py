@@ -34,6 +34,7 @@ _HANDED_OVER = {
         share_rpc.ProvisioningRpc,
         share_rpc.ManagingRpc,
         share_rpc.ReplicationRpc,
+        share_rpc.ShareGroupsRpc,
     )
     for durable in work_kinds(contract).values()
 }

@@ -13,6 +13,7 @@ from manila_lite import plugins
 from manila_lite.scheduler.filters import Filter
 from manila_lite.scheduler.filters.retry import RetryFilter
 from manila_lite.scheduler.filters.service_up import ServiceUp
+from manila_lite.scheduler.filters.share_group import ShareGroupFilter
 from manila_lite.scheduler.pools import Pool
 from manila_lite.scheduler.request import PlacementRequest
 from manila_lite.scheduler.weighers import Weigher
@@ -104,9 +105,11 @@ def choose(
     detail = NO_POOLS
     remaining: list[tuple[str, int]] = []
     rejections: list[Rejection] = []
-    # Pools that refused the share are excluded whatever the configuration.
+    # Pools that refused the share, or cannot have the shares of its group,
+    # are excluded whatever the configuration.
     retry = [RetryFilter()] if request.attempted else []
-    for rule in [ServiceUp(), *filters, *retry]:
+    group = [ShareGroupFilter()] if request.group_host else []
+    for rule in [ServiceUp(), *filters, *retry, *group]:
         if not candidates:
             break
         if not rule.applies(request):

@@ -8,6 +8,7 @@ import typing
 
 from manila_lite import exception
 from manila_lite.db.moves import replicas as replica_moves
+from manila_lite.db.queries.groups import share_groups
 from manila_lite.db.queries.networks import subnets as subnet_rows
 from manila_lite.db.queries.replicas import replicas as replica_rows
 from manila_lite.db.queries.shares import instances as share_instances
@@ -22,10 +23,12 @@ from manila_lite.scheduler.allocation import Allocator
 from manila_lite.scheduler.allocation import FiltersAndWeighers
 from manila_lite.scheduler.allocation import PoolChanged
 from manila_lite.scheduler.destinations import rejection_reasons
+from manila_lite.scheduler.group_filters import for_all
 from manila_lite.scheduler.pool_reader import PoolReader
 from manila_lite.scheduler.pools import Pool
 from manila_lite.scheduler.request import PlacementRequest
 from manila_lite.scheduler.request import required_capabilities
+from manila_lite.states.share_group import GroupStatus
 from manila_lite.states.share_instance import InstanceStatus
 
 
@@ -72,6 +75,8 @@ class PlacementEndpoint:
             _required_capabilities(session, instance),
             self._affinity_hosts(session, job.args['hints']),
             self._subnets(session, instance.share_network_id),
+            instance.share_group_id
+            and share_groups.find(session, instance.share_group_id),
         )
 
     def create_share_instance(
@@ -85,7 +90,7 @@ class PlacementEndpoint:
         attempted: list[str] | None = None,
         refusal: str | None = None,
     ) -> None:
-        instance, specs, affinity_hosts, subnets = job.prepared
+        instance, specs, affinity_hosts, subnets, group = job.prepared
         if instance.share_type_id is None:
             raise exception.NoValidHost(
                 reason='no share type was named and there is no default',
@@ -104,6 +109,10 @@ class PlacementEndpoint:
             share=_expression_values(instance),
             from_snapshot=snapshot_id is not None,
             host=source_host,
+            group_host=group and group.host,
+            consistent_snapshot_support=(
+                group and group.consistent_snapshot_support
+            ),
         )
         with _keeps_detail(refusal):
             self.allocator.place(
@@ -165,7 +174,7 @@ class PlacementEndpoint:
         hints: dict[str, typing.Any],
     ) -> None:
         """Place a replica on a pool that can replicate the active one."""
-        instance, specs, _, subnets, (active, hosts) = job.prepared
+        instance, specs, _, subnets, _, (active, hosts) = job.prepared
         if active is None:
             raise exception.NoValidHost(
                 reason='the share has no active replica',
@@ -209,6 +218,62 @@ class PlacementEndpoint:
     ) -> bool:
         replica_moves.mark_unplaced_failed(session, job.resource_id)
         return False
+
+    # Share groups
+
+    def prepare_create_share_group(
+        self, session: Session, job: typing.Any
+    ) -> typing.Any:
+        group = share_groups.get(session, job.resource_id)
+        if group.status != GroupStatus.CREATING or group.host is not None:
+            raise exception.InvalidStatus(
+                resource='share group',
+                id=group.id,
+                status=group.status,
+                event='place',
+                allowed=f'{GroupStatus.CREATING}, without a host',
+            )
+        ids = share_groups.list_share_types(session, [group.id])[group.id]
+        return group, share_types.list_extra_specs(session, ids)
+
+    def create_share_group(
+        self, job: typing.Any, share_group_id: str, zones: list[str]
+    ) -> None:
+        """Place a group in a pool that is right for all its share types."""
+        group, specs = job.prepared
+        requests = [
+            PlacementRequest(
+                size=0,
+                share_proto='',
+                extra_specs=of_type,
+                availability_zones=tuple(zones),
+                share={'project_id': group.project_id},
+                consistent_snapshot_support=group.consistent_snapshot_support,
+            )
+            for of_type in specs.values()
+        ]
+        self.allocator.place(
+            job,
+            requests[0],
+            for_all(self.rules.filters, requests),
+            self._hand_over_group,
+        )
+
+    def _hand_over_group(
+        self, session: Session, job: typing.Any, pool: Pool
+    ) -> None:
+        share_groups.assign_host(
+            session, job.resource_id, pool.host, pool.zone
+        )
+        self.allocator.hand_over(
+            session,
+            job,
+            'create_share_group',
+            pool.service_host,
+            {'share_group_id': job.resource_id},
+        )
+
+    # Existing shares
 
     def prepare_extend_share_instance(
         self, session: Session, job: typing.Any

@@ -1,9 +1,9 @@
 """Rescue resources that do not belong to any single share service.
 
-Share instances without a host that are in flight without work are given
-up or removed, and so are shares without a host whose time in the recycle
-bin is over. Share networks belong to no back end, or to several; a change
-that no share server is making any more is ended.
+Share instances and share groups without a host that are in flight without
+work are given up or removed, and so are shares without a host whose time in
+the recycle bin is over. Share networks belong to no back end, or to several;
+a change that no share server is making any more is ended.
 """
 
 from collections.abc import Callable
@@ -16,11 +16,10 @@ from manila_lite import exception
 from manila_lite import messages
 from manila_lite.db.moves import replicas as replica_moves
 from manila_lite.db.queries.admin import recovery
-from manila_lite.db.queries.networks import share_networks
+from manila_lite.db.queries.groups import share_groups
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.shares import shares
 from manila_lite.db.rows import ExpiredShareRow
-from manila_lite.db.rows import IdStatusRow
 from manila_lite.db.rows import InstanceRow
 from manila_lite.db.rows import StuckRow
 from manila_lite.db.session import Database
@@ -28,12 +27,16 @@ from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.messages import Action
 from manila_lite.messages import Detail
+from manila_lite.quota.groups import (
+    remove_and_credit as remove_group_and_credit,
+)
 from manila_lite.quota.replicas import (
     remove_and_credit as remove_replica_and_credit,
 )
 from manila_lite.quota.shares import remove_and_credit
 from manila_lite.states.machine import GONE
 from manila_lite.states.machine import Repeat
+from manila_lite.states.share_group import SHARE_GROUP
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_network import SHARE_NETWORK
 from manila_lite.states.share_replica import PASSIVE
@@ -68,6 +71,7 @@ class OrphanSweep:
             self._all(self._stuck_instances, self._rescue)
             + self._all(self._expired_shares, self._remove)
             + self._all(self._stuck_networks, self._end_network_changes)
+            + self._all(self._stuck_groups, self._rescue_groups)
         )
 
     def _all(self, find: Callable, handle: Callable) -> int:
@@ -107,10 +111,10 @@ class OrphanSweep:
                 self._ignore_stale(self._discard, session, row.instance_id)
         return len(expired)
 
-    def _stuck_networks(
-        self, session: Session
-    ) -> typing.Sequence[IdStatusRow]:
-        return share_networks.list_stuck(session, BATCH)
+    def _stuck_networks(self, session: Session) -> typing.Sequence[StuckRow]:
+        return recovery.list_stuck(
+            session, SHARE_NETWORK.resource, None, most=BATCH
+        )
 
     def _end_network_changes(self, session: Session) -> int:
         """End changes of networks without a share server that changes."""
@@ -120,7 +124,7 @@ class OrphanSweep:
         return len(stuck)
 
     def _end_network_change(
-        self, session: Session, row: IdStatusRow, began: float
+        self, session: Session, row: StuckRow, began: float
     ) -> None:
         (event,) = SHARE_NETWORK.in_flight[row.status].events
         fire(session, SHARE_NETWORK, row.id, event, updated_at=session.now)
@@ -133,6 +137,43 @@ class OrphanSweep:
             status_after=SHARE_NETWORK[event].target,
             reason='none of its share servers is changing',
             duration=time.monotonic() - began,
+        )
+
+    def _stuck_groups(self, session: Session) -> typing.Sequence[StuckRow]:
+        return recovery.list_stuck(
+            session, SHARE_GROUP.resource, None, most=BATCH
+        )
+
+    def _rescue_groups(self, session: Session) -> int:
+        began, stuck = time.monotonic(), self._stuck_groups(session)
+        for row in stuck:
+            self._ignore_stale(self._end_group, session, row, began)
+        return len(stuck)
+
+    def _end_group(
+        self, session: Session, row: StuckRow, began: float
+    ) -> None:
+        """Remove a group that is deleted; give up any other."""
+        rescue = SHARE_GROUP.in_flight[row.status]
+        if isinstance(rescue, Repeat):
+            remove_group_and_credit(session, share_groups.get(session, row.id))
+            action, status_after = 'repeated', GONE
+        else:
+            event = rescue.events[-1]
+            fire(session, SHARE_GROUP, row.id, event, updated_at=session.now)
+            messages.record(
+                session,
+                project_id=row.project_id,
+                request_id=None,
+                action=Action.ALLOCATE_HOST,
+                detail=Detail.UNKNOWN_ERROR,
+                resource_type='SHARE_GROUP',
+                resource_id=row.id,
+                ttl=self.message_ttl,
+            )
+            action, status_after = 'given up', SHARE_GROUP[event].target
+        self._record(
+            session, row, action, status_after, began, SHARE_GROUP.resource
         )
 
     def _ignore_stale(
@@ -185,10 +226,11 @@ class OrphanSweep:
         action: str,
         status_after: str | None,
         began: float,
+        resource: str = SHARE_INSTANCE.resource,
     ) -> None:
         recovery.record_decision(
             session,
-            resource=SHARE_INSTANCE.resource,
+            resource=resource,
             resource_id=row.id,
             status_before=row.status,
             action=action,

@@ -8,35 +8,35 @@ from manila_lite.host import Host
 
 T = TypeVar('T')
 
-MAX_CONCLUSIONS = 1024
-"""How many answers to keep for each report."""
+MAX_CACHED = 1024
+"""How many results are cached for each report."""
 
 
 class Capabilities(dict[str, Any]):
     """What a back end reported about a pool, and what follows from it.
 
-    A report never changes, so that conclusions are drawn once. Total and
-    free capacity of a pool are part of its report.
+    A report never changes, so results that depend on nothing else are
+    cached. Total and free capacity of a pool are part of its report.
     """
 
     def __init__(self, reported: Mapping[str, Any]):
         super().__init__(reported)
-        self._conclusions: dict[Hashable, Any] = {}
+        self._cache: dict[Hashable, Any] = {}
 
-    def conclude(
-        self, question: Hashable, answer: Callable[..., T], *args: Any
+    def cached(
+        self, key: Hashable, function: Callable[..., T], *args: Any
     ) -> T:
-        """Return the answer to a question about the report.
+        """Return the cached result for a key, else that of the function.
 
-        The answer must depend on the report and the question only.
+        The result must depend on the report and the key only.
         """
         try:
-            return self._conclusions[question]
+            return self._cache[key]
         except KeyError:
-            found = answer(*args)
-            if len(self._conclusions) >= MAX_CONCLUSIONS:
-                self._conclusions.clear()
-            self._conclusions[question] = found
+            found = function(*args)
+            if len(self._cache) >= MAX_CACHED:
+                self._cache.clear()
+            self._cache[key] = found
             return found
 
 

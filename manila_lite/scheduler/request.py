@@ -19,6 +19,10 @@ class PlacementRequest:
     Empty `availability_zones` or `same_host` mean any. `subnets` counts
     the subnets of the share network by zone, None being the default zone;
     without a share network it is None.
+
+    A share group is placed like a share without a size and a protocol.
+    `group_host` is the pool of the group of a share, and
+    `consistent_snapshot_support` is what the group demands or has.
     """
 
     size: int
@@ -37,6 +41,8 @@ class PlacementRequest:
     host: str | None = None
     replication_domain: str | None = None
     replica_hosts: frozenset[str] = frozenset()
+    group_host: str | None = None
+    consistent_snapshot_support: str | None = None
 
     # What capabilities are matched with, and what limits depend on: objects
     # that are equal for equal demands, and cheap to hash.

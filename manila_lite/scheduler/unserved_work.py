@@ -1,7 +1,7 @@
 """End the work of back ends that no process serves any more."""
 
 from collections.abc import Callable
-import functools
+import contextlib
 import logging
 
 from manila_lite import exception
@@ -14,14 +14,16 @@ from manila_lite.work.execution import Executor
 
 LOG = logging.getLogger(__name__)
 
-BATCH = 100
-"""The number of rows of work that are looked up at a time."""
+
+class _BackendIsServed(Exception):
+    """A process of the back end has returned."""
 
 
 class UnservedWork:
     """The periodic pass; `owner` is its actor.
 
-    `build_canceller` returns the executor for the failures of a queue.
+    `build_canceller` builds the executor for the failures of a queue; it
+    is called outside of transactions.
     """
 
     def __init__(
@@ -34,7 +36,7 @@ class UnservedWork:
         self.db = db
         self.by = SweepActor(owner)
         self.timeout = timeout
-        self._canceller = functools.cache(build_canceller)
+        self._build_canceller = build_canceller
 
     def run_pass(self) -> int:
         """End such work; return the count. Without any, only reads."""
@@ -44,13 +46,10 @@ class UnservedWork:
         )
 
     def _end_queue(self, host: str) -> int:
-        count = 0
-        while True:
-            batch = self.db.read(cancel.list_of_queue, host, BATCH)
-            ended = sum(self._end(host, work_id) for work_id in batch)
-            count += ended
-            if not ended:
-                break
+        executor, count = self._build_canceller(host), 0
+        with contextlib.suppress(_BackendIsServed):
+            for work_id in cancel.iterate_queue(self.db, host):
+                count += self._end(executor, host, work_id)
         if count:
             LOG.warning(
                 'Work of %s has failed because no process has served it for '
@@ -61,22 +60,28 @@ class UnservedWork:
             )
         return count
 
-    def _end(self, host: str, work_id: str) -> bool:
+    def _end(self, executor: Executor, host: str, work_id: str) -> bool:
         try:
-            return self.db.write(self._cancel, host, work_id, by=self.by)
-        except (cancel.WorkNotFound, cancel.WorkIsRunning):
+            self.db.write(self._cancel, executor, host, work_id, by=self.by)
+        except (
+            cancel.WorkNotFound,
+            cancel.WorkIsRunning,
+            cancel.WorkIsBlocked,
+        ):
             return False
-        except cancel.UnknownWork as error:
+        except cancel.WorkNotCancellable as error:
             LOG.info('%s', error)
             return False
+        return True
 
-    def _cancel(self, session: Session, host: str, work_id: str) -> bool:
+    def _cancel(
+        self, session: Session, executor: Executor, host: str, work_id: str
+    ) -> None:
         if not queues.lock_unserved(session, host, self.timeout):
-            return False
+            raise _BackendIsServed
         cancel.cancel(
             session,
-            self._canceller(host),
+            executor,
             work_id,
             exception.BackendUnserved(host=host, seconds=self.timeout),
         )
-        return True

@@ -13,8 +13,8 @@ COST_FACTOR = 20
 """A check is repeated after this many times its own duration."""
 
 
-class _Answer(typing.NamedTuple):
-    """Whether a queue is full, and for how long this is believed."""
+class _CachedResult(typing.NamedTuple):
+    """Whether a queue was full when it was read, and how long that counts."""
 
     is_full: bool
     read_at: float
@@ -48,7 +48,7 @@ class AdmissionControl:
         self._down_time = down_time
         self._interval = interval
         self._clock = clock or db.clock
-        self._answers: dict[str, _Answer] = {}
+        self._cached: dict[str, _CachedResult] = {}
 
     def check_backend(self, host: str | None) -> None:
         """Raise ServiceUnavailable while the queue of a host is full."""
@@ -63,11 +63,11 @@ class AdmissionControl:
         if not self._limit:
             return
         now = self._clock()
-        answer = self._answers.get(queue)
+        cached = self._cached.get(queue)
         # The clock may have been set back.
-        if answer is None or not answer.read_at <= now < answer.valid_until:
-            answer = self._read(queue, is_full, now)
-        if answer.is_full:
+        if cached is None or not cached.read_at <= now < cached.valid_until:
+            cached = self._read(queue, is_full, now)
+        if cached.is_full:
             raise exception.ServiceUnavailable(
                 f'More than {self._limit} operations are queued; '
                 'try again later.'
@@ -75,18 +75,18 @@ class AdmissionControl:
 
     def _read(
         self, queue: str, is_full: Callable[..., bool], now: float
-    ) -> _Answer:
-        if queue in self._answers:  # other threads use it during the read
-            self._answers[queue] = self._answers[queue]._replace(
+    ) -> _CachedResult:
+        if queue in self._cached:  # other threads use it during the read
+            self._cached[queue] = self._cached[queue]._replace(
                 read_at=now, valid_until=now + self._interval
             )
         found = self._db.read(is_full, queue, self._limit, self._down_time)
         # Reading many full queues takes long, so it is done less often.
         taken = max(0.0, self._clock() - now)
-        answer = self._answers[queue] = _Answer(
+        cached = self._cached[queue] = _CachedResult(
             found, now, now + max(self._interval, COST_FACTOR * taken)
         )
-        return answer
+        return cached
 
 
 def admission_controlled(method: Callable) -> Callable:

@@ -18,6 +18,7 @@ from oslo_db import exception as db_exc
 
 from manila_lite import exception
 from manila_lite import messages
+from manila_lite import metrics
 from manila_lite.context import logged_as
 from manila_lite.db import transitions
 from manila_lite.db.session import Database
@@ -95,6 +96,7 @@ class Executor:
         job = self._claim_and_prepare(work_id, abandoned)
         if job is None:
             return None
+        metrics.CLAIMS.increment(job.claim.kind)
         self._running.add(job)
         self.blocked.hold(job.claim.exclusion_key)
         try:
@@ -170,7 +172,7 @@ class Executor:
             # A newer release has submitted it, and will carry it out.
             LOG.info('Work %s is left to others: %s', work_id, unknown)
             self.db.write(table.postpone, work_id, UNKNOWN_PAUSE)
-        except db_exc.DBConnectionError:
+        except _UNAVAILABLE:
             raise  # not caused by this work; the sweep retries
         except Exception as error:  # noqa: BLE001 handled as declared
             self._handle_unprepared(work_id, abandoned, error)
@@ -265,6 +267,7 @@ class Executor:
         claim = job.claim
         handler = self.handlers[claim.kind]
         if self.rescue and self._needs_rescue(claim, handler):
+            metrics.RESCUES.increment(claim.kind)
             self.rescue(job)
         else:
             handler.run(job, **claim.args)
@@ -283,6 +286,7 @@ class Executor:
                 * 2 ** (claim.attempt - 1)
                 * self.rng.uniform(0.5, 1.5)
             )
+            metrics.RETRIES.increment(claim.kind)
             LOG.warning(
                 '%s will be retried in %.1f s: %s',
                 operation_log.describe(claim),
@@ -298,6 +302,7 @@ class Executor:
                 str(error),
             )
             return
+        metrics.FAILURES.increment(claim.kind)
         operation_log.failed(claim, error)
         try:
             self._write_if_held(self.fail, claim, handler, error)
@@ -319,6 +324,7 @@ class Executor:
     def _handle_lost_claim(
         self, claim: table.Claim, error: exception.ClaimLost
     ) -> None:
+        metrics.LOST_CLAIMS.increment()
         LOG.warning('%s', error)
         self._recheck(claim)
 
@@ -393,6 +399,13 @@ class UnknownWork(Exception):
 
 
 _STALE = (exception.InvalidStatus, exception.ResourceNotFound)
+
+_UNAVAILABLE = (
+    db_exc.DBConnectionError,
+    exception.DatabaseBusy,
+    exception.DatabaseFull,
+)
+"""Errors of the database, which any other work would meet, too."""
 
 _TRANSIENT = (
     db_exc.DBConnectionError,

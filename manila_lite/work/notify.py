@@ -6,9 +6,17 @@ from manila_lite import messages
 from manila_lite.db.queries.admin import messages as message_rows
 from manila_lite.db.rows import MessageShareRow
 from manila_lite.db.session import Session
+from manila_lite.states.share_group import SHARE_GROUP
+from manila_lite.states.share_group_snapshot import SHARE_GROUP_SNAPSHOT
 from manila_lite.states.share_replica import PASSIVE
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.work.table import Claim
+
+_GROUP_RESOURCES = {
+    SHARE_GROUP.resource: message_rows.find_group,
+    SHARE_GROUP_SNAPSHOT.resource: message_rows.find_group_of_snapshot,
+}
+"""Messages know groups only; those about a snapshot name its group."""
 
 
 def notify_user(
@@ -32,6 +40,13 @@ def notify_user(
         resource = {
             'resource_type': 'SHARE_SNAPSHOT',
             'resource_id': snapshot.id if snapshot else claim.resource_id,
+        }
+    elif claim.resource in _GROUP_RESOURCES:
+        group = _GROUP_RESOURCES[claim.resource](session, claim.resource_id)
+        owner_id = group.project_id if group else None
+        resource = {
+            'resource_type': 'SHARE_GROUP',
+            'resource_id': group.id if group else claim.resource_id,
         }
     else:
         share = message_rows.find_share(session, claim.resource_id)

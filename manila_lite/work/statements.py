@@ -142,6 +142,12 @@ HAS_OTHER_WORK = sa.select(
         WORK.c.id != sa.bindparam('work_id'),
     )
 )
+COUNT_BY_KIND = (
+    sa.select(WORK.c.kind, WORK.c.state, sa.func.count().label('unfinished'))
+    .where(WORK.c.queue == sa.bindparam('of_queue'))
+    .group_by(WORK.c.kind, WORK.c.state)
+    .order_by(WORK.c.kind, WORK.c.state)
+)
 READ = sa.select(WORK, _share_id(WORK.c.resource_id)).where(
     WORK.c.id == sa.bindparam('work_id')
 )

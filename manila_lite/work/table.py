@@ -458,6 +458,11 @@ def list_work(session: Session) -> typing.Sequence[sa.Row]:
     )
 
 
+def count_by_kind(session: Session, queue: str) -> typing.Sequence[sa.Row]:
+    """Return the unfinished work of a queue per kind and state."""
+    return session.rows(sql.COUNT_BY_KIND, of_queue=queue)
+
+
 def _dump(value: typing.Any) -> str:
     return orjson.dumps(value).decode()
 

@@ -4,6 +4,9 @@ import os
 import pathlib
 import stat
 
+# Together far longer than the longest path of a system call.
+DEPTH, LONG_NAME = 50, 'n' * 200
+
 
 def populate(top: pathlib.Path) -> None:
     """Create files of several modes, links, holes, a pipe, closed dirs."""
@@ -33,6 +36,20 @@ def populate(top: pathlib.Path) -> None:
     os.utime(closed, ns=(10**18, 10**18 + 7))
     os.utime(top / 'sealed', ns=(10**18, 10**18 + 1))
     os.utime(top / 'link', ns=(10**18, 10**18 + 3), follow_symlinks=False)
+
+
+def dig(top: pathlib.Path, depth: int, name: str) -> None:
+    """Create a chain of directories with a file at its end."""
+    here = os.open(top, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir(name, dir_fd=here)
+        below = os.open(name, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    file = os.open('end', os.O_CREAT | os.O_WRONLY, dir_fd=here)
+    os.write(file, b'the end')
+    os.close(file)
+    os.close(here)
 
 
 def sketch(top: pathlib.Path) -> None:

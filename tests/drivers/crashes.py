@@ -1,12 +1,14 @@
 """Kill processes at a chosen step of their changes to the disk."""
 
 from collections.abc import Callable, Iterator
+import contextlib
 import os
 import signal
 import sys
 import tempfile
 import typing
 
+from manila_lite import exception
 from tests.support import sampling
 
 Scene = typing.TypeVar('Scene')
@@ -81,6 +83,51 @@ def killed_at_steps(
         killed_at(step, lambda scene=scene: act(scene), counts)
         yield scene
     yield whole
+
+
+def interrupted_at(
+    step: int,
+    act: Callable[[], object],
+    interrupt: Callable[[], object],
+    counts: Callable[[str, tuple], bool] = lambda *step: True,
+) -> bool:
+    """Act in another process, and do something just before the given step.
+
+    Returns False if the process finished earlier.
+    """
+    with tempfile.TemporaryFile() as file:
+
+        def on_step(taken: int) -> None:
+            if taken == step:
+                os.write(file.fileno(), b'.')
+                interrupt()
+                os.write(file.fileno(), b'.')
+
+        _act_in_child(act, counts, on_step)
+        reached = os.fstat(file.fileno()).st_size
+        # The act might catch the error of an interruption.
+        assert reached != 1, 'the interruption itself failed'
+        return reached > 0
+
+
+def failed_at(step: int, act: Callable[[], object], error: Exception) -> bool:
+    """Act in another process, in which the given step raises an error.
+
+    Returns False if the process finished earlier.
+    """
+    with tempfile.TemporaryFile() as file:
+
+        def on_step(taken: int) -> None:
+            if taken == step:
+                os.write(file.fileno(), b'.')
+                raise error
+
+        def attempt() -> None:
+            with contextlib.suppress(exception.DriverError):
+                act()
+
+        _act_in_child(attempt, changes, on_step)
+        return os.fstat(file.fileno()).st_size > 0
 
 
 def _steps_of(

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import contextlib
 import dataclasses
 import functools
-import json
 import os
 import pathlib
 import re
@@ -116,9 +115,8 @@ def nfs_clients(
     """
     kind = 'snapshots' if isinstance(item, SnapshotForDriver) else 'shares'
     folder = driver.backend.root / 'exports'
-    numbers = json.loads((folder / 'numbers.json').read_text())['numbers']
     file = folder / f'{kind}.{item.name}.conf'
-    number = numbers.get(f'{kind}.{item.name}')
+    number = driver.backend.exports.number(kind, item.name)
     if number not in driver.backend.daemons.server.numbers():
         assert not file.exists()
         return set()

@@ -76,6 +76,7 @@ def _pause_once(
         run()
         cloud.settle()
         check()
+        assert not cloud.pending_pauses, 'it was not paused'
     except AssertionError as error:
         pytest.fail(f'{name} paused {point}, {times}: {error}')
 

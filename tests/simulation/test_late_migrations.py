@@ -7,6 +7,7 @@ names. A back end with fencing refuses the call; on one without, it is undone.
 
 import pytest
 
+from tests.simulation.pausing import Another
 from tests.simulation.pausing import pause_in
 from tests.support import sampling
 from tests.support.server_migrations import ServerMigrationCloud
@@ -46,6 +47,10 @@ def check_rolled_back(cloud, share, server):
     cloud.check_invariants()
 
 
+def destination_of(cloud, server):
+    return cloud.progress(server)['destination_share_server_id']
+
+
 @pytest.mark.parametrize('method', PHASE_ONE)
 @pytest.mark.parametrize('nondisruptive', [True, False])
 def test_server_of_a_cancelled_migration_is_not_left_behind(
@@ -62,19 +67,27 @@ def test_server_of_a_cancelled_migration_is_not_left_behind(
 @pytest.mark.parametrize('method', PHASE_ONE[1:])
 def test_late_call_does_not_touch_the_next_migration(cloud, share, method):
     server = cloud.server_of(share)
-    again = []
+    another = Another(cloud)
+    destinations = []
 
-    def cancel_and_start():
+    def cancel_and_start_again():
+        another.take_over()
+        destinations.append(destination_of(cloud, server))
         cloud.cancel(server)
-        cloud.clock.advance(7)
-        again.append(cloud.start)
+        another.run()
+        assert [row.id for row in cloud.servers()] == [server]
+        cloud.start(server)
+        another.run()
+        destinations.append(destination_of(cloud, server))
 
-    pause_in(cloud, method, cancel_and_start)
+    cloud.pause_at(f'before {method}', cancel_and_start_again)
     cloud.start(server)
     cloud.settle()
-    assert again
-    cloud.start_to_phase1(server)
-    there = cloud.progress(server)['destination_share_server_id']
+    assert not cloud.pending_pauses
+    assert cloud.server(server)['task_state'] == 'migration_driver_phase1_done'
+    cancelled, there = destinations
+    assert there != cancelled
+    assert destination_of(cloud, server) == there
     assert [*cloud.driver('beta').server_inventory()] == [there]
     cloud.complete(server)
     cloud.settle()

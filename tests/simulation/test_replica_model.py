@@ -135,13 +135,9 @@ class ReplicaMachine(stateful.RuleBasedStateMachine):
         pick=PICKS, status=st.sampled_from(['error', 'creating', 'deleting'])
     )
     def reset_status(self, pick, status):
-        """Not while one is promoted: which one is active is not known then.
-
-        Nor while one is deleted: it is left with a part of its snapshots, and
-        has to be deleted again.
-        """
+        """Not while one is promoted: which one is active is not known then."""
         row = self.pick_replica(pick)
-        if row.status not in ('replication_change', 'deleting'):
+        if row.status != 'replication_change':
             self.faulted = True
             self.ask(self.cloud.ask, 'reset_status', row.id, status)
 

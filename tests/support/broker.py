@@ -14,7 +14,8 @@ import urllib.parse
 import uuid
 
 import kombu
-import pytest
+
+from tests.support import requirements
 
 URL = os.environ.get(
     'MANILA_LITE_TEST_RABBIT', 'rabbit://guest:guest@127.0.0.1:5672/'
@@ -72,10 +73,7 @@ def require() -> None:
     try:
         socket.create_connection(address(), 2).close()
     except OSError as error:
-        reason = f'RabbitMQ is needed and does not answer: {error}'
-        if os.environ.get('CI'):
-            pytest.fail(reason)
-        pytest.skip(reason)
+        requirements.missing(f'RabbitMQ does not answer: {error}')
 
 
 def _control(*args: str) -> bool:

@@ -10,6 +10,7 @@ from manila_lite.db.models import access
 from manila_lite.db.models import engine
 from manila_lite.db.models import networks
 from manila_lite.db.models import services
+from manila_lite.db.models import share_groups as share_group_models
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.models import transfers
@@ -24,6 +25,9 @@ from manila_lite.states import snapshot_instance
 from manila_lite.states.access_rule import RulesStatus
 from manila_lite.states.access_rule import RuleState
 from manila_lite.states.machine import Machine
+from manila_lite.states.share_group import SHARE_GROUP
+from manila_lite.states.share_group import GroupStatus
+from manila_lite.states.share_group_snapshot import SHARE_GROUP_SNAPSHOT
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_replica import DR
@@ -35,6 +39,7 @@ INSTANCE = shares.ShareInstance.__table__
 SHARE = shares.Share.__table__
 RULE = access.AccessRule.__table__
 SNAPSHOT = snapshots.Snapshot.__table__
+GROUP = share_group_models.ShareGroup.__table__
 TRANSFER = transfers.Transfer.__table__
 MAPPING = access.InstanceAccessRule.__table__
 JOURNAL = engine.Transition.__table__
@@ -54,6 +59,8 @@ MACHINES = {
         share_replica.SHARE_REPLICA,
         share_server.SHARE_SERVER,
         share_server.SHARE_SERVER_TASK,
+        SHARE_GROUP,
+        SHARE_GROUP_SNAPSHOT,
         SHARE_TRANSFER,
     )
 }
@@ -98,6 +105,7 @@ def problems(
         *usages_and_pools(session, rows),
         *share_transfers(session),
         *back_ends(rows, inventories),
+        *share_groups(session, folders),
         *access_rules(session, clients),
         *replica_invariants.problems(session, folders),
         *journal(session),
@@ -191,6 +199,38 @@ def back_ends(
             )
     for id in actual.keys() - {row.id for row in rows}:
         yield f'{id} is on a back end and has no row'
+
+
+def share_groups(
+    session: Session, folders: Mapping[str, pathlib.Path]
+) -> Iterator[str]:
+    """Available groups are on their back end, and no others are.
+
+    Their shares are there as well.
+    """
+    found_at = {
+        id: host
+        for host, folder in folders.items()
+        for id in dummy.group_inventory(folder)
+    }
+    rows = session.rows(sa.select(GROUP))
+    for row in rows:
+        if row.status in SHARE_GROUP.in_flight:
+            yield f'share group {row.id} is {row.status}, without work'
+        if row.status == GroupStatus.AVAILABLE and (
+            found_at.get(row.id) != row.service_host
+        ):
+            yield f'share group {row.id} is not on {row.service_host}'
+    for id in found_at.keys() - {row.id for row in rows}:
+        yield f'share group {id} is on a back end and has no row'
+    for share in session.rows(
+        sa.select(SHARE.c.id, INSTANCE.c.service_host, GROUP.c.service_host)
+        .join(INSTANCE, INSTANCE.c.share_id == SHARE.c.id)
+        .outerjoin(GROUP, GROUP.c.id == SHARE.c.share_group_id)
+        .where(SHARE.c.share_group_id.is_not(None))
+    ):
+        if share[1] is not None and share[1] != share[2]:
+            yield f'share {share.id} is not with its group'
 
 
 def access_rules(

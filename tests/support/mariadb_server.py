@@ -9,9 +9,9 @@ import socket
 import subprocess
 import time
 
-import pytest
 import sqlalchemy as sa
 
+from tests.support import requirements
 from tests.support.processes import free_port
 
 DATABASE = 'manila_lite_test'
@@ -106,13 +106,9 @@ def run(
 
 
 def _require(*commands: str) -> None:
-    missing = [name for name in commands if not shutil.which(name)]
-    if not missing:
-        return
-    reason = f'{missing[0]} is needed and not installed'
-    if os.environ.get('CI'):
-        pytest.fail(reason)
-    pytest.skip(reason)
+    for name in commands:
+        if not shutil.which(name):
+            requirements.missing(f'{name} is not installed')
 
 
 def _wait_for(port: int, process: subprocess.Popen, log: pathlib.Path) -> None:

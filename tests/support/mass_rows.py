@@ -16,11 +16,13 @@ import sqlalchemy as sa
 from manila_lite.db.clock import db_now
 from manila_lite.db.models import access
 from manila_lite.db.models import engine
+from manila_lite.db.models import group_types
 from manila_lite.db.models import networks
 from manila_lite.db.models import quotas
 from manila_lite.db.models import recovery
 from manila_lite.db.models import server_migrations
 from manila_lite.db.models import services
+from manila_lite.db.models import share_groups
 from manila_lite.db.models import share_servers
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
@@ -47,6 +49,9 @@ ANALYZED = (
     'pools',
     'share_networks',
     'share_server_migrations',
+    'share_groups',
+    'share_group_snapshots',
+    'share_group_snapshot_members',
     'transitions',
     'messages',
     'recovery_log',
@@ -78,6 +83,7 @@ class Sizes:
     pools: int = 1000
     projects: int = 1000
     networks: int = 1000
+    groups: int = 1000
     servers: int = 10_000
     migrations: int = 10_000
     decisions: int = 100_000
@@ -129,6 +135,13 @@ def analyze(db: Database) -> None:
 def _insert_small_tables(session: Session, sizes: Sizes) -> None:
     session.run(
         sa.insert(types.ShareType.__table__),
+        id=TYPE,
+        name=TYPE,
+        is_public=True,
+        created_at=session.now,
+    )
+    session.run(
+        sa.insert(group_types.ShareGroupType.__table__),
         id=TYPE,
         name=TYPE,
         is_public=True,
@@ -402,6 +415,44 @@ def _tables(
             'project_id': s.text('project-', 1000, s.n % sizes.projects),
             'user_id': 'user',
             'status': 'active',
+            'created_at': at(s, s.n),
+        },
+    )
+    yield (
+        share_groups.ShareGroup.__table__,
+        sizes.groups,
+        lambda s: {
+            'id': s.id(13, s.n),
+            'project_id': s.text('project-', 1000, s.n % sizes.projects),
+            'user_id': 'user',
+            'status': 'available',
+            'host': host(s, s.n),
+            'share_group_type_id': TYPE,
+            'created_at': at(s, s.n),
+        },
+    )
+    yield (
+        share_groups.ShareGroupSnapshot.__table__,
+        sizes.groups,
+        lambda s: {
+            'id': s.id(14, s.n),
+            'share_group_id': s.id(13, s.n),
+            'project_id': s.text('project-', 1000, s.n % sizes.projects),
+            'user_id': 'user',
+            'status': 'available',
+            'created_at': at(s, s.n),
+        },
+    )
+    yield (
+        share_groups.ShareGroupSnapshotMember.__table__,
+        sizes.groups,
+        lambda s: {
+            'id': s.id(15, s.n),
+            'share_group_snapshot_id': s.id(14, s.n),
+            'share_id': s.id(1, s.n % sizes.shares),
+            'share_instance_id': s.id(2, s.n % sizes.shares),
+            'size': 1,
+            'share_proto': 'NFS',
             'created_at': at(s, s.n),
         },
     )

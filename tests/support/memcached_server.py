@@ -2,13 +2,11 @@
 
 from collections.abc import Iterator
 import contextlib
-import os
 import shutil
 import socket
 import subprocess
 
-import pytest
-
+from tests.support import requirements
 from tests.support.processes import free_port
 from tests.support.processes import wait_until
 
@@ -21,9 +19,7 @@ def running() -> Iterator[tuple[int, subprocess.Popen]]:
     """
     program = shutil.which('memcached')
     if program is None:
-        if os.environ.get('CI'):
-            pytest.fail('memcached is required when CI is set')
-        pytest.skip('memcached is not installed')
+        requirements.missing('memcached is not installed')
     port = free_port()
     process = subprocess.Popen(
         [program, '-l', '127.0.0.1', '-p', str(port), '-U', '0', '-u', 'root']

@@ -13,7 +13,6 @@ from manila_lite.db import models
 from manila_lite.db.queries.admin import recovery
 from manila_lite.db.session import Database
 from manila_lite.db.transitions import fire
-from manila_lite.states import share_network
 from manila_lite.states.machine import GONE
 from manila_lite.states.machine import Machine
 from manila_lite.states.share_instance import SHARE_INSTANCE
@@ -104,6 +103,12 @@ EXPECTED_TRANSFER_ENDS: dict[str, dict[str, str | None]] = {
 }
 """The same for the transfer of a share."""
 
+EXPECTED_GROUP_ENDS: dict[str, dict[str, str | None]] = {
+    'share_group': {'creating': 'available', 'deleting': GONE},
+    'share_group_snapshot': {'creating': 'available', 'deleting': GONE},
+}
+"""The same for share groups and their snapshots."""
+
 SERVER_CASES = [
     (resource, status)
     for resource, ends in EXPECTED_SERVER_ENDS.items()
@@ -167,11 +172,7 @@ def force_status(db: Database, resource: str, id: str, status: str) -> bool:
 
 
 def _table(resource: str) -> tuple[Machine, sa.Table]:
-    machine = (
-        share_network.SHARE_NETWORK
-        if resource in EXPECTED_NETWORK_ENDS
-        else recovery.KINDS[resource].machine
-    )
+    machine = recovery.KINDS[resource].machine
     return machine, models.metadata.tables[machine.table]
 
 

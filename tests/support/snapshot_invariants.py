@@ -5,13 +5,17 @@ import typing
 
 import sqlalchemy as sa
 
+from manila_lite.db.models import share_groups
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.session import Session
+from manila_lite.states.share_group_snapshot import SHARE_GROUP_SNAPSHOT
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 
 SNAPSHOT = snapshots.Snapshot.__table__
 INSTANCE = snapshots.SnapshotInstance.__table__
+MEMBER = share_groups.ShareGroupSnapshotMember.__table__
+GROUP_SNAPSHOT = share_groups.ShareGroupSnapshot.__table__
 SHARE_INSTANCE = shares.ShareInstance.__table__
 
 Inventories = Mapping[str, Mapping[str, int]]
@@ -30,9 +34,20 @@ def problems(session: Session, inventories: Inventories) -> list[str]:
             )
         )
     )
+    members = session.rows(
+        sa.select(
+            MEMBER.c.id, GROUP_SNAPSHOT.c.status, SHARE_INSTANCE.c.host
+        ).select_from(
+            GROUP_SNAPSHOT.join(MEMBER).join(
+                SHARE_INSTANCE,
+                SHARE_INSTANCE.c.id == MEMBER.c.share_instance_id,
+            )
+        )
+    )
     return [
         *at_rest(session, rows),
-        *back_ends(rows, inventories),
+        *groups_at_rest(session),
+        *back_ends([*rows, *members], inventories),
         *creation_times(session),
     ]
 
@@ -49,6 +64,15 @@ def at_rest(session: Session, rows: typing.Sequence[sa.Row]) -> Iterator[str]:
     )
     if orphans:
         yield f'{orphans} snapshots have no instance'
+
+
+def groups_at_rest(session: Session) -> Iterator[str]:
+    """No snapshot of a share group is in flight."""
+    for row in session.rows(
+        sa.select(GROUP_SNAPSHOT.c.id, GROUP_SNAPSHOT.c.status)
+    ):
+        if row.status in SHARE_GROUP_SNAPSHOT.in_flight:
+            yield f'group snapshot {row.id} is {row.status}, without work'
 
 
 def back_ends(

@@ -9,7 +9,6 @@ import contextlib
 import os
 import pathlib
 import shutil
-import socket
 import tempfile
 
 import pytest
@@ -17,6 +16,8 @@ import pytest
 from manila_lite.share.drivers.btrfs import daemons
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs import machine
+from tests.support import requirements
+from tests.support.processes import free_port
 
 PREFIX = 'manila-btrfs-'
 POOL_SIZE = 8 << 30
@@ -34,9 +35,7 @@ def require() -> None:
     """Skip without what a back end needs; fail if CI is set."""
     reason = missing()
     if reason is not None:
-        if os.environ.get('CI'):
-            pytest.fail(f'with CI set this is required: {reason}')
-        pytest.skip(reason)
+        requirements.missing(reason)
 
 
 @contextlib.contextmanager
@@ -83,12 +82,6 @@ def options(path: pathlib.Path, **values) -> dict:
         'btrfs_nfs_port': free_port(),
         **values,
     }
-
-
-def free_port() -> int:
-    with socket.socket() as server:
-        server.bind(('127.0.0.1', 0))
-        return server.getsockname()[1]
 
 
 def stop(root: pathlib.Path) -> None:

@@ -2,7 +2,6 @@
 
 import contextlib
 import logging
-import os
 import pathlib
 import shutil
 import signal
@@ -12,7 +11,6 @@ import sys
 import threading
 import time
 import uuid
-import warnings
 
 import pytest
 import redis
@@ -20,6 +18,7 @@ import redis
 from manila_lite import conf as options
 from manila_lite import coordination
 from manila_lite import exception
+from tests.support import requirements
 from tests.support.processes import free_port
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -49,10 +48,7 @@ def url(request, tmp_path):
     if request.param == 'file':
         return f'file://{tmp_path}'
     if not redis_answers():
-        if os.environ.get('CI'):
-            pytest.fail(f'no Redis at {REDIS}')
-        warnings.warn(f'no Redis at {REDIS}: not tested', stacklevel=1)
-        pytest.skip(f'no Redis at {REDIS}')
+        requirements.missing(f'no Redis at {REDIS}')
     return f'{REDIS}?namespace={uuid.uuid4().hex}'
 
 
@@ -351,9 +347,7 @@ def test_abandoned_lock_files_are_removed_at_the_first_lock(tmp_path):
 def own_redis(tmp_path):
     """A Redis server that a test may pause; yields its URL and process."""
     if not shutil.which('redis-server'):
-        if os.environ.get('CI'):
-            pytest.fail('redis-server is not installed')
-        pytest.skip('redis-server is not installed')
+        requirements.missing('redis-server is not installed')
     port = free_port()
     with subprocess.Popen(
         ['redis-server', '--port', str(port), '--save', ''],

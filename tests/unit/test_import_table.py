@@ -16,6 +16,7 @@ FIRST = (
     'conf',
     'host',
     'masking',
+    'metrics',
     'plugins',
 )
 SECOND = ('db',)
@@ -101,6 +102,7 @@ TABLE = {
         'context',
         'host',
         'masking',
+        'metrics',
         'quota',
         'messages',
     ),

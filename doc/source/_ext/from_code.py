@@ -30,6 +30,7 @@ from manila_lite import messages
 from manila_lite import policies
 from manila_lite import states
 from manila_lite.api import versions
+from manila_lite.cmd.build import metrics as metrics_of_processes
 from manila_lite.conf import backend
 from manila_lite.policies import base as personas
 from manila_lite.rpc import share as share_contracts
@@ -375,6 +376,23 @@ def user_messages() -> Lines:
         )
 
 
+def metrics() -> Lines:
+    """Yield the metrics of our own."""
+    yield from table(
+        ('Metric', 'Kind', 'Labels', 'Meaning'),
+        (
+            (
+                code(metric.name),
+                metric.kind,
+                ', '.join(map(code, metric.labels)) or 'none',
+                prose(metric.help),
+            )
+            for metric in metrics_of_processes.METRICS
+        ),
+        '36 10 18 36',
+    )
+
+
 def plugins(group: str) -> Lines:
     """Yield the plug-ins of an entry point group."""
     found = sorted(metadata.entry_points(group=group))
@@ -493,6 +511,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
         ('recovery', recovery),
         ('api-versions', history),
         ('user-messages', user_messages),
+        ('metrics', metrics),
         ('plugins', plugins),
         ('differences', differences),
     ):

@@ -84,7 +84,8 @@ class PasswordVerifier:
             if running is None:
                 mine = self._in_progress[key] = futures.Future()
         if running:
-            return running.result()
+            with self._slots.place():
+                return running.result()
         try:
             with self._slots.slot():
                 right = self._run(users.verify_password, user, password, cost)
@@ -101,10 +102,14 @@ class PasswordVerifier:
                 del self._in_progress[key]
 
     def _is_cached(self, user: users.User, password: bytes) -> bool:
-        digest, expires_at = self._verified.get(user.name, (b'', 0))
-        return (
-            hmac.compare_digest(digest, self._digest(user.hash, password))
-            and self._clock() < expires_at
+        """Whether the password was right a short time ago.
+
+        While it is verified again, other requests with it do not wait.
+        """
+        known, expires_at = self._verified.get(user.name, (b'', 0))
+        digest = self._digest(user.hash, password)
+        return hmac.compare_digest(known, digest) and (
+            self._clock() < expires_at or digest in self._in_progress
         )
 
     def _digest(self, hash_or_name: str, password: bytes) -> bytes:

@@ -150,28 +150,47 @@ def _network(address: str) -> str:
 class HashSlots:
     """Limits how many hashes are computed at the same time.
 
-    A few more callers wait for some time. All others are refused at once, so
-    that most threads of the API remain free for other requests.
+    A few more callers wait for a slot, for some time, or for the hash that
+    another one computes. All others are refused at once, so that some threads
+    of the API remain free for other requests.
     """
 
     def __init__(
-        self, running: int = 2, waiting: int = 8, timeout: float = 2.0
+        self,
+        running: int = 2,
+        waiting: int = 8,
+        sharing: int = 5,
+        timeout: float = 2.0,
     ):
-        self._places = threading.Semaphore(running + waiting)
+        self._places = threading.Semaphore(running + waiting + sharing)
+        self._hashes = threading.Semaphore(running + waiting)
         self._running = threading.Semaphore(running)
         self._timeout = timeout
 
     @contextlib.contextmanager
+    def place(self) -> Iterator[None]:
+        """Wait for a hash that is computed; raises TooManySignIns."""
+        with _occupied(self._places):
+            yield
+
+    @contextlib.contextmanager
     def slot(self) -> Iterator[None]:
         """Occupy a slot; raises TooManySignIns if none is free in time."""
-        if not self._places.acquire(blocking=False):
-            raise exception.TooManySignIns
-        try:
-            if not self._running.acquire(timeout=self._timeout):
-                raise exception.TooManySignIns
-            try:
-                yield
-            finally:
-                self._running.release()
-        finally:
-            self._places.release()
+        with (
+            _occupied(self._places),
+            _occupied(self._hashes),
+            _occupied(self._running, self._timeout),
+        ):
+            yield
+
+
+@contextlib.contextmanager
+def _occupied(
+    semaphore: threading.Semaphore, timeout: float = 0.0
+) -> Iterator[None]:
+    if not semaphore.acquire(timeout=timeout):
+        raise exception.TooManySignIns
+    try:
+        yield
+    finally:
+        semaphore.release()

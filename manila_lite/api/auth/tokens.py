@@ -11,6 +11,7 @@ from collections.abc import Callable
 import dataclasses
 import hashlib
 import hmac
+import threading
 import time
 import typing
 import uuid
@@ -54,7 +55,8 @@ class Tokens:
         self._users = current_users
         self._clock = clock
         # Claims by the digest of the token: decoding is a quarter of a
-        # request for one share.
+        # request for one share. The oldest are at the beginning.
+        self._lock = threading.Lock()
         self._decoded: dict[bytes, dict[str, typing.Any]] = {}
 
     def issue(self, user: User, parent: Token | None = None) -> Token:
@@ -110,13 +112,20 @@ class Tokens:
         if len(text) > MAX_LENGTH or not text.isascii():
             return None
         key = hashlib.sha256(text.encode()).digest()
-        claims = self._decoded.get(key) or self._decode(text)
-        if not claims or self._clock() >= claims['exp']:
-            return None
-        if len(self._decoded) >= _CACHE_SIZE:
-            self._decoded.clear()
-        self._decoded[key] = claims
-        return claims
+        claims = self._decoded.get(key)
+        if claims is None:
+            claims = self._decode(text)
+            if claims is None:
+                return None
+            self._store(key, claims)
+        return claims if self._clock() < claims['exp'] else None
+
+    def _store(self, key: bytes, claims: dict[str, typing.Any]) -> None:
+        """Cache the claims of a token in place of the oldest entry."""
+        with self._lock:
+            if len(self._decoded) >= _CACHE_SIZE:
+                del self._decoded[next(iter(self._decoded))]
+            self._decoded[key] = claims
 
     def _decode(self, text: str) -> dict[str, typing.Any] | None:
         try:

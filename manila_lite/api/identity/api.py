@@ -89,11 +89,13 @@ class IdentityApi:
         found = self._mapper.match(path or '/')
         if not found:
             raise exception.NotFound()
-        handlers = self._handlers[found.pop('path')]
+        template = found.pop('path')
+        handlers = self._handlers[template]
         method = environ['REQUEST_METHOD']
         handler = handlers.get('GET' if method == 'HEAD' else method)
         if not handler:
             raise router.method_not_allowed(handlers)
+        environ[wsgi.ROUTE] = template or PREFIX
         req = wsgi.Request(environ, base_url=self._base_url)
         answer = handler(req, **found)
         return wsgi.send_json(

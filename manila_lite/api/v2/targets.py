@@ -12,6 +12,8 @@ from manila_lite.api.v2.metadata import IdentifiedRow
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
 from manila_lite.db.queries.access import views as access_views
+from manila_lite.db.queries.groups import share_groups
+from manila_lite.db.queries.groups import snapshots as group_snapshots
 from manila_lite.db.queries.networks import security_services
 from manila_lite.db.queries.networks import share_networks
 from manila_lite.db.queries.networks import subnets
@@ -93,6 +95,16 @@ def get_network(
     row = db.read(share_networks.get_target, network_id)
     if not is_of_project(ctx, row):
         raise exception.ShareNetworkNotFound(share_network_id=network_id)
+    return row
+
+
+def get_group(
+    db: Database, ctx: RequestContext, group_id: str
+) -> rows.ShareGroupRow:
+    """Return the share group; raises ShareGroupNotFound."""
+    row = db.read(share_groups.get, group_id)
+    if not is_of_project(ctx, row):
+        raise exception.ShareGroupNotFound(share_group_id=group_id)
     return row
 
 
@@ -226,3 +238,28 @@ class ShareServerTargetController(wsgi.Controller):
         # Checked before the row is read, so that a 404 reveals nothing.
         req.ctx.authorize('share_server:show')
         return self.services.db.read(server_views.get_target, share_server_id)
+
+
+class GroupSnapshotTargetController(wsgi.Controller):
+    """Base of controllers whose target is a snapshot of a share group."""
+
+    def target(
+        self, req: wsgi.Request, share_group_snapshot_id: str
+    ) -> rows.ShareGroupSnapshotRow:
+        row = self.services.db.read(
+            group_snapshots.get, share_group_snapshot_id
+        )
+        if not is_of_project(req.ctx, row):
+            raise exception.ShareGroupSnapshotNotFound(
+                share_group_snapshot_id=share_group_snapshot_id
+            )
+        return row
+
+
+class ShareGroupTargetController(wsgi.Controller):
+    """Base of controllers whose target is a share group."""
+
+    def target(
+        self, req: wsgi.Request, share_group_id: str
+    ) -> rows.ShareGroupRow:
+        return get_group(self.services.db, req.ctx, share_group_id)

@@ -9,6 +9,7 @@ from manila_lite.api.health import Check
 from manila_lite.api.services import ApiServices
 from manila_lite.cmd.build.health import DatabaseCheck
 from manila_lite.cmd.build.health import checks_of_others
+from manila_lite.cmd.build.metrics import page_of_service
 from manila_lite.cmd.build.process import Process
 from manila_lite.cmd.native_thread import run_in_native_thread
 from manila_lite.db import read_limit
@@ -24,6 +25,8 @@ from manila_lite.rpc.share import ReplicatedSnapshotsRpc
 from manila_lite.rpc.share import ReplicationRpc
 from manila_lite.rpc.share import ReplicaUpdatesRpc
 from manila_lite.rpc.share import ServerMigrationRpc
+from manila_lite.rpc.share import ShareGroupSnapshotsRpc
+from manila_lite.rpc.share import ShareGroupsRpc
 from manila_lite.rpc.share import ShareMetadataRpc
 from manila_lite.rpc.share import ShareServersRpc
 from manila_lite.rpc.share import ShareTransfersRpc
@@ -35,6 +38,8 @@ from manila_lite.scheduler.pools import Pool
 from manila_lite.share.operations.access.locks import Locks
 from manila_lite.share.operations.access.share_rules import Access
 from manila_lite.share.operations.access.snapshot_rules import SnapshotAccess
+from manila_lite.share.operations.groups.share_groups import ShareGroups
+from manila_lite.share.operations.groups.snapshots import ShareGroupSnapshots
 from manila_lite.share.operations.managing import Managing
 from manila_lite.share.operations.networks.changes import NetworkChanges
 from manila_lite.share.operations.networks.share_networks import ShareNetworks
@@ -112,6 +117,13 @@ def build_api(
         ),
         replicas=replica_operations(process),
         share_transfers=transfer_operations(process),
+        share_groups=group_operations(process),
+        share_group_snapshots=ShareGroupSnapshots(
+            process.db,
+            process.limits(),
+            process.client(ShareGroupSnapshotsRpc),
+            process.admission,
+        ),
         limits=process.limits(),
         admin_only_metadata=frozenset(conf.admin_only_metadata),
         admin_only_export_metadata=frozenset(conf.admin_only_el_metadata),
@@ -131,6 +143,9 @@ def build_api(
         run=run_in_native_thread,
         checks=required | others,
         required=[*required, *conf.healthcheck_required],
+        metrics=(
+            page_of_service(process) if conf.monitoring.api_metrics else None
+        ),
     )
     return limit_reads(app, conf.read_time_limit), found
 
@@ -182,6 +197,17 @@ def transfer_operations(process: Process) -> ShareTransfers:
         process.limits(),
         process.client(ShareTransfersRpc),
         process.client(AccessRpc),
+        process.admission,
+    )
+
+
+def group_operations(process: Process) -> ShareGroups:
+    return ShareGroups(
+        process.conf,
+        process.db,
+        process.limits(),
+        process.client(PlacementRpc),
+        process.client(ShareGroupsRpc),
         process.admission,
     )
 

@@ -27,6 +27,8 @@ from manila_lite.rpc.share import ReplicatedSnapshotsRpc
 from manila_lite.rpc.share import ReplicationRpc
 from manila_lite.rpc.share import ReplicaUpdatesRpc
 from manila_lite.rpc.share import ServerMigrationRpc
+from manila_lite.rpc.share import ShareGroupSnapshotsRpc
+from manila_lite.rpc.share import ShareGroupsRpc
 from manila_lite.rpc.share import ShareMetadataRpc
 from manila_lite.rpc.share import ShareServersRpc
 from manila_lite.rpc.share import SnapshotAccessRpc
@@ -44,11 +46,18 @@ from manila_lite.share.manager.driver_probe import DriverProbe
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
 from manila_lite.share.manager.endpoints import BackendEndpoints
 from manila_lite.share.manager.ensuring import EnsuringEndpoint
+from manila_lite.share.manager.groups.lifecycle import ShareGroupsEndpoint
+from manila_lite.share.manager.groups.snapshots import (
+    ShareGroupSnapshotsEndpoint,
+)
 from manila_lite.share.manager.guarded_driver import GuardedDriver
 from manila_lite.share.manager.managing import ManagingEndpoint
 from manila_lite.share.manager.private_storage import DatabasePrivateStorage
 from manila_lite.share.manager.provisioning import ProvisioningEndpoint
 from manila_lite.share.manager.recovery.base import ResourceRecovery
+from manila_lite.share.manager.recovery.group_snapshots import (
+    ShareGroupSnapshotRecovery,
+)
 from manila_lite.share.manager.recovery.reconciliation import (
     ReconciliationEndpoint,
 )
@@ -57,6 +66,7 @@ from manila_lite.share.manager.recovery.rule_sets import (
     SnapshotRuleSetRecovery,
 )
 from manila_lite.share.manager.recovery.server_tasks import ServerTaskRecovery
+from manila_lite.share.manager.recovery.share_groups import ShareGroupRecovery
 from manila_lite.share.manager.recovery.share_instances import (
     ShareInstanceRecovery,
 )
@@ -118,7 +128,8 @@ def build_backend(process: Process, name: str) -> Backend:
                     configuration=configuration,
                     private_storage=in_main_thread(DatabasePrivateStorage(db)),
                 )
-            )
+            ),
+            name,
         ),
     )
     names = NameTemplates(
@@ -209,6 +220,8 @@ def build_endpoints(
     replication = ReplicasEndpoint(
         driver, names, setup, servers, rules, promotion, process.locks
     )
+    share_groups = ShareGroupsEndpoint(driver)
+    group_snapshots = ShareGroupSnapshotsEndpoint(driver, names)
     return BackendEndpoints(
         provisioning=provisioning,
         snapshots=snapshots,
@@ -263,11 +276,21 @@ def build_endpoints(
             message_ttl=conf.message_ttl,
             limits=process.limits(),
         ),
+        share_groups=share_groups,
+        share_group_snapshots=group_snapshots,
         share_servers=servers,
         network_updates=NetworkUpdatesEndpoint(setup, conf.message_ttl),
         server_migrations=server_migrations(process, driver, setup, names),
         reconciliation=_reconciliation(
-            process, host, provisioning, snapshots, access, setup, replication
+            process,
+            host,
+            provisioning,
+            snapshots,
+            access,
+            setup,
+            replication,
+            share_groups,
+            group_snapshots,
         ),
     )
 
@@ -372,6 +395,8 @@ def _reconciliation(
     access: AccessEndpoint,
     setup: ServerSetup,
     replication: ReplicasEndpoint,
+    share_groups: ShareGroupsEndpoint,
+    group_snapshots: ShareGroupSnapshotsEndpoint,
 ) -> ReconciliationEndpoint:
     """Build the recovery of a back end for each kind of resource."""
     conf = process.conf
@@ -387,6 +412,8 @@ def _reconciliation(
             ReplicationRpc,
             ReplicaUpdatesRpc,
             ReplicatedSnapshotsRpc,
+            ShareGroupsRpc,
+            ShareGroupSnapshotsRpc,
         )
     }
     resources: list[ResourceRecovery] = [
@@ -398,6 +425,10 @@ def _reconciliation(
         SnapshotInstanceRecovery(rescues, works, snapshots, conf.message_ttl),
         RuleSetRecovery(rescues, works, access),
         SnapshotRuleSetRecovery(rescues, works),
+        ShareGroupRecovery(rescues, works, share_groups, conf.message_ttl),
+        ShareGroupSnapshotRecovery(
+            rescues, works, group_snapshots, conf.message_ttl
+        ),
         ShareTransferRecovery(rescues, works, conf.message_ttl),
     ]
     return ReconciliationEndpoint(

@@ -1,24 +1,25 @@
 """The checks of each kind of process behind /healthcheck.
 
-Anyone may ask, as often as they like. So a check costs one short read at
-most requests, and never more than one of them waits, for a few seconds.
+Anyone may ask, as often as they like. So the API reads its database briefly
+at each request; all else is checked at intervals, and the request that starts
+a check waits for it, for a few seconds at most.
 """
 
 from collections.abc import Callable, Sequence
 import functools
 import logging
-import threading
 import time
 
 from manila_lite.api.health import Check
 from manila_lite.cmd.build.process import Process
+from manila_lite.cmd.build.throttled import Throttled
 from manila_lite.db import errors
 from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.admin import write_probe
 from manila_lite.db.rows import LivenessRow
 from manila_lite.db.rows import ServiceRow
 from manila_lite.db.session import Database
-from manila_lite.rpc.bus_probe import BusProbe
+from manila_lite.rpc import bus_probe
 from manila_lite.rpc.scheduler import TOPIC as SCHEDULER_TOPIC
 from manila_lite.rpc.share import BINARY as SHARE
 from manila_lite.rpc.share import TOPIC as SHARE_TOPIC
@@ -28,6 +29,8 @@ from manila_lite.work.runner import Runner
 LOG = logging.getLogger(__name__)
 
 SCHEDULER = 'manila-scheduler'
+_NO_ANSWER = 'does not answer'
+_DATABASE_SILENT = f'the database {_NO_ANSWER}'
 
 WRITE_INTERVAL = 5.0
 RETRY_INTERVAL = 1.0
@@ -38,16 +41,20 @@ PATIENCE = 5.0
 
 READ_INTERVAL = 1.0
 READ_PATIENCE = 2.0
-"""The same for the whole check, in processes that have few threads."""
+"""The same for reads."""
+
+BUS_INTERVAL = 10.0
+BUS_PATIENCE = 5.0
+"""The same for messages; no request waits for them."""
 
 
 def checks_of_others(process: Process) -> dict[str, Check]:
     """Return the checks of what an API process needs others for."""
     found = ServicesCheck(process.db, process.conf.service_down_time)
-    checks = {'scheduler': found.scheduler, 'backends': found.back_ends}
-    if process.transport is None:
-        return checks
-    return checks | {'bus': BusProbe(process.transport, SCHEDULER_TOPIC)}
+    return {
+        'scheduler': _throttled_read(found.scheduler, _DATABASE_SILENT),
+        'backends': _throttled_read(found.back_ends, _DATABASE_SILENT),
+    } | _bus_check(process, SCHEDULER_TOPIC)
 
 
 def checks_of_scheduler(process: Process, runner: Runner) -> dict[str, Check]:
@@ -57,7 +64,7 @@ def checks_of_scheduler(process: Process, runner: Runner) -> dict[str, Check]:
         since = runner.busy_since()
         limit = process.conf.service_down_time
         if since is not None and time.monotonic() - since > limit:
-            return f'all workers are occupied for more than {limit} s'
+            return f'all workers have been occupied for over {limit} s'
         return runner.problem()
 
     return _checks_of_process(process, SCHEDULER_TOPIC) | {'work': work}
@@ -95,18 +102,31 @@ def checks_of_backends(backends: Sequence[Backend]) -> dict[str, Check]:
 
 
 def _checks_of_process(process: Process, topic: str) -> dict[str, Check]:
-    checks: dict[str, Check] = {
-        'database': Throttled(
-            DatabaseCheck(process.db),
-            READ_INTERVAL,
-            READ_INTERVAL,
-            patience=READ_PATIENCE,
-            late='does not answer',
+    database = _throttled_read(DatabaseCheck(process.db), _NO_ANSWER)
+    return {'database': database} | _bus_check(process, topic)
+
+
+def _throttled_read(check: Check, late: str) -> Check:
+    return Throttled(
+        check, READ_INTERVAL, READ_INTERVAL, patience=READ_PATIENCE, late=late
+    )
+
+
+def _bus_check(process: Process, topic: str) -> dict[str, Check]:
+    """Return the check of the message bus, if this process has one."""
+    if process.transport is None:
+        return {}
+    probe = functools.partial(bus_probe.send_ping, process.transport, topic)
+    return {
+        'bus': Throttled(
+            probe,
+            BUS_INTERVAL,
+            BUS_INTERVAL,
+            patience=BUS_PATIENCE,
+            late=bus_probe.REFUSED,
+            wait=0.0,
         )
     }
-    if process.transport is None:
-        return checks
-    return checks | {'bus': BusProbe(process.transport, topic)}
 
 
 class ServicesCheck:
@@ -118,29 +138,37 @@ class ServicesCheck:
 
     def scheduler(self) -> str | None:
         """Return a reason unless a scheduler is up."""
-        if any(self._is_up(row) for row in self._enabled(SCHEDULER)):
-            return None
-        return 'none is up, see "service list"'
+        return self._problem(SCHEDULER, self._none_is_up)
 
     def back_ends(self) -> str | None:
         """Return a reason unless all enabled back ends are up."""
-        found = self._enabled(SHARE)
+        return self._problem(SHARE, self._some_are_down)
+
+    def _problem(
+        self, binary: str, find: Callable[[list[ServiceRow]], str | None]
+    ) -> str | None:
+        try:
+            rows = self._db.read(services.list_all)
+        except errors.UNAVAILABLE:
+            return _DATABASE_SILENT
+        found = [
+            row for row in rows if row.binary == binary and not row.disabled
+        ]
+        return find(found) if found else 'none is enabled, see "service list"'
+
+    def _none_is_up(self, found: list[ServiceRow]) -> str | None:
+        if any(self._is_up(row) for row in found):
+            return None
+        return 'none is up, see "service list"'
+
+    def _some_are_down(self, found: list[ServiceRow]) -> str | None:
         down = sum(not self._is_up(row) for row in found)
-        if found and not down:
+        if not down:
             return None
         return f'{down} of {len(found)} are not up, see "service list"'
 
     def _is_up(self, row: LivenessRow) -> bool:
         return services.is_up(row, self._down_time)
-
-    def _enabled(self, binary: str) -> Sequence[ServiceRow]:
-        try:
-            rows = self._db.read(services.list_all)
-        except errors.UNAVAILABLE:
-            return []
-        return [
-            row for row in rows if row.binary == binary and not row.disabled
-        ]
 
 
 class DatabaseCheck:
@@ -164,7 +192,7 @@ class DatabaseCheck:
             self._db.read(services.list_zones)
         except errors.UNAVAILABLE as error:
             LOG.warning('The database does not answer: %s', error)
-            return 'does not answer'
+            return _NO_ANSWER
         return self._written()
 
     @property
@@ -178,71 +206,3 @@ class DatabaseCheck:
             LOG.warning('The database cannot be written: %s', error)
             return 'cannot be written'
         return None
-
-
-class Throttled:
-    """Runs a check at intervals; all calls in between have its last answer.
-
-    It runs in a thread of its own. The call that starts it waits for it, but
-    only `patience` seconds; after that, the answer is `late`.
-    """
-
-    def __init__(
-        self,
-        check: Check,
-        interval: float,
-        retry_interval: float,
-        *,
-        patience: float,
-        late: str,
-        clock: Callable[[], float] = time.monotonic,
-    ):
-        self._check = check
-        self._interval, self._retry_interval = interval, retry_interval
-        self._patience, self._late = patience, late
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._running_since: float | None = None
-        self._ended_at: float | None = None
-        self._reason: str | None = None
-
-    def __call__(self) -> str | None:
-        if self._begin():
-            thread = threading.Thread(
-                target=self._run, name='health-check', daemon=True
-            )
-            thread.start()
-            thread.join(self._patience)
-            if thread.is_alive():
-                return self._late
-        with self._lock:
-            since = self._running_since
-            if since is not None and self._clock() - since > self._patience:
-                return self._late
-            return self._reason
-
-    @property
-    def is_running(self) -> bool:
-        return self._running_since is not None
-
-    def _begin(self) -> bool:
-        """Whether the caller is to start the check now."""
-        now = self._clock()
-        with self._lock:
-            pause = self._retry_interval if self._reason else self._interval
-            if self._running_since is not None or (
-                self._ended_at is not None and now - self._ended_at < pause
-            ):
-                return False
-            self._running_since = now
-            return True
-
-    def _run(self) -> None:
-        reason: str | None = 'failed'
-        try:
-            reason = self._check()
-        finally:
-            with self._lock:
-                self._reason = reason
-                self._running_since = None
-                self._ended_at = self._clock()

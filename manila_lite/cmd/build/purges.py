@@ -54,7 +54,7 @@ def purge_tasks(purges: list[Purge]) -> list[Task]:
     ]
 
 
-def _delete_older(rows: retention.KeptRows, age: float) -> Deletion:
+def _delete_older(rows: retention.ExpiredRows, age: float) -> Deletion:
     def delete(session: Session, batch: int) -> int:
         until = session.now - datetime.timedelta(seconds=age)
         return retention.delete_until(session, rows, until, batch)

@@ -12,6 +12,7 @@ from manila_lite.db.models import quotas
 from manila_lite.db.models import recovery
 from manila_lite.db.models import server_migrations
 from manila_lite.db.models import services
+from manila_lite.db.models import share_groups
 from manila_lite.db.models import share_servers
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
@@ -36,6 +37,7 @@ __all__ = [
     'recovery',
     'server_migrations',
     'services',
+    'share_groups',
     'share_servers',
     'shares',
     'snapshots',

@@ -17,6 +17,7 @@ class Share(base.Base):
         sa.Index(None, 'is_public', 'created_at'),
         sa.Index(None, 'snapshot_id'),
         sa.Index(None, 'is_soft_deleted', 'scheduled_to_be_deleted_at'),
+        sa.Index(None, 'share_group_id'),
     )
 
     id = mapped_column(base.Id, primary_key=True)

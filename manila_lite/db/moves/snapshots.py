@@ -1,5 +1,7 @@
 """Moves of snapshot instances, and of their shares with them."""
 
+from collections.abc import Collection
+
 from manila_lite.db.queries import private_data
 from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.queries.snapshots import snapshots
@@ -78,3 +80,20 @@ def release_share(
         )
     ):
         fire(session, SHARE_INSTANCE, share_instance_id, 'snapshotted')
+
+
+def release_shares(
+    session: Session,
+    share_instance_ids: Collection[str],
+    *,
+    excluding: str = '',
+) -> None:
+    """Like `release_share`, for several share instances at once."""
+    locked = snapshots.lock_share_instances(session, share_instance_ids)
+    busy = snapshots.list_in_progress(session, locked, excluding)
+    fire_matching(
+        session,
+        SHARE_INSTANCE,
+        'snapshotted',
+        {'id': sorted(set(locked) - busy)},
+    )

@@ -15,7 +15,7 @@ def has_pairs(
     value: sa.Column,
     pairs: Mapping[str, str],
     *,
-    one_by_one: bool,
+    correlated: bool,
 ) -> sa.ColumnElement[bool]:
     """Return the condition that a parent has all of these pairs.
 
@@ -25,7 +25,7 @@ def has_pairs(
     for each pair the planner of PostgreSQL takes more than a minute for
     150 of them.
 
-    The subquery is evaluated parent by parent if `one_by_one`, which suits
+    A `correlated` subquery is evaluated for each parent, which suits
     statements that are restricted to a project; otherwise it reads the
     pairs of all parents, once.
     """
@@ -38,7 +38,7 @@ def has_pairs(
         .group_by(of_parent)
         .having(sa.func.count() == len(pairs))
     )
-    if not one_by_one:
+    if not correlated:
         return parent.in_(having_all)
     return (
         having_all.where(of_parent == parent).correlate(parent.table).exists()

@@ -1,8 +1,10 @@
 """Pages of lists: their order, where they begin, and how long they are."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+import datetime
 import functools
 import operator
+import typing
 
 import sqlalchemy as sa
 
@@ -11,6 +13,9 @@ from manila_lite.db.rows import Page
 from manila_lite.db.session import Session
 
 DEFAULT_SORT_KEY = 'created_at'
+
+BEGINNING = (datetime.datetime(1970, 1, 1), '')
+"""The position that precedes all rows in an order by time."""
 
 LONGEST = 100_000
 """Longest list that is sorted by another key, or counted.
@@ -48,6 +53,28 @@ def select_page(
     return cut(statement, page)
 
 
+def list_rows(
+    session: Session,
+    statement: sa.Select,
+    table: sa.FromClause,
+    page: Page,
+    exact: Mapping[str, object],
+    like: Mapping[str, str] | None = None,
+) -> Sequence[typing.Any]:
+    """Return the rows of a page with these values of columns.
+
+    Values of `like` are contained in the columns.
+    """
+    conditions = [table.c[name] == value for name, value in exact.items()]
+    conditions += [
+        contains(session, table.c[name], text)
+        for name, text in (like or {}).items()
+    ]
+    check_length(session, page, table, conditions, count=False)
+    statement = statement.where(*conditions)
+    return session.rows(select_page(statement, page, table))
+
+
 def cut(statement: sa.Select, page: Page) -> sa.Select:
     """Return the rows of a page of an ordered statement."""
     offset = 0 if page.after else page.offset
@@ -79,19 +106,34 @@ def select_head(
 def follows(
     page: Page, table: sa.FromClause
 ) -> Collection[sa.ColumnElement[bool]]:
-    """Return the condition that a row follows the position of a page.
-
-    An index on `created_at` and `id` is entered at this position: the first
-    part of the condition is redundant but a range of the index, which
-    databases do not derive from the second one.
-    """
+    """Return the condition that a row follows the position of a page."""
     if page.after is None:
         return ()
-    made, id = page.after
-    created_at = table.c.created_at
-    if page.sort_dir == 'desc':
-        return (created_at <= made, sa.or_(created_at < made, table.c.id < id))
-    return (created_at >= made, sa.or_(created_at > made, table.c.id > id))
+    return is_behind(
+        page.after,
+        table.c.created_at,
+        table.c.id,
+        descending=page.sort_dir == 'desc',
+    )
+
+
+def is_behind(
+    position: tuple[typing.Any, typing.Any],
+    key: sa.ColumnElement,
+    id: sa.ColumnElement,
+    *,
+    descending: bool = False,
+) -> tuple[sa.ColumnElement[bool], sa.ColumnElement[bool]]:
+    """Return the condition that a row follows a position, which is a pair.
+
+    Rows are in order of `key`, then `id`. An index on these is entered at the
+    position: the first part of the condition is redundant but a range of the
+    index, which databases do not derive from the second one.
+    """
+    last_key, last_id = position
+    if descending:
+        return key <= last_key, sa.or_(key < last_key, id < last_id)
+    return key >= last_key, sa.or_(key > last_key, id > last_id)
 
 
 def check_length(
@@ -134,3 +176,13 @@ def check_length(
             'narrow the list with filters'
         )
     return length if count else None
+
+
+def contains(
+    session: Session, column: sa.ColumnElement, text: str
+) -> sa.ColumnElement[bool]:
+    """Return a case-sensitive substring match, unlike LIKE of SQLite."""
+    position = (
+        sa.func.strpos if session.dialect == 'postgresql' else sa.func.instr
+    )
+    return position(column, text) > 0

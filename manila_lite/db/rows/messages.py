@@ -31,3 +31,10 @@ class MessageShareRow(MessageSnapshotRow, Protocol):
     """The share that a message about a share instance names."""
 
     replica_state: str | None
+
+
+class MessageShareGroupRow(Protocol):
+    """The share group that a message names."""
+
+    id: str
+    project_id: str

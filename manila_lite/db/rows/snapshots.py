@@ -34,6 +34,7 @@ class SnapshotParentRow(OwnedRow, Protocol):
     replication_type: str | None
     is_soft_deleted: bool
     newest_at: datetime.datetime | None
+    newest_member_at: datetime.datetime | None
     newest_id: str | None
 
 

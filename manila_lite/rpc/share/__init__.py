@@ -2,6 +2,8 @@
 
 from manila_lite.rpc.share.access import AccessRpc
 from manila_lite.rpc.share.access import SnapshotAccessRpc
+from manila_lite.rpc.share.groups import ShareGroupSnapshotsRpc
+from manila_lite.rpc.share.groups import ShareGroupsRpc
 from manila_lite.rpc.share.metadata import ShareMetadataRpc
 from manila_lite.rpc.share.provisioning import EnsuringRpc
 from manila_lite.rpc.share.provisioning import ManagingRpc
@@ -34,6 +36,8 @@ __all__ = [
     'ReplicatedSnapshotsRpc',
     'ReplicationRpc',
     'ServerMigrationRpc',
+    'ShareGroupSnapshotsRpc',
+    'ShareGroupsRpc',
     'ShareMetadataRpc',
     'ShareServersRpc',
     'ShareTransfersRpc',

@@ -79,6 +79,22 @@ class ReconciliationRpc(Contract):
         self, ctx: Ctx, share_transfer_id: str, asked_by: str = ''
     ) -> None: ...
 
+    @durable(
+        resource='share_group_id', one_per='share_group_id', repeatable=True
+    )
+    def rescue_share_group(
+        self, ctx: Ctx, share_group_id: str, asked_by: str = ''
+    ) -> None: ...
+
+    @durable(
+        resource='share_group_snapshot_id',
+        one_per='share_group_snapshot_id',
+        repeatable=True,
+    )
+    def rescue_share_group_snapshot(
+        self, ctx: Ctx, share_group_snapshot_id: str, asked_by: str = ''
+    ) -> None: ...
+
 
 RESCUES = {
     'share_server': 'rescue_share_server',
@@ -89,5 +105,7 @@ RESCUES = {
     'share_instance_access': 'rescue_access',
     'snapshot_access_rule': 'rescue_snapshot_access',
     'share_transfer': 'rescue_share_transfer',
+    'share_group': 'rescue_share_group',
+    'share_group_snapshot': 'rescue_share_group_snapshot',
 }
 """The method that rescues a resource, by the name of its state table."""

@@ -21,23 +21,24 @@ class CapabilitiesFilter(Filter):
     def rejection_reason(
         self, pool: Pool, request: PlacementRequest
     ) -> str | None:
-        return pool.capabilities.conclude(
+        return pool.capabilities.cached(
             request.demand, _mismatch, pool, request
         )
 
     def rejection_reasons(
         self, pools: Sequence[Pool], request: PlacementRequest
     ) -> list[str | None]:
-        question = request.demand
+        key = request.demand
         return [
-            pool.capabilities.conclude(question, _mismatch, pool, request)
+            pool.capabilities.cached(key, _mismatch, pool, request)
             for pool in pools
         ]
 
 
 def _mismatch(pool: Pool, request: PlacementRequest) -> str | None:
     """Return the first extra spec that the pool does not match."""
-    if request.spec('storage_protocol') is None:
+    # A share group has no protocol of its own.
+    if request.share_proto and request.spec('storage_protocol') is None:
         wanted = f'<in> {request.share_proto}'
         reason = mismatch_reason(pool, 'storage_protocol', wanted)
         if reason is not None:

@@ -63,7 +63,7 @@ def allocation_limits(pool: Pool, request: PlacementRequest) -> Limits:
     so the reported free (and, of thin pools, provisioned) capacity bounds
     what we have added since the report.
     """
-    return pool.capabilities.conclude(
+    return pool.capabilities.cached(
         request.capacity_demand, _limits, pool, request
     )
 
@@ -100,12 +100,10 @@ def list_allocation_limits(
     pools: Sequence[Pool], request: PlacementRequest
 ) -> list[float | None]:
     """Return the `allocation_limit` of each pool."""
-    question = request.capacity_demand
+    key = request.capacity_demand
     limits = []
     for pool in pools:
-        limit, pending = pool.capabilities.conclude(
-            question, _limits, pool, request
-        )
+        limit, pending = pool.capabilities.cached(key, _limits, pool, request)
         if pending is not None:
             by_pending = pool.allocated_gb - pool.pending_gb + pending
             if limit is None or by_pending < limit:

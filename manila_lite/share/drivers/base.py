@@ -19,6 +19,11 @@ from manila_lite.context import RequestContext
 from manila_lite.share.drivers.contract.access import apply_with_allow_deny
 from manila_lite.share.drivers.contract.access import normalise_access_replies
 from manila_lite.share.drivers.contract.configuration import Configuration
+from manila_lite.share.drivers.contract.groups import GroupReply
+from manila_lite.share.drivers.contract.groups import GroupSnapshotReply
+from manila_lite.share.drivers.contract.groups import ShareGroupDefaults
+from manila_lite.share.drivers.contract.groups import ShareGroupSnapshotSupport
+from manila_lite.share.drivers.contract.groups import ShareGroupSupport
 from manila_lite.share.drivers.contract.interfaces import CAPABILITIES
 from manila_lite.share.drivers.contract.interfaces import (
     CreateFromSnapshotSupport,
@@ -74,6 +79,10 @@ from manila_lite.share.drivers.contract.values import ReplicaSnapshot
 from manila_lite.share.drivers.contract.values import ReplicatedSnapshotReply
 from manila_lite.share.drivers.contract.values import SecurityServiceForDriver
 from manila_lite.share.drivers.contract.values import ShareForDriver
+from manila_lite.share.drivers.contract.values import ShareGroupForDriver
+from manila_lite.share.drivers.contract.values import (
+    ShareGroupSnapshotForDriver,
+)
 from manila_lite.share.drivers.contract.values import ShareServerForDriver
 from manila_lite.share.drivers.contract.values import SnapshotForDriver
 from manila_lite.share.drivers.contract.values import SnapshotReply
@@ -116,7 +125,13 @@ __all__ = [
     'ServerMigrationStartReply',
     'ServerMigrationSupport',
     'ShareDriver',
+    'GroupReply',
     'ShareForDriver',
+    'ShareGroupForDriver',
+    'GroupSnapshotReply',
+    'ShareGroupSnapshotForDriver',
+    'ShareGroupSnapshotSupport',
+    'ShareGroupSupport',
     'ShareServerMapping',
     'ShareServerForDriver',
     'ShareServerSupport',
@@ -137,6 +152,7 @@ class ShareDriver(
     ShareServerDefaults,
     ServerMigrationDefaults,
     ReplicationDefaults,
+    ShareGroupDefaults,
     ShareStatistics,
     abc.ABC,
 ):
@@ -426,20 +442,4 @@ class ShareDriver(
 
         Raises SnapshotResourceNotFound if there is no such snapshot.
         """
-        raise NotImplementedError
-
-    def get_share_group_status(
-        self,
-        share_group: Mapping[str, Any],
-        share_server: ShareServerMapping | None = None,
-    ) -> StatusReply:
-        """Return the actual state of a share group on the back end."""
-        raise NotImplementedError
-
-    def get_share_group_snapshot_status(
-        self,
-        share_group_snapshot: Mapping[str, Any],
-        share_server: ShareServerMapping | None = None,
-    ) -> StatusReply:
-        """Return the actual state of a share group snapshot."""
         raise NotImplementedError

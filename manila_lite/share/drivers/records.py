@@ -38,14 +38,28 @@ def write_text(
     temp_dir: pathlib.Path | None = None,
 ) -> None:
     """Write a text file atomically, by way of a file in `temp_dir`."""
-    new = (temp_dir or path.parent) / f'{path.name}.{uuid.uuid4().hex}'
+    new = _write_new(path, text, durable, temp_dir or path.parent)
+    new.replace(path)
+    if durable:
+        sync_directory(path.parent)
+
+
+def _write_new(
+    path: pathlib.Path, text: str, durable: bool, folder: pathlib.Path
+) -> pathlib.Path:
+    new = folder / f'{path.name}.{uuid.uuid4().hex}'
     with new.open('w', encoding='utf-8', errors='surrogateescape') as file:
         file.write(text)
         if durable:
             file.flush()
             os.fsync(file.fileno())
-    new.replace(path)
-    if durable:
+    return new
+
+
+def remove(path: pathlib.Path) -> None:
+    """Remove a file durably; a missing one is success."""
+    with contextlib.suppress(FileNotFoundError):
+        path.unlink()
         sync_directory(path.parent)
 
 
@@ -79,6 +93,21 @@ class RecordFolder:
     def put(self, name: str, record: Record) -> None:
         self._path.mkdir(parents=True, exist_ok=True)
         write(self._file(name), record, durable=self._durable)
+
+    @contextlib.contextmanager
+    def putting(self, name: str, record: Record) -> Iterator[None]:
+        """Write a record that is found after the block, unless it fails.
+
+        Its name is not flushed.
+        """
+        self._path.mkdir(parents=True, exist_ok=True)
+        file = self._file(name)
+        new = _write_new(file, json.dumps(record), self._durable, self._path)
+        try:
+            yield
+            new.replace(file)
+        finally:
+            new.unlink(missing_ok=True)
 
     def find(self, name: str) -> Record | None:
         return find(self._file(name))

@@ -10,6 +10,7 @@ import time
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db import errors
+from manila_lite.db.queries import pages
 from manila_lite.db.queries.admin import incarnations
 from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.shares import instances
@@ -283,7 +284,7 @@ class Backend:
 
     def expire(self) -> None:
         """Delete the shares whose time in the recycle bin has expired."""
-        after = shares.BEGINNING
+        after = pages.BEGINNING
         while self.driver.initialized:
             expired = self.db.read(shares.list_expired, self.host, after)
             if not expired:

@@ -221,7 +221,11 @@ def _result(future: futures.Future) -> ProbeResult:
         return ProbeResult(None, 'the driver does not support the query')
     if isinstance(
         error,
-        (exception.ShareResourceNotFound, exception.SnapshotResourceNotFound),
+        (
+            exception.ShareResourceNotFound,
+            exception.ShareGroupResourceNotFound,
+            exception.SnapshotResourceNotFound,
+        ),
     ):
         return ProbeResult(None, 'the back end does not have it')
     if isinstance(error, _UNRELATED) or not isinstance(error, Exception):

@@ -9,6 +9,10 @@ from manila_lite.share.manager.access.snapshot_rules import (
     SnapshotAccessEndpoint,
 )
 from manila_lite.share.manager.ensuring import EnsuringEndpoint
+from manila_lite.share.manager.groups.lifecycle import ShareGroupsEndpoint
+from manila_lite.share.manager.groups.snapshots import (
+    ShareGroupSnapshotsEndpoint,
+)
 from manila_lite.share.manager.managing import ManagingEndpoint
 from manila_lite.share.manager.provisioning import ProvisioningEndpoint
 from manila_lite.share.manager.recovery.reconciliation import (
@@ -50,6 +54,8 @@ class BackendEndpoints:
     ensuring: EnsuringEndpoint
     share_metadata: ShareMetadataEndpoint
     share_transfers: ShareTransfersEndpoint
+    share_groups: ShareGroupsEndpoint
+    share_group_snapshots: ShareGroupSnapshotsEndpoint
     share_servers: ShareServersEndpoint
     network_updates: NetworkUpdatesEndpoint
     server_migrations: ServerMigrationsEndpoint

@@ -3,10 +3,12 @@
 from collections.abc import Callable
 import functools
 import logging
+import time
 import typing
 
 from manila_lite import context
 from manila_lite import exception
+from manila_lite import metrics
 from manila_lite.context import FencingToken
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers.base import ShareDriver
@@ -36,11 +38,13 @@ class GuardedDriver:
 
     A worker that was paused may have lost its claim; its call would undo
     what a later worker did, so ClaimLost is raised instead. Calls outside
-    of a job are not checked. `driver` may be replaced by a wrapper.
+    of a job are not checked. `driver` may be replaced by a wrapper. Metrics
+    show calls by `backend_label`.
     """
 
-    def __init__(self, driver: ShareDriver):
+    def __init__(self, driver: ShareDriver, backend_label: str = ''):
         self.driver = driver
+        self.backend_label = backend_label
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -51,10 +55,12 @@ class GuardedDriver:
         found = getattr(self.driver, name)
         if name.startswith('_') or not callable(found):
             return found
-        return functools.partial(_call, name, found)
+        return functools.partial(
+            _call, name, _counted(self.backend_label, name, found)
+        )
 
     def __setattr__(self, name: str, value: object) -> None:
-        if name == 'driver':
+        if name in ('driver', 'backend_label'):
             super().__setattr__(name, value)
         else:
             setattr(self.driver, name, value)
@@ -84,6 +90,34 @@ def _call(
         job.raise_fence(error.seen)
         LOG.warning('%s calls %s again: %s', job.kind, name, error)
         return _call_with_token(job.fencing_token, method, args, kwargs)
+
+
+def _counted(
+    backend: str, name: str, method: Callable[..., typing.Any]
+) -> Callable[..., typing.Any]:
+    """Return the method of a driver, with metrics of its calls."""
+
+    def call(*args: typing.Any, **kwargs: typing.Any) -> typing.Any:
+        outcome = 'failed'
+        began = time.perf_counter()
+        metrics.DRIVER_CALLS_RUNNING.enter(backend, name)
+        try:
+            found = method(*args, **kwargs)
+            outcome = 'ok'
+            return found
+        except exception.ServiceUnavailable:
+            outcome = 'unavailable'
+            raise
+        except exception.StaleFencingToken:
+            outcome = 'stale'
+            raise
+        finally:
+            metrics.DRIVER_CALLS_RUNNING.leave(backend, name)
+            metrics.DRIVER_CALLS.observe(
+                time.perf_counter() - began, (backend, name, outcome)
+            )
+
+    return call
 
 
 def _call_with_token(

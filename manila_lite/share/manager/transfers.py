@@ -5,6 +5,7 @@ import typing
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
+from manila_lite.db.queries import pages
 from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.shares import transfers
 from manila_lite.db.rows import AcceptedTransferRow
@@ -170,7 +171,7 @@ class ShareTransfersEndpoint:
 
         Their shares become available again.
         """
-        after = transfers.BEGINNING
+        after = pages.BEGINNING
         while expired := self.db.read(
             transfers.list_expired, self.service_host, after
         ):

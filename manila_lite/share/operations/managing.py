@@ -314,8 +314,8 @@ class Managing:
         locks.check_share_not_locked(session, share.id)
         if shares.has_snapshots(session, share.id):
             raise exception.ShareNotAllowed(
-                reason=f'share {share.id} has snapshots; unmanage or '
-                'delete them first'
+                reason=f'share {share.id} has snapshots, or is in a snapshot '
+                'of its share group; unmanage or delete them first'
             )
 
     def _unmanage_instance(

@@ -7,6 +7,7 @@ from manila_lite import exception
 from manila_lite.db import rows
 from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.queries.admin import recovery
+from manila_lite.db.queries.groups import snapshots as group_snapshots
 from manila_lite.db.session import Session
 from manila_lite.states.access_rule import RulesStatus
 from manila_lite.states.share_instance import SHARE_INSTANCE
@@ -40,19 +41,35 @@ def get_revertible(
 
 
 def check(
-    session: Session, parent: rows.SnapshotParentRow, instance: typing.Any
+    session: Session,
+    share: rows.ShareTarget,
+    parent: rows.SnapshotParentRow,
+    instance: typing.Any,
 ) -> None:
     """Check everything but the statuses, after the guarded moves."""
     if parent.newest_id != instance.id:
         raise exception.NotNewestSnapshot(
             snapshot_id=instance.id, newest_id=parent.newest_id
         )
+    if share.share_group_id:
+        _refuse_behind_group(session, instance)
     if parent.access_rules_status != RulesStatus.ACTIVE:
         raise exception.AccessRulesNotActive(
             share_id=parent.share_id, status=parent.access_rules_status
         )
     if snapshot_rules.has_rules_in_flight(session, instance.instance_id):
         raise exception.SnapshotAccessRulesChanging(snapshot_id=instance.id)
+
+
+def _refuse_behind_group(session: Session, instance: typing.Any) -> None:
+    """Refuse a snapshot that is older than one of the group of the share."""
+    newer_id = group_snapshots.find_newer(
+        session, instance.share_instance_id, instance.id
+    )
+    if newer_id is not None:
+        raise exception.NotNewestSnapshot(
+            snapshot_id=instance.id, newest_id=newer_id
+        )
 
 
 def was_lost(

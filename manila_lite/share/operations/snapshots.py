@@ -373,7 +373,7 @@ class Snapshots:
         moves.write()
         parent = snapshots.get_parent(session, active_id)
         self._refuse_soft_deleted(parent)
-        reverts.check(session, parent, instance)
+        reverts.check(session, share, parent, instance)
         if locked_replicas:
             # The other replicas have the data that is about to be reverted.
             replica_moves.mark_all_out_of_sync(session, share.id)

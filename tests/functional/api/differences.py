@@ -57,8 +57,8 @@ UNREACHABLE_CODES |= {
     )
 }
 
-UNREACHABLE_CODES['DELETE /v2/share-group-types/{id}', 400] = (
-    'no share group can use a type yet'
+UNREACHABLE_CODES['POST /v2/share-groups', 409] = (
+    'groups cannot be created from snapshots of groups'
 )
 
 UNREACHABLE_CODES[
@@ -192,6 +192,10 @@ RULES = {
     'links of share transfers': (
         'lead to /share-transfers; the path in the published samples does '
         'not exist'
+    ),
+    'links of share groups': (
+        'lead to /share-groups; the path in the published samples does not '
+        'exist'
     ),
     'acceptance that takes long': (
         'is answered after some seconds, and carried out later; a user '

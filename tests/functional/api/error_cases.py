@@ -19,10 +19,10 @@ from tests.functional.api import published_api
 from tests.functional.api.examples.registry import example
 from tests.functional.api.examples.registry import latest_key
 from tests.functional.api.samples.cloud import DOWN_HOST
-from tests.functional.api.samples.cloud import GROUP_TYPE
 from tests.functional.api.samples.cloud import LARGEST_SHARE
 from tests.functional.api.samples.cloud import SERVICE
 from tests.functional.api.samples.cloud import SampleCloud
+from tests.functional.api.samples.groups import GROUP_TYPE
 from tests.functional.api.samples.requests import FOREIGN
 from tests.functional.api.samples.requests import TENANT
 from tests.functional.api.samples.requests import RequestArgs
@@ -324,6 +324,107 @@ def access_to_public_type(sample):
     return RefusedRequest(request_args({'project': TENANT}, id=TYPE_ID))
 
 
+# Share groups
+
+_GROUPS = 'POST /v2/share-groups'
+
+
+@register(400, 'GET /v2/share-groups', 'GET /v2/share-groups/detail')
+def group_list_with_an_unknown_key(sample):
+    return RefusedRequest(request_args(query='?colour=red'))
+
+
+@register(400, _GROUPS)
+def group_with_an_unknown_field(sample):
+    body = sample.group_body()
+    body['share_group']['colour'] = 'red'
+    return RefusedRequest(request_args(body))
+
+
+@register(404, _GROUPS)
+def group_of_an_unknown_type(sample):
+    body = sample.group_body()
+    body['share_group']['share_group_type_id'] = UNKNOWN
+    return RefusedRequest(request_args(body))
+
+
+@register(413, _GROUPS)
+def group_above_the_quota(sample):
+    sample.admin.request(
+        'PUT',
+        f'/quota-sets/{TENANT}',
+        {'quota_set': {'share_groups': 0, 'force': True}},
+        expect=200,
+    )
+    return RefusedRequest(
+        request_args(sample.group_body()), {'persona': 'member'}
+    )
+
+
+@register(409, 'DELETE /v2/share-groups/{id}')
+def group_that_is_being_created(sample):
+    id = sample.new_group()
+    sample.admin.request(
+        'POST',
+        f'/share-groups/{id}/action',
+        {'reset_status': {'status': 'creating'}},
+        expect=202,
+    )
+    return RefusedRequest(request_args(id=id))
+
+
+_GROUP_SNAPSHOTS = 'POST /v2/share-group-snapshots'
+
+
+@register(
+    400,
+    'GET /v2/share-group-snapshots',
+    'GET /v2/share-group-snapshots/detail',
+)
+def group_snapshot_list_with_an_unknown_key(sample):
+    return RefusedRequest(request_args(query='?colour=red'))
+
+
+@register(400, _GROUP_SNAPSHOTS)
+def snapshot_of_an_unknown_group(sample):
+    return RefusedRequest(request_args(sample.group_snapshot_body(UNKNOWN)))
+
+
+@register(409, _GROUP_SNAPSHOTS)
+def snapshot_of_a_group_in_error(sample):
+    id = sample.new_group()
+    sample.admin.request(
+        'POST',
+        f'/share-groups/{id}/action',
+        {'reset_status': {'status': 'error'}},
+        expect=202,
+    )
+    return RefusedRequest(request_args(sample.group_snapshot_body(id)))
+
+
+@register(413, _GROUP_SNAPSHOTS)
+def group_snapshot_above_the_quota(sample):
+    sample.admin.request(
+        'PUT',
+        f'/quota-sets/{TENANT}',
+        {'quota_set': {'share_group_snapshots': 0, 'force': True}},
+        expect=200,
+    )
+    return RefusedRequest(request_args(sample.group_snapshot_body()))
+
+
+@register(409, 'DELETE /v2/share-group-snapshots/{id}')
+def group_snapshot_that_is_being_deleted(sample):
+    id = sample.new_group_snapshot()
+    sample.admin.request(
+        'POST',
+        f'/share-group-snapshots/{id}/action',
+        {'reset_status': {'status': 'deleting'}},
+        expect=202,
+    )
+    return RefusedRequest(request_args(id=id))
+
+
 # Share group types
 
 _GROUP_TYPES = 'GET /v2/share-group-types'
@@ -333,6 +434,11 @@ _GROUP_TYPE_ACTION = 'POST /v2/share-group-types/{id}/action'
 @register(400, _GROUP_TYPES)
 def invalid_flag(sample):
     return RefusedRequest(request_args(query='?is_public=maybe'))
+
+
+@register(400, 'DELETE /v2/share-group-types/{id}')
+def group_type_of_a_group(sample):
+    return RefusedRequest(request_args(id=sample.public_group_type))
 
 
 @register(404, f'{_GROUP_TYPES}/default')

@@ -7,9 +7,11 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.api.v2 import literals
+from manila_lite.db.models import group_types
 from manila_lite.db.models import locks
 from manila_lite.db.models import networks
 from manila_lite.db.models import services
+from manila_lite.db.models import share_groups
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.models import transfers
@@ -79,6 +81,7 @@ def numbers(ids):
 
 OTHERS = 8
 SHARE = bulk_shares.share_id(1)
+GROUP_TYPE = 'group type'
 ROWS = {
     '/snapshots': (
         snapshots.Snapshot.__table__,
@@ -112,6 +115,14 @@ ROWS = {
             'resource_type': 'share',
             'resource_action': 'delete',
             'lock_context': 'user',
+        },
+    ),
+    '/share-groups': (
+        share_groups.ShareGroup.__table__,
+        {
+            'project_id': MINE,
+            'status': 'available',
+            'share_group_type_id': GROUP_TYPE,
         },
     ),
     '/share-transfers': (
@@ -192,6 +203,14 @@ def test_every_paged_list_has_links_to_all_of_it(cloud, admin, path, limit):
 
 def _insert(session, table, values):
     """Insert rows of the project of the tests; three are equally old."""
+    if table is share_groups.ShareGroup.__table__:
+        session.run(
+            sa.insert(group_types.ShareGroupType.__table__),
+            id=GROUP_TYPE,
+            name=GROUP_TYPE,
+            is_public=True,
+            created_at=session.now,
+        )
     session.run_many(
         sa.insert(table),
         [

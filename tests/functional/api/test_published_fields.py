@@ -55,6 +55,7 @@ TYPE_CHECKS = {
         isinstance(value, list)
         and all(isinstance(item, str) for item in value)
     ),
+    'array of {id,size,share_id}': _list('id', 'size', 'share_id'),
     'array of {base,type}': _list('base', 'type'),
     'array of {rel,href}': _list('rel', 'href'),
     'boolean': lambda value: isinstance(value, bool),

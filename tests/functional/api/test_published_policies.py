@@ -184,6 +184,14 @@ def test_quotas_of_another_project_are_forbidden(sample, operation):
         ('/security-services/detail?all_tenants=1', 'security_services'),
         ('/share-replicas', 'share_replicas'),
         ('/share-replicas/detail', 'share_replicas'),
+        ('/share-groups', 'share_groups'),
+        ('/share-groups/detail?all_tenants=1', 'share_groups'),
+        (f'/share-groups?all_tenants=1&project_id={TENANT}', 'share_groups'),
+        ('/share-group-snapshots', 'share_group_snapshots'),
+        (
+            '/share-group-snapshots/detail?all_tenants=1',
+            'share_group_snapshots',
+        ),
         ('/share-transfers', 'transfers'),
         ('/share-transfers/detail?all_tenants=1', 'transfers'),
         (

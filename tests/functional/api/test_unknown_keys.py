@@ -15,6 +15,8 @@ REFUSING = {
     'PUT /v2/quota-sets/{project_id}',
     'PUT /v2/quota-class-sets/{class}',
     'PUT /v2/resource-locks/{id}',
+    # As published.
+    'POST /v2/share-groups',
 }
 """Operations that write what the keys of the body name, and nothing else."""
 

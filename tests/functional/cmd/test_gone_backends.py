@@ -11,7 +11,6 @@ from manila_lite.cmd.build.process import Process
 from manila_lite.cmd.gone_backends import GoneBackends
 from manila_lite.cmd.manage import main
 from manila_lite.db.models import engine
-from manila_lite.db.models import services as service_models
 from manila_lite.db.queries.admin import incarnations
 from manila_lite.db.queries.admin import services
 from manila_lite.db.session import Database
@@ -22,8 +21,8 @@ from tests.support.service_process import CTX
 from tests.support.service_process import MESSAGE
 from tests.support.service_process import POOL
 from tests.support.service_process import WORK
+from tests.support.unserved import lose
 
-SERVICE = service_models.Service.__table__
 JOURNAL = engine.Transition.__table__
 
 USER = 'root (manila-lite-manage)'
@@ -63,15 +62,26 @@ def create(node, size=2):
     return share
 
 
-def silence(node, host=ALPHA):
-    """Make the last heartbeat of a service old."""
-    node.db.write(
-        lambda session: session.run(
-            sa.update(SERVICE)
-            .where(SERVICE.c.host == host)
-            .values(heartbeat_at=0.0)
-        )
+def allow(node, share):
+    """Add an access rule; return the id of its work."""
+    before = set(work_of(node))
+    node.access.allow(
+        CTX,
+        node.target(share),
+        access_type='ip',
+        access_to='10.0.0.1',
+        target='10.0.0.1',
     )
+    (work_id,) = set(work_of(node)) - before
+    return work_id
+
+
+def allow_and_extend(node, share):
+    """Ask for two works that exclude each other; return their ids."""
+    sync = allow(node, share)
+    node.ask('extend', share, 5, force=True)
+    (extend,) = set(work_of(node)) - {sync}
+    return sync, extend
 
 
 def reserved(node):
@@ -172,6 +182,15 @@ def test_process_that_was_cancelled_meanwhile_cannot_finish(node, gone):
     assert node.status(share) == 'extending_error'
 
 
+def test_work_on_a_resource_in_use_cannot_be_cancelled(node, gone):
+    share = create(node)
+    sync, extend = allow_and_extend(node, share)
+    node.db.write(table.claim, sync, [ALPHA], 'another', 60.0)
+    with pytest.raises(cancel.WorkIsBlocked, match=extend):
+        gone.cancel_work(extend)
+    assert work_of(node) == [sync, extend]
+
+
 def test_missing_work_is_reported(gone):
     with pytest.raises(cancel.WorkNotFound):
         gone.cancel_work('00000000-0000-0000-0000-000000000000')
@@ -179,13 +198,7 @@ def test_missing_work_is_reported(gone):
 
 def test_cancelled_access_rules_are_in_error_without_further_work(node, gone):
     share = create(node)
-    node.access.allow(
-        CTX,
-        node.target(share),
-        access_type='ip',
-        access_to='10.0.0.1',
-        target='10.0.0.1',
-    )
+    allow(node, share)
     gone.cancel_work(*work_of(node))
     states = node.rows(sa.text('SELECT state FROM share_instance_access_map'))
     assert [row.state for row in states] == ['error']
@@ -232,31 +245,57 @@ def test_force_delete_that_is_cancelled_removes_the_rows(node, gone):
     )
 
 
-# service delete
+# service remove
 
 
-def test_service_that_is_up_is_not_deleted(node, gone):
+def test_service_that_is_up_is_not_removed(node, gone):
     with pytest.raises(gone_backends.ServiceIsUp):
-        gone.delete_service(ALPHA, 'manila-share', cancel_work=True)
+        gone.remove_service(ALPHA, 'manila-share', cancel_work=True)
     assert len(node.db.read(services.list_all)) == 2
 
 
-def test_service_with_work_is_deleted_only_with_its_work(node, gone):
+def test_service_with_work_is_removed_only_with_its_work(node, gone):
     share = create(node)
     node.ask('extend', share, 5, force=True)
-    silence(node)
+    lose(node.db, ALPHA)
     with pytest.raises(gone_backends.ServiceHasWork):
-        gone.delete_service(ALPHA, 'manila-share')
-    assert gone.delete_service(ALPHA, 'manila-share', cancel_work=True) == 1
+        gone.remove_service(ALPHA, 'manila-share')
+    assert gone.remove_service(ALPHA, 'manila-share', cancel_work=True) == 1
     assert node.status(share) == 'extending_error'
     assert work_of(node) == []
     assert [row.host for row in node.db.read(services.list_all)] == ['node']
     assert node.rows(sa.select(POOL)) == []
 
 
-def test_deleted_service_may_come_back(node, gone):
-    silence(node)
-    gone.delete_service(ALPHA, 'manila-share')
+@pytest.mark.parametrize('begun', [0, 1])
+def test_abandoned_work_ends_before_what_it_blocks(node, gone, begun):
+    share = create(node)
+    works = allow_and_extend(node, share)
+    node.db.write(table.claim, works[begun], [ALPHA], 'dead', -1.0)
+    lose(node.db, ALPHA)
+    assert gone.remove_service(ALPHA, 'manila-share', cancel_work=True) == 2
+    assert work_of(node) == []
+    assert node.status(share) == 'extending_error'
+
+
+def test_work_that_ends_meanwhile_does_not_keep_a_service(node, gone):
+    share = create(node)
+    works = set(allow_and_extend(node, share))
+    lose(node.db, ALPHA)
+
+    def end_the_other(name):
+        if name == 'committed':
+            node.db.on_step = lambda name: None
+            gone.cancel_work(*works & set(work_of(node)))
+
+    node.db.on_step = end_the_other
+    assert gone.remove_service(ALPHA, 'manila-share', cancel_work=True) == 1
+    assert work_of(node) == []
+
+
+def test_removed_service_may_come_back(node, gone):
+    lose(node.db, ALPHA)
+    gone.remove_service(ALPHA, 'manila-share')
     node.backend().beat()
     node.backend().report()
     assert {row.host for row in node.db.read(services.list_all)} == {
@@ -269,7 +308,7 @@ def test_deleted_service_may_come_back(node, gone):
 
 def test_missing_service_is_reported(gone):
     with pytest.raises(exception.ServiceNotFound):
-        gone.delete_service('elsewhere@alpha', 'manila-share')
+        gone.remove_service('elsewhere@alpha', 'manila-share')
 
 
 # share delete-without-driver
@@ -278,7 +317,7 @@ def test_missing_service_is_reported(gone):
 def test_share_is_deleted_without_its_driver(node, gone):
     share = create(node)
     node.ask('extend', share, 5, force=True)
-    silence(node)
+    lose(node.db, ALPHA)
     calls = len(node.driver().calls)
     gone.delete_share(share)
     with pytest.raises(exception.NotFound):
@@ -298,10 +337,10 @@ def test_share_is_deleted_without_its_driver(node, gone):
     assert [row.made_by for row in events] == [gone.ctx.actor]
 
 
-def test_share_of_a_deleted_service_is_deleted_without_its_driver(node, gone):
+def test_share_of_a_removed_service_is_deleted_without_its_driver(node, gone):
     share = create(node)
-    silence(node)
-    gone.delete_service(ALPHA, 'manila-share')
+    lose(node.db, ALPHA)
+    gone.remove_service(ALPHA, 'manila-share')
     gone.delete_share(share)
     with pytest.raises(exception.NotFound):
         node.target(share)
@@ -309,17 +348,25 @@ def test_share_of_a_deleted_service_is_deleted_without_its_driver(node, gone):
 
 def test_share_with_unfinished_rules_is_deleted_without_its_driver(node, gone):
     share = create(node)
-    node.access.allow(
-        CTX,
-        node.target(share),
-        access_type='ip',
-        access_to='10.0.0.1',
-        target='10.0.0.1',
-    )
-    silence(node)
+    allow(node, share)
+    lose(node.db, ALPHA)
     gone.delete_share(share)
     assert work_of(node) == []
     assert [action for action, _ in node.messages()] == ['007']
+
+
+@pytest.mark.parametrize('begun', [0, 1])
+def test_share_whose_work_was_begun_is_deleted_without_its_driver(
+    node, gone, begun
+):
+    share = create(node)
+    works = allow_and_extend(node, share)
+    node.db.write(table.claim, works[begun], [ALPHA], 'dead', -1.0)
+    lose(node.db, ALPHA)
+    gone.delete_share(share)
+    assert work_of(node) == []
+    with pytest.raises(exception.NotFound):
+        node.target(share)
 
 
 def test_share_of_a_living_service_is_left_to_its_driver(node, gone):
@@ -364,21 +411,19 @@ def test_commands_are_there(state):
         resource_id='1',
         args={'service_id': 1},
     )
-    ended = run(state, 'service', 'delete', 'gone@b')
+    ended = run(state, 'service', 'remove', 'gone@b')
     assert (ended.code, 'alive' in ended.err) == (1, True)
-    db.write(
-        lambda session: session.run(sa.update(SERVICE).values(heartbeat_at=0))
-    )
-    ended = run(state, 'service', 'delete', 'gone@b')
+    lose(db, 'gone@b')
+    ended = run(state, 'service', 'remove', 'gone@b')
     assert (ended.code, '--cancel-work' in ended.err) == (1, True)
     ended = run(state, 'work', 'cancel', work_id)
     assert (ended.code, ended.out) == (0, f'Cancelled work {work_id}.\n')
     ended = run(state, 'work', 'cancel', work_id)
     assert ended.code == 1
-    ended = run(state, 'service', 'delete', 'gone@b', '--cancel-work')
+    ended = run(state, 'service', 'remove', 'gone@b', '--cancel-work')
     assert (ended.code, ended.out) == (
         0,
-        'Deleted manila-share on gone@b; cancelled work: 0.\n',
+        'Removed manila-share on gone@b; cancelled work: 0.\n',
     )
     ended = run(state, 'share', 'delete-without-driver', 'missing')
     assert (ended.code, 'missing' in ended.err) == (1, True)

@@ -16,6 +16,7 @@ from tests.support import databases
 from tests.support.manage_command import columns
 from tests.support.manage_command import manage
 from tests.support.manage_command import run
+from tests.support.unserved import lose
 
 # db
 
@@ -162,13 +163,7 @@ def test_services_are_listed_with_their_problems(state, db):
     register(db, 'dead@a', zone='far')
     register(db, 'off@a', enabled=False)
     db.write(services.set_disabled, 'off@a', 'manila-share', True, 'moving')
-    db.write(
-        lambda session: session.run(
-            sa.update(services.SERVICE)
-            .where(services.SERVICE.c.host == 'dead@a')
-            .values(heartbeat_at=0.0)
-        )
-    )
+    lose(db, 'dead@a')
     head, *rows = columns(manage('service', 'list', '--state-dir', state))
     assert head == [
         'binary',

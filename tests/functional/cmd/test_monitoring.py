@@ -7,8 +7,12 @@ import pytest
 import requests
 
 from manila_lite import conf as options
+from manila_lite import metrics
+from manila_lite.api.metrics_page import MetricsPage
 from manila_lite.cmd import monitoring
 from tests.support.processes import free_port
+
+PAGE = MetricsPage([metrics.counted])
 
 
 @pytest.fixture
@@ -19,7 +23,9 @@ def serve(configured):
     def start(checks, text=''):
         _, path = configured(text)
         port = free_port()
-        (server,) = monitoring.servers(options.new(files=[path]), port, checks)
+        (server,) = monitoring.servers(
+            options.new(files=[path]), port, checks, PAGE
+        )
         server.start()
         started.append(server)
         return f'http://127.0.0.1:{port}'
@@ -78,6 +84,15 @@ def test_unknown_page_is_404_and_a_wrong_method_405(serve):
     assert wrong.headers['Allow'] == 'GET, HEAD'
 
 
+def test_metrics_are_at_the_same_address(serve):
+    url = serve({})
+    requests.get(f'{url}/healthcheck', timeout=10)
+    found = requests.get(f'{url}/metrics', timeout=10)
+    assert found.status_code == 200
+    assert found.headers['Content-Type'].startswith('text/plain')
+    assert 'route="/healthcheck",status="200"' in found.text
+
+
 def test_one_check_that_hangs_leaves_room_for_others(serve):
     """Clients that wait for it occupy threads, but not all connections."""
     may_end = threading.Event()
@@ -99,14 +114,14 @@ def test_nothing_listens_without_a_port():
     conf = options.new()
     assert conf.monitoring.scheduler_port is None
     assert conf.monitoring.share_port is None
-    assert monitoring.servers(conf, None, {'work': healthy}) == []
+    assert monitoring.servers(conf, None, {}, PAGE) == []
 
 
 def test_port_in_use_is_refused_in_words():
     with socket.create_server(('127.0.0.1', 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(options.BadConfiguration) as error:
-            monitoring.servers(options.new(), port, {})
+            monitoring.servers(options.new(), port, {}, PAGE)
     assert str(error.value) == (
         f'cannot listen on 127.0.0.1 port {port}: Address already in use'
     )

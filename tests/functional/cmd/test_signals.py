@@ -1,14 +1,18 @@
 """Signals that the kernel delivers to another thread than the main one."""
 
+import pathlib
+import signal
 import subprocess
 import sys
 
 import pytest
 
+from tests.support.processes import wait_until
+
 CHILD = """
 import signal
+import sys
 import threading
-import time
 
 from manila_lite.cmd import signals
 
@@ -16,43 +20,62 @@ handled = signals.Signals(lambda frame: print('report', flush=True))
 
 
 def deliver():
-    time.sleep(0.2)  # the main thread waits
-    for number in ({numbers}):
-        signal.pthread_kill(threading.get_ident(), number)
-        time.sleep(0.2)
+    for line in sys.stdin:
+        signal.pthread_kill(threading.get_ident(), int(line))
 
 
 threading.Thread(target=deliver, daemon=True).start()
+print('started', flush=True)
 handled.{wait}
 print('stopped', flush=True)
 threading.Event().wait()
 """
 
 
+def is_waiting(pid):
+    """Whether the main thread of a process sleeps."""
+    stat = pathlib.Path(f'/proc/{pid}/stat').read_text()
+    return stat.rpartition(')')[2].split()[0] == 'S'
+
+
 @pytest.mark.parametrize(
-    'numbers, wait, printed, code',
+    'wait, signals, code',
     [
         (
-            'signal.SIGHUP, signal.SIGTERM, signal.SIGTERM',
             'wait(lambda: print("reload", flush=True))',
-            ['reload', 'stopped'],
+            [
+                (signal.SIGHUP, 'reload'),
+                (signal.SIGTERM, 'stopped'),
+                (signal.SIGTERM, ''),
+            ],
             143,
         ),
         (
-            'signal.SIGUSR2, signal.SIGINT, signal.SIGINT',
             'wait(print)',
-            ['report', 'stopped'],
+            [
+                (signal.SIGUSR2, 'report'),
+                (signal.SIGINT, 'stopped'),
+                (signal.SIGINT, ''),
+            ],
             130,
         ),
-        ('signal.SIGHUP, signal.SIGTERM', 'pause(60)', [], 0),
+        ('pause(60)', [(signal.SIGHUP, None), (signal.SIGTERM, '')], 0),
     ],
 )
-def test_main_thread_handles_the_signals_of_all(numbers, wait, printed, code):
-    ended = subprocess.run(
-        [sys.executable, '-c', CHILD.format(numbers=numbers, wait=wait)],
-        capture_output=True,
+def test_main_thread_handles_the_signals_of_all(wait, signals, code):
+    with subprocess.Popen(
+        [sys.executable, '-c', CHILD.format(wait=wait)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         text=True,
-        timeout=60,
-        check=False,
-    )
-    assert (ended.stdout.split(), ended.returncode) == (printed, code)
+    ) as child:
+        try:
+            assert child.stdout.readline() == 'started\n'
+            for number, printed in signals:
+                wait_until(lambda: is_waiting(child.pid), 'it waits')
+                print(int(number), file=child.stdin, flush=True)
+                if printed is not None:
+                    assert child.stdout.readline().strip() == printed
+            assert child.wait(60) == code
+        finally:
+            child.kill()

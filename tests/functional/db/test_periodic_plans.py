@@ -9,13 +9,13 @@ import datetime
 import pytest
 import sqlalchemy as sa
 
+from manila_lite.db.queries import pages
 from manila_lite.db.queries.admin import cluster_tasks
 from manila_lite.db.queries.admin import incarnations
 from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.admin import queues
 from manila_lite.db.queries.admin import recovery
 from manila_lite.db.queries.admin import retention
-from manila_lite.db.queries.networks import share_networks
 from manila_lite.db.queries.replicas import role_corrections
 from manila_lite.db.queries.replicas import updates as replica_updates
 from manila_lite.db.queries.servers import idle_servers
@@ -23,6 +23,7 @@ from manila_lite.db.queries.shares import instances
 from manila_lite.db.queries.shares import shares
 from manila_lite.db.queries.shares import transfers as share_transfers
 from manila_lite.db.session import Database
+from manila_lite.work import cancel
 from manila_lite.work import table
 from tests.functional.db import query_plans
 from tests.support import databases
@@ -39,6 +40,7 @@ SIZES = mass_rows.Sizes(
     pools=80,
     projects=100,
     networks=5000,
+    groups=5000,
     servers=4000,
     migrations=5000,
     decisions=5000,
@@ -92,6 +94,16 @@ QUERIES = {
     },
     'back ends without a process': (queues.list_unserved, 900.0),
     'back end without a process': (queues.lock_unserved, SERVICE, 900.0),
+    **{
+        f'{state} work of a back end': (
+            cancel.list_of_queue,
+            SERVICE,
+            state,
+            pages.BEGINNING,
+        )
+        for state in ('queued', 'running')
+    },
+    'any work of a back end': (cancel.has_work, SERVICE),
     'queued rescues': (
         recovery.count_queued_rescues,
         SERVICE,
@@ -127,7 +139,6 @@ QUERIES = {
     ),
     'servers to mark idle': (idle_servers.list_unmarked, SERVICE, '', 100),
     'idle servers': (idle_servers.list_idle, SERVICE, OLD, '', 100),
-    'networks whose change was lost': (share_networks.list_stuck, 100),
     **{
         f'old {name}': (retention.delete_until, rows, OLD)
         for name, rows in {

@@ -8,6 +8,8 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import access
+from tests.support import cloud_snapshots
+from tests.support import share_groups
 from tests.support.access import RULE
 from tests.support.access import ShareRules
 
@@ -124,7 +126,8 @@ def test_create_share(cloud):
         ('force_delete', None, 8, 15),
         ('soft_delete', None, 6, 0),
         ('restore', None, 1, 0),
-        ('reset_status', {'status': 'error'}, 3, 0),
+        # It reads whether the share has replicas.
+        ('reset_status', {'status': 'error'}, 4, 0),
     ],
 )
 def test_action(cloud, action, args, accepted, carried_out):
@@ -262,3 +265,29 @@ def allow(cloud, share, to):
         {'access_type': 'ip', 'access_to': to},
         expect=200,
     ).json['access']['id']
+
+
+def test_snapshot_of_a_share_group(cloud):
+    cloud_snapshots.enable_snapshot_features(cloud)
+    type_id = share_groups.create_type(cloud.api)
+    answer = share_groups.request(cloud.api, type_id)
+    carry_out(cloud)
+    group = answer.json['share_group']['id']
+
+    def take():
+        requested, first = cost(
+            cloud, share_groups.request_snapshot, cloud.api, group
+        )
+        _, then = cost(cloud, carry_out, cloud)
+        id = requested.json['share_group_snapshot']['id']
+        assert len(
+            share_groups.show_snapshot(cloud.api, id)['members']
+        ) == len(cloud.api.get(f'/shares?share_group_id={group}')['shares'])
+        return first, then
+
+    created(cloud, share_group_id=group)
+    take()  # the first one inserts rows of quota usage
+    few = take()
+    for _ in range(MANY):
+        created(cloud, share_group_id=group)
+    assert take() == few

@@ -60,7 +60,8 @@ def fill(session):
 
 def test_recount_of_a_project_reads_its_rows_only(db):
     found = plans(db, recount.recount, 'project 1')
-    assert len(found) == 4  # shares, snapshots, networks, work
+    # Of shares, snapshots, networks, groups, their snapshots, and work.
+    assert len(found) == 6
     for plan in found[:2]:
         assert 'project_id_created_at_id' in plan
         assert not [word for word in SLOW[db.dialect] if word in plan], plan

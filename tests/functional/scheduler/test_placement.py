@@ -18,6 +18,7 @@ from tests.support.service_process import INSTANCE
 from tests.support.service_process import POOL
 from tests.support.service_process import SHARE
 from tests.support.service_process import TYPE_ID
+from tests.support.unserved import lose
 
 CAPACITY = 12
 
@@ -269,14 +270,7 @@ def test_request_without_type_and_default_type_is_refused(build_node):
             health='out of order',
             down_time=60.0,
         ),
-        lambda node: node.db.write(
-            lambda session: session.run(
-                sa.text(
-                    'UPDATE services SET heartbeat_at = 0 '
-                    "WHERE host = 'node@alpha'"
-                )
-            )
-        ),
+        lambda node: lose(node.db, 'node@alpha'),
     ],
     ids=['disabled', 'unwell', 'silent'],
 )

@@ -4,6 +4,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import services
+from manila_lite.work import cancel
 from manila_lite.work import table
 from tests.support.service_process import CTX
 from tests.support.service_process import WORK
@@ -45,6 +46,24 @@ def available(node):
     return share
 
 
+def allow(node, share):
+    node.access.allow(
+        CTX,
+        node.target(share),
+        access_type='ip',
+        access_to='10.0.0.1',
+        target='10.0.0.1',
+    )
+
+
+def work_of(node):
+    """Return the ids of unfinished work, oldest first."""
+    return [
+        row.id
+        for row in node.rows(sa.select(WORK.c.id).order_by(WORK.c.created_at))
+    ]
+
+
 def test_creation_on_a_lost_back_end_fails_with_a_message(node):
     share = create(node)
     silence(node)
@@ -79,13 +98,7 @@ def test_every_kind_of_work_ends_at_rest(node):
     extended, deleted, ruled = (available(node) for _ in range(3))
     node.ask('extend', extended, 5, force=True)
     node.operations.delete(CTX, node.target(deleted))
-    node.access.allow(
-        CTX,
-        node.target(ruled),
-        access_type='ip',
-        access_to='10.0.0.1',
-        target='10.0.0.1',
-    )
+    allow(node, ruled)
     silence(node)
     assert node.scheduler.unserved_work.run_pass() == 3
     assert node.owed() == []
@@ -111,6 +124,58 @@ def test_work_with_a_lease_is_left_to_its_process(node):
     node.db.write(table.release, held, 0.0)
     assert node.scheduler.unserved_work.run_pass() == 1
     assert node.status(share) == 'error'
+
+
+def test_work_that_waits_for_other_work_does_not_end_the_pass(node):
+    blocked, other = available(node), available(node)
+    allow(node, blocked)
+    (sync,) = work_of(node)
+    node.ask('extend', blocked, 5, force=True)
+    node.ask('extend', other, 5, force=True)
+    held = node.db.write(table.claim, sync, [ALPHA], 'another', 60.0)
+    silence(node)
+    assert node.scheduler.unserved_work.run_pass() == 1
+    assert node.status(other) == 'extending_error'
+    assert node.status(blocked) == 'extending'
+    node.db.write(table.release, held, 0.0)
+    assert node.scheduler.unserved_work.run_pass() == 2
+    assert node.owed() == []
+
+
+def test_abandoned_work_ends_in_the_pass_with_what_it_blocks(node):
+    share = available(node)
+    allow(node, share)
+    (blocked,) = work_of(node)
+    node.ask('extend', share, 5, force=True)
+    (extend,) = set(work_of(node)) - {blocked}
+    node.db.write(table.claim, extend, [ALPHA], 'dead', -1.0)
+    silence(node)
+    assert node.scheduler.unserved_work.run_pass() == 2
+    assert node.owed() == []
+
+
+def submit_unknown_work(session, count):
+    """Submit work of a newer release, all at the same time."""
+    for number in range(count):
+        table.submit(
+            session,
+            {},
+            kind='newer.kind',
+            topic='manila-share',
+            queue=ALPHA,
+            resource='newer',
+            resource_id=str(number),
+            args={},
+        )
+
+
+def test_work_that_cannot_end_does_not_hide_what_follows(node):
+    node.db.write(submit_unknown_work, 2 * cancel.BATCH + 1)
+    share = create(node)
+    silence(node)
+    assert node.scheduler.unserved_work.run_pass() == 1
+    assert node.status(share) == 'error'
+    assert len(work_of(node)) == 2 * cancel.BATCH + 1
 
 
 def test_process_that_was_only_paused_undoes_what_it_created(node):

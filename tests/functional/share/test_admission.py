@@ -6,6 +6,7 @@ import sqlalchemy as sa
 from manila_lite.db.models import services
 from manila_lite.db.queries.admin import services as service_rows
 from manila_lite.work import table
+from tests.support.unserved import lose
 
 LIMIT = 2
 ALPHA, BETA = 'node@alpha', 'node@beta'
@@ -122,8 +123,8 @@ def test_new_shares_are_refused_when_all_back_ends_are_behind(pair):
 
 @pytest.mark.parametrize(
     'values',
-    [{'heartbeat_at': 0.0}, {'health': 'it hangs'}, {'disabled': True}],
-    ids=['dead', 'unwell', 'disabled'],
+    [{'health': 'it hangs'}, {'disabled': True}],
+    ids=['unwell', 'disabled'],
 )
 def test_back_end_that_takes_no_shares_has_no_room_for_them(pair, values):
     set_service(pair, BETA, **values)
@@ -131,9 +132,15 @@ def test_back_end_that_takes_no_shares_has_no_room_for_them(pair, values):
     pair.api.create(expect=503)
 
 
+def test_dead_back_end_has_no_room_for_shares(pair):
+    lose(pair.db, BETA)
+    fill(pair, ALPHA)
+    pair.api.create(expect=503)
+
+
 def test_queue_of_a_dead_service_does_not_count(pair):
     share = share_on(pair, ALPHA)
-    set_service(pair, ALPHA, heartbeat_at=0.0)
+    lose(pair.db, ALPHA)
     fill(pair, ALPHA)
     pair.api.create()
     pair.api.act(share, 'shrink', {'new_size': 1})
@@ -141,7 +148,7 @@ def test_queue_of_a_dead_service_does_not_count(pair):
 
 def test_without_a_living_service_shares_are_accepted(pair):
     for host in (ALPHA, BETA):
-        set_service(pair, host, heartbeat_at=0.0)
+        lose(pair.db, host)
         fill(pair, host)
     pair.api.create()
 

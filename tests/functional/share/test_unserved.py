@@ -44,7 +44,7 @@ def check_nothing_left(cloud):
 
 def test_share_that_was_not_begun_is_deleted_at_once(cloud):
     share_id = place(cloud, size=3)
-    lose(cloud, HOST)
+    lose(cloud.db, HOST)
     cloud.api.delete(share_id)
     cloud.api.get(f'/shares/{share_id}', expect=404)
     assert not cloud.has_pending_work()
@@ -60,7 +60,7 @@ def test_share_that_was_not_begun_is_deleted_at_once(cloud):
 def test_share_that_was_begun_is_deleted_when_the_back_end_is_back(cloud):
     share_id = place(cloud)
     begin(cloud)
-    lose(cloud, HOST)
+    lose(cloud.db, HOST)
     cloud.api.delete(share_id)
     assert cloud.api.show(share_id)['status'] == 'deleting'
     check_nothing_left(cloud)
@@ -69,7 +69,7 @@ def test_share_that_was_begun_is_deleted_when_the_back_end_is_back(cloud):
 def test_share_that_is_extended_is_deleted_when_the_back_end_is_back(cloud):
     share_id = cloud.create_share(size=1)
     cloud.api.act(share_id, 'extend', {'new_size': 4, 'force': True})
-    lose(cloud, HOST)
+    lose(cloud.db, HOST)
     cloud.api.delete(share_id)
     assert cloud.api.show(share_id)['status'] == 'deleting'
     check_nothing_left(cloud)
@@ -85,7 +85,7 @@ def test_share_of_a_living_back_end_is_not_deleted_while_it_is_created(cloud):
 def test_late_process_finds_the_creation_withdrawn(cloud):
     """It has read which work there is, and then the share is deleted."""
     share_id = place(cloud)
-    lose(cloud, HOST)
+    lose(cloud.db, HOST)
     runner = cloud.share.backends[0].runner
     assert runner.sweep() == 1
     cloud.api.delete(share_id)
@@ -95,7 +95,7 @@ def test_late_process_finds_the_creation_withdrawn(cloud):
 def test_snapshot_that_was_not_begun_is_deleted_at_once(cloud):
     share_id = cloud.create_share()
     snapshot_id = snapshots.create(cloud, share_id)
-    lose(cloud, HOST)
+    lose(cloud.db, HOST)
     snapshots.delete(cloud, snapshot_id)
     snapshots.check_gone(cloud, snapshot_id)
     assert cloud.api.show(share_id)['status'] == 'available'
@@ -108,7 +108,7 @@ def test_snapshot_that_was_begun_is_deleted_when_the_back_end_is_back(cloud):
     share_id = cloud.create_share()
     snapshot_id = snapshots.create(cloud, share_id)
     begin(cloud)
-    lose(cloud, HOST)
+    lose(cloud.db, HOST)
     snapshots.delete(cloud, snapshot_id)
     assert snapshots.show(cloud, snapshot_id)['status'] == 'deleting'
     assert cloud.api.show(share_id)['status'] == 'available'

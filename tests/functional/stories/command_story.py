@@ -1,6 +1,7 @@
 """Every command of the official command line, in the order of a story."""
 
 from tests.functional.stories import access_commands
+from tests.functional.stories import group_commands
 from tests.functional.stories import transfer_commands
 from tests.functional.stories import type_commands
 from tests.support.cli import Cli
@@ -421,6 +422,10 @@ class CommandStory:
         assert shown['Status'] == 'available'
         cli('share snapshot delete', name)
         self.wait_idle()
+
+    def groups(self):
+        if self.has('2.31'):
+            group_commands.groups(self)
 
     def transfers(self):
         if self.has('2.77'):

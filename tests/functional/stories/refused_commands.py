@@ -5,6 +5,23 @@ What the client finds out without the service is left out.
 """
 
 UNKNOWN = {
+    'share group snapshot': (
+        'share group snapshot show ID',
+        'share group snapshot set ID --name x',
+        'share group snapshot unset ID --name',
+        'share group snapshot delete ID',
+        'share group snapshot members list ID',
+    ),
+    'share group': (
+        'share group show ID',
+        'share group set ID --name x',
+        'share group unset ID --name',
+        'share group delete ID',
+        'share create NFS 1 --share-group ID',
+        'share list --share-group ID',
+        'share group snapshot create ID',
+        'share group snapshot list --share-group ID',
+    ),
     'transfer': ('share transfer show ID', 'share transfer delete ID'),
     'qos type': (
         'share qos type show ID',
@@ -126,6 +143,7 @@ UNKNOWN = {
         'share group type delete ID',
         'share group type access list ID',
         'share group type access create ID PROJECT',
+        'share group list --share-group-type ID',
         'share group type access delete ID PROJECT',
     ),
     'server': (
@@ -174,6 +192,7 @@ WITHOUT_ROLE = {
     'share_network_subnet:create': 'share network subnet create NETWORK',
     'security_service:create': 'share security service create ldap',
     'share_group_type:create': 'share group type create other default',
+    'share_group:create': 'share group create',
     'share_replica:create': 'share replica create SHARE',
     'share_transfer:create': 'share transfer create SHARE',
     'qos_type:create': 'share qos type create other',
@@ -208,6 +227,7 @@ INVALID = {
     ),
     'share message list --limit -1': 'limit must be an integer from 0',
     'share lock list --limit -1': 'limit must be an integer from 0',
+    'share group create': 'share_group_type_id is required',
     'share transfer list --limit -1': 'limit must be an integer from 0',
     'share transfer accept ID KEY': 'expired, or auth_key is not its key',
 }

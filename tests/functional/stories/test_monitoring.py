@@ -37,6 +37,10 @@ class Monitored:
             timeout=30,
         )
 
+    def metrics(self, name):
+        url = f'http://127.0.0.1:{self.ports[name]}/metrics'
+        return requests.get(url, timeout=30).text
+
     def wait_for(self, name, code, *lines):
         """Wait for this answer to a load balancer."""
 
@@ -71,6 +75,20 @@ def test_scheduler_and_share_process_answer_for_themselves(
             'reasons': ['OK'],
             'checks': {**common, **more},
         }
+
+
+@pytest.mark.parametrize('concurrency', ['threading', 'eventlet'])
+def test_scheduler_shows_the_database_and_a_share_process_itself(
+    monitored, concurrency
+):
+    both = monitored(concurrency=concurrency)
+    both.installation.start('scheduler', 'share')
+    both.wait_for('share', 200, 'OK')
+    host = both.host('dummy')
+    up = f'service_up{{binary="manila-share",host="{host}"}} 1.0'
+    assert up in both.metrics('scheduler')
+    assert up not in both.metrics('share')
+    assert 'backend="dummy",method="get_share_stats"' in both.metrics('share')
 
 
 def test_share_process_names_each_back_end_that_has_not_started(monitored):

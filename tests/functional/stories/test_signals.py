@@ -138,6 +138,19 @@ def test_reload_of_an_invalid_file_changes_nothing(install, old, new):
     reload(serve, 'Reloaded; changed: DEFAULT.debug')
 
 
+@pytest.mark.parametrize('pair', ['tooz', 'tooz=', 'tooz=LOUD', 'tooz=warn'])
+def test_reload_of_a_level_that_is_none_changes_nothing(install, pair):
+    installation = install(options=OPTIONS).start()
+    serve = installation.running['serve']
+    line = f'debug = true\ndefault_log_levels = sqlalchemy=10, {pair}\n#'
+    rewrite(installation, ('default_share_type', line))
+    refusal = reload(serve, 'Nothing is reloaded')
+    assert f'default_log_levels: "{pair}" is not logger=LEVEL' in refusal
+    rewrite(installation, (f', {pair}', ', tooz=5'), ('debug = true', ''))
+    changed = reload(serve, 'Reloaded; changed')
+    assert changed.endswith(': DEFAULT.default_log_levels')
+
+
 def test_service_in_a_terminal_that_is_closed_stops(tmp_path):
     terminal, child_end = pty.openpty()
     log = tmp_path / 'log'

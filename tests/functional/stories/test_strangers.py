@@ -13,8 +13,11 @@ from tests.support.processes import wait_until
 
 STRANGERS = 24
 PASSWORD = 'a long secret'
-LIMIT = 1.0
-"""Seconds within which a user is served while strangers are refused."""
+LIMIT = 5.0
+"""Seconds within which a user is served while strangers are refused.
+
+Strangers keep all processors busy; on a loaded machine it may take 2 s.
+"""
 
 _names = (f'stranger-{number}' for number in itertools.count())
 

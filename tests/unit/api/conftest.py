@@ -86,7 +86,9 @@ def enforcer(tmp_path_factory):
 def make_client(enforcer, tmp_path_factory):
     """Return a function that builds the application and its client."""
 
-    def make(text='', table=sample_controller.ROUTES, checks=None):
+    def make(
+        text='', table=sample_controller.ROUTES, checks=None, metrics=None
+    ):
         file = tmp_path_factory.mktemp('conf') / 'api.conf'
         file.write_text(text)
         conf = configuration.new(files=[str(file)])
@@ -97,6 +99,7 @@ def make_client(enforcer, tmp_path_factory):
                 enforcer,
                 lambda v2: FakeAuthMiddleware(v2, enforcer),
                 checks=checks,
+                metrics=metrics,
                 table=table,
             )
         )

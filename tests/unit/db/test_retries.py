@@ -6,6 +6,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite import exception
+from manila_lite import metrics
 from manila_lite.db import engines
 from manila_lite.db.session import ConcurrentChange
 from tests.support import conflicts
@@ -95,3 +96,22 @@ def test_read_that_loses_is_repeated(new_database):
 def test_lock_of_a_paused_process_is_not_waited_for_long(new_database):
     wait = sa.text('SELECT @@innodb_lock_wait_timeout')
     assert new_database().write(lambda session: session.value(wait)) <= 10
+
+
+@pytest.mark.usefixtures('conflict')
+def test_lost_attempts_are_counted(new_database):
+    counters = (
+        metrics.DATABASE_DEADLOCKS,
+        metrics.DATABASE_RETRIES,
+        metrics.DATABASE_BUSY,
+    )
+    before = [one.family().samples[()] for one in counters]
+    db = new_database(sleep=lambda seconds: None, retry_limit=0.1)
+    with pytest.raises(exception.DatabaseBusy):
+        db.write(insert)
+    lost, again, busy = (
+        one.family().samples[()] - old
+        for one, old in zip(counters, before, strict=True)
+    )
+    assert (lost, busy) == (again + 1, 1)
+    assert again == db.retries > 0

@@ -12,6 +12,7 @@ from manila_lite.db.queries.access import locks
 from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.queries.access import views as rule_views
+from manila_lite.db.queries.admin import figures
 from manila_lite.db.queries.admin import messages
 from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.admin import quotas
@@ -49,9 +50,12 @@ SELECTED = [
     (rows.ExpiredShareRow, shares._EXPIRED),
     (rows.ExportLocationRow, instances._EXPORTS),
     (rows.ExportLocationViewRow, export_locations._OF_SHARE),
+    (rows.StatusCountRow, figures._STATUSES),
+    (rows.WorkCountRow, figures._WORK),
+    (rows.ServicePoolRow, figures._SERVICES),
+    (rows.ProjectQuotaRow, figures._QUOTAS),
     (rows.HidingLockRow, locks._HIDING),
     (rows.IdStatusRow, instances._page(('available', 'ensuring'))),
-    (rows.IdStatusRow, share_networks._STUCK),
     (rows.InFlightRow, recovery._in_flight('share_instance')),
     (rows.InFlightRow, recovery._in_flight('snapshot_access_rule')),
     (rows.InstanceHostRow, share_rules._HOSTS),
@@ -101,6 +105,7 @@ SELECTED = [
     (rows.SnapshotRuleRow, snapshot_rules._ON_SHARE_INSTANCE),
     (rows.SnapshotTarget, snapshots._TARGET),
     (rows.StuckRow, recovery._stuck('share_instance', True, False)),
+    (rows.StuckRow, recovery._stuck('share_network', False, False)),
     (rows.StuckRow, recovery._stuck('snapshot_access_rule', True, True)),
     (rows.SubnetRow, sa.select(share_servers.SUBNET)),
     (rows.SubnetServerRow, subnets._SERVERS),

@@ -40,6 +40,8 @@ RESOURCES = {
     'message',
     'resource_lock',
     'share_transfer',
+    'share_group',
+    'share_group_snapshot',
     'share_access_rule',
     'share_access_metadata',
     'share_network',

@@ -11,6 +11,7 @@ from oslo_service import backend
 import pytest
 
 from manila_lite import conf as options
+from manila_lite import metrics
 from manila_lite.rpc import transport
 from tests.unit.rpc.conftest import exposed
 
@@ -128,6 +129,21 @@ def test_hint_beyond_the_capacity_is_dropped_and_never_waits(gated, listener):
     gated.gate.set()
     sender.stop()
     assert sender.sent == 4
+
+
+def test_sent_and_lost_hints_are_counted(gated, listener):
+    counters = metrics.HINTS_SENT, metrics.HINTS_LOST
+    before = [one.family().samples[()] for one in counters]
+    sender = transport.HintSender(gated, capacity=1)
+    for work_id in ('in hand', 'waiting', 'beyond'):
+        sender.send('manila-share', 'host@one', work_id)
+        assert gated.reached.wait(10)
+    gated.gate.set()
+    sender.stop()
+    assert [one.family().samples[()] for one in counters] == [
+        before[0] + 2,
+        before[1] + 1,
+    ]
 
 
 def test_stop_drops_hints_that_cannot_be_sent_in_time(

@@ -20,28 +20,28 @@ def test_host_has_three_parts(host, service_host, backend, name):
     assert candidate.name == name
 
 
-def test_question_about_a_report_is_answered_once():
-    asked = []
+def test_result_about_a_report_is_computed_once_per_key():
+    calls = []
 
-    def answer(value):
-        asked.append(value)
+    def compute(value):
+        calls.append(value)
         return value
 
     reported = Capabilities({'tier': 'gold'})
-    assert [reported.conclude('one', answer, 1) for _ in range(3)] == [1] * 3
-    assert reported.conclude('two', answer, 2) == 2
-    assert asked == [1, 2]
+    assert [reported.cached('one', compute, 1) for _ in range(3)] == [1] * 3
+    assert reported.cached('two', compute, 2) == 2
+    assert calls == [1, 2]
 
 
-def test_answers_about_a_report_are_bounded():
+def test_cache_of_a_report_is_bounded():
     reported = Capabilities({'tier': 'gold'})
-    for question in range(3 * pools.MAX_CONCLUSIONS):
-        assert reported.conclude(question, str, question) == str(question)
-        assert len(reported._conclusions) <= pools.MAX_CONCLUSIONS
+    for key in range(3 * pools.MAX_CACHED):
+        assert reported.cached(key, str, key) == str(key)
+        assert len(reported._cache) <= pools.MAX_CACHED
 
 
-def test_reports_answer_for_themselves():
+def test_equal_reports_share_no_cache():
     one, same = Capabilities({'a': 1}), Capabilities({'a': 1})
     assert one == same
-    assert one.conclude('question', str, 'one') == 'one'
-    assert same.conclude('question', str, 'same') == 'same'
+    assert one.cached('key', str, 'one') == 'one'
+    assert same.cached('key', str, 'same') == 'same'

@@ -48,6 +48,8 @@ PUBLISHED = {
     ('access_rule', 'state'): 'share access rule',
     ('snapshot_access_rule', 'state'): 'share access rule',
     ('snapshot_instance', 'status'): 'snapshot / snapshot instance',
+    ('share_group', 'status'): 'share group',
+    ('share_group_snapshot', 'status'): 'share group snapshot',
     ('share_network', 'status'): 'share network',
     ('share_replica', 'replica_state'): 'share replica',
     ('share_server', 'status'): 'share server',

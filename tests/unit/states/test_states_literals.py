@@ -12,6 +12,8 @@ from manila_lite import states
 
 ROOT = pathlib.Path(manila_lite.__file__).parent
 CLASSES = {
+    'GroupSnapshotStatus',
+    'GroupStatus',
     'InstanceStatus',
     'NetworkStatus',
     'ReplicaState',

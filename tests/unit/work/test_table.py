@@ -373,6 +373,17 @@ def test_listed_work_has_the_rest_of_its_lease(db):
     assert waiting.lease_left is None
 
 
+def test_work_of_a_queue_is_counted_per_kind_and_state(db):
+    first, *_ = (submit_work(db) for _ in range(3))
+    submit_work(db, queue='red')
+    claim(db, first)
+    found = db.read(table.count_by_kind, 'blue')
+    assert [tuple(one) for one in found] == [
+        ('painting.paint', 'queued', 2),
+        ('painting.paint', 'running', 1),
+    ]
+
+
 def test_other_work_is_found_by_resource(db):
     job = claim(db, submit_work(db, resource_id='w'))
     submit_work(db, resource='ceiling', resource_id='w')

@@ -230,7 +230,6 @@ class SharesController(targets.ShareTargetController):
         """Accept a new share; responds before it is placed."""
         if args.get('is_public'):
             req.ctx.authorize('share:create_public_share')
-        self._refuse_groups(args)
         refuse_admin_only(
             req.ctx,
             args.get('metadata') or {},
@@ -250,6 +249,7 @@ class SharesController(targets.ShareTargetController):
                 description=args.get('description'),
                 share_type=args.get('share_type'),
                 snapshot_id=self._snapshot_id(req, args.get('snapshot_id')),
+                share_group_id=self._group_id(req, args.get('share_group_id')),
                 share_network_id=targets.usable_network_id(
                     self.services.db, req.ctx, args.get('share_network_id')
                 ),
@@ -265,12 +265,11 @@ class SharesController(targets.ShareTargetController):
         )
         return self._response(req, share_id, 'share:create')
 
-    def _refuse_groups(self, args: dict) -> None:
-        """Refuse share groups, which are not supported."""
-        if args.get('share_group_id'):
-            raise exception.ShareGroupNotFound(
-                share_group_id=args['share_group_id']
-            )
+    def _group_id(self, req: wsgi.Request, group_id: str | None) -> str | None:
+        """Return the id of a share group that the caller may use, or None."""
+        if not group_id:
+            return None
+        return targets.get_group(self.services.db, req.ctx, group_id).id
 
     def _snapshot_id(
         self, req: wsgi.Request, snapshot_id: str | None

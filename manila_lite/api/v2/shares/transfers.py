@@ -107,15 +107,15 @@ class ShareTransfersController(wsgi.Controller):
         return paging.answer(req, page, path, 'transfers', items, found)
 
     def _parse_filters(self, req: wsgi.Request) -> dict[str, typing.Any]:
-        exact = _FILTERS.values(req)
+        wanted = _FILTERS.values(req)
         if paging.parse_flag(req.query, 'all_tenants') and req.ctx.can(
             'share_transfer:get_all_tenant'
         ):
-            return exact
+            return wanted
         own = req.ctx.project_id
-        if exact.get('source_project_id', own) != own:
-            exact['id'] = ''  # those of others are not listed
-        return exact | {'source_project_id': own}
+        if wanted.get('source_project_id', own) != own:
+            wanted['id'] = ''  # those of others are not listed
+        return wanted | {'source_project_id': own}
 
     @wsgi.method('share_transfer:get', target=True)
     def show(self, req: wsgi.Request, transfer: rows.TransferRow) -> dict:

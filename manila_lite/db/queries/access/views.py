@@ -197,7 +197,7 @@ def _conditions(criteria: AccessRuleFilter) -> list[sa.ColumnElement]:
                 of_rule.c.key,
                 of_rule.c.value,
                 criteria.metadata,
-                one_by_one=True,
+                correlated=True,
             )
         )
     return found

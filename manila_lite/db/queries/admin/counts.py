@@ -6,6 +6,7 @@ import sqlalchemy as sa
 
 from manila_lite.db.models import engine
 from manila_lite.db.models import networks
+from manila_lite.db.models import share_groups
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.queries.admin.quotas import Owner
@@ -16,6 +17,8 @@ SHARE = shares.Share.__table__
 INSTANCE = shares.ShareInstance.__table__
 SNAPSHOT = snapshots.Snapshot.__table__
 NETWORK = networks.ShareNetwork.__table__
+GROUP = share_groups.ShareGroup.__table__
+GROUP_SNAPSHOT = share_groups.ShareGroupSnapshot.__table__
 WORK = engine.Work.__table__
 
 Charge = tuple[Owner, Mapping[str, int]]
@@ -40,7 +43,21 @@ def count_networks(
     session: Session, project_id: str | None
 ) -> Iterator[Charge]:
     """Return the usage by share networks of a project, or of all."""
-    return _used(session, _networks(project_id))
+    return _used(session, _count(NETWORK, 'share_networks', project_id))
+
+
+def count_groups(session: Session, project_id: str | None) -> Iterator[Charge]:
+    """Return the usage by share groups of a project, or of all."""
+    return _used(session, _count(GROUP, 'share_groups', project_id))
+
+
+def count_group_snapshots(
+    session: Session, project_id: str | None
+) -> Iterator[Charge]:
+    """Return the usage by snapshots of share groups."""
+    return _used(
+        session, _count(GROUP_SNAPSHOT, 'share_group_snapshots', project_id)
+    )
 
 
 def list_charges(session: Session, containing: str | None = None) -> list[str]:
@@ -121,16 +138,19 @@ def _snapshots(project_id: str | None) -> sa.Select:
     )
 
 
-def _networks(project_id: str | None) -> sa.Select:
+def _count(
+    table: sa.Table, resource: str, project_id: str | None
+) -> sa.Select:
+    """Count the rows of a table whose resources have no share type."""
     return (
         sa.select(
-            NETWORK.c.project_id,
-            NETWORK.c.user_id,
+            table.c.project_id,
+            table.c.user_id,
             sa.null().label('share_type_id'),
-            sa.func.count().label('share_networks'),
+            sa.func.count().label(resource),
         )
-        .where(*_of_project(NETWORK, project_id))
-        .group_by(NETWORK.c.project_id, NETWORK.c.user_id)
+        .where(*_of_project(table, project_id))
+        .group_by(table.c.project_id, table.c.user_id)
     )
 
 

@@ -8,10 +8,12 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import services
+from manila_lite.db.models import share_groups
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.queries import pages
 from manila_lite.db.rows import MessageRow
+from manila_lite.db.rows import MessageShareGroupRow
 from manila_lite.db.rows import MessageShareRow
 from manila_lite.db.rows import MessageSnapshotRow
 from manila_lite.db.rows import Page
@@ -20,6 +22,8 @@ from manila_lite.db.session import Session
 MESSAGE = services.Message.__table__
 INSTANCE = shares.ShareInstance.__table__
 SHARE = shares.Share.__table__
+GROUP = share_groups.ShareGroup.__table__
+GROUP_SNAPSHOT = share_groups.ShareGroupSnapshot.__table__
 SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
 SNAPSHOT = snapshots.Snapshot.__table__
 
@@ -50,6 +54,14 @@ _SNAPSHOT_OF = (
     .join(SNAPSHOT_INSTANCE)
     .where(SNAPSHOT_INSTANCE.c.id == sa.bindparam('instance_id'))
 )
+_GROUP = sa.select(GROUP.c.id, GROUP.c.project_id).where(
+    GROUP.c.id == sa.bindparam('group_id')
+)
+_GROUP_OF_SNAPSHOT = (
+    sa.select(GROUP.c.id, GROUP_SNAPSHOT.c.project_id)
+    .join(GROUP_SNAPSHOT, GROUP_SNAPSHOT.c.share_group_id == GROUP.c.id)
+    .where(GROUP_SNAPSHOT.c.id == sa.bindparam('snapshot_id'))
+)
 
 
 def find_share(session: Session, instance_id: str) -> MessageShareRow | None:
@@ -62,6 +74,18 @@ def find_snapshot(
 ) -> MessageSnapshotRow | None:
     """Return the snapshot of a snapshot instance."""
     return session.one(_SNAPSHOT_OF, instance_id=instance_id)
+
+
+def find_group(session: Session, group_id: str) -> MessageShareGroupRow | None:
+    """Return a share group; None if it is gone."""
+    return session.one(_GROUP, group_id=group_id)
+
+
+def find_group_of_snapshot(
+    session: Session, snapshot_id: str
+) -> MessageShareGroupRow | None:
+    """Return the group of a snapshot; None if it is gone."""
+    return session.one(_GROUP_OF_SNAPSHOT, snapshot_id=snapshot_id)
 
 
 def insert_message(session: Session, values: Mapping[str, object]) -> None:

@@ -63,6 +63,18 @@ _REPORTS = sa.select(
     POOL.c.free_gb,
     POOL.c.reported_at,
 ).where(POOL.c.host.in_(sa.bindparam('hosts', expanding=True)))
+_FIGURES = (
+    sa.select(
+        POOL.c.host,
+        POOL.c.total_gb,
+        POOL.c.free_gb,
+        POOL.c.allocated_gb,
+        POOL.c.pending_gb,
+        POOL.c.reported_at,
+    )
+    .where(POOL.c.service_host == sa.bindparam('of_service'))
+    .order_by(POOL.c.host)
+)
 _IS_POOL = POOL.c.host == sa.bindparam('of_host')
 _IS_SAME_REPORT = POOL.c.reported_at == sa.bindparam(
     'seen_at', type_=sa.Double()
@@ -165,6 +177,11 @@ class KnownAllocation(typing.NamedTuple):
 def list_all(session: Session) -> typing.Sequence[PoolRow]:
     """Return all pools with the liveness of their services and zones."""
     return session.rows(_LIST)
+
+
+def list_of_service(session: Session, host: str) -> Sequence[sa.Row]:
+    """Return the figures of a back end's pools, ordered by host."""
+    return session.rows(_FIGURES, of_service=host)
 
 
 def list_allocations(session: Session) -> Sequence[PoolAllocationRow]:

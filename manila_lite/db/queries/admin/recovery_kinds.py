@@ -12,13 +12,17 @@ from manila_lite.db.models import access
 from manila_lite.db.models import engine
 from manila_lite.db.models import networks
 from manila_lite.db.models import server_migrations
+from manila_lite.db.models import share_groups
 from manila_lite.db.models import share_servers
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.models import transfers
 from manila_lite.db.planner import filter_only
 from manila_lite.states import access_rule
+from manila_lite.states import share_group
+from manila_lite.states import share_group_snapshot
 from manila_lite.states import share_instance
+from manila_lite.states import share_network
 from manila_lite.states import share_replica
 from manila_lite.states import share_server
 from manila_lite.states import share_transfer
@@ -34,6 +38,9 @@ NETWORK = networks.ShareNetwork.__table__
 SERVER = share_servers.ShareServer.__table__
 MIGRATION = server_migrations.ServerMigration.__table__
 RULE = access.InstanceAccessRule.__table__
+GROUP = share_groups.ShareGroup.__table__
+GROUP_SNAPSHOT = share_groups.ShareGroupSnapshot.__table__
+GROUP_MEMBER = share_groups.ShareGroupSnapshotMember.__table__
 TRANSFER = transfers.Transfer.__table__
 SNAPSHOT_RULE = snapshots.SnapshotInstanceAccessRule.__table__
 
@@ -96,6 +103,11 @@ _SNAPSHOTS_OF = (
     .where(SNAPSHOT_INSTANCE.c.share_instance_id == INSTANCE.c.id)
     .correlate(INSTANCE)
 )
+_GROUP_SNAPSHOTS_OF = (
+    sa.select(GROUP_MEMBER.c.share_group_snapshot_id)
+    .where(GROUP_MEMBER.c.share_instance_id == INSTANCE.c.id)
+    .correlate(INSTANCE)
+)
 _S = share_instance.InstanceStatus
 # The rules of such an instance are handled together with it.
 _IS_SYNC_EXCLUDED = INSTANCE.c.status.in_(sorted(access_rule.SYNC_EXCLUDED))
@@ -142,6 +154,15 @@ _ON_SERVER = (
     sa.select(INSTANCE.c.id)
     .where(INSTANCE.c.share_server_id == SERVER.c.id)
     .correlate(SERVER)
+)
+_NO_HOST = sa.type_coerce(sa.null(), sa.String())
+_CHANGING_SERVERS_OF = (
+    sa.select(SERVER.c.id)
+    .where(
+        SERVER.c.share_network_id == NETWORK.c.id,
+        SERVER.c.status == share_server.ServerStatus.NETWORK_CHANGE,
+    )
+    .correlate(NETWORK)
 )
 _OFFERED = INSTANCE.alias('offered')
 _INSTANCES_OF = (
@@ -226,6 +247,11 @@ KINDS = {
                     WORK.c.resource == 'snapshot_instance',
                     WORK.c.resource_id.in_(_SNAPSHOTS_OF),
                 ),
+                sa.and_(
+                    INSTANCE.c.status == _S.SNAPSHOTTING,
+                    WORK.c.resource == 'share_group_snapshot',
+                    WORK.c.resource_id.in_(_GROUP_SNAPSHOTS_OF),
+                ),
                 # Instances in ensuring are processed by work of the service.
                 sa.and_(
                     INSTANCE.c.status == _S.ENSURING,
@@ -242,6 +268,15 @@ KINDS = {
                     _SNAPSHOTS_OF.where(
                         SNAPSHOT_INSTANCE.c.status
                         == snapshot_instance.SnapshotStatus.CREATING
+                    ).exists(),
+                ),
+                sa.and_(
+                    INSTANCE.c.status == _S.SNAPSHOTTING,
+                    _GROUP_SNAPSHOTS_OF.where(
+                        GROUP_SNAPSHOT.c.id
+                        == GROUP_MEMBER.c.share_group_snapshot_id,
+                        GROUP_SNAPSHOT.c.status
+                        == share_group_snapshot.GroupSnapshotStatus.CREATING,
                     ).exists(),
                 ),
                 sa.and_(
@@ -329,6 +364,26 @@ KINDS = {
             stale=_STALE_SNAPSHOT_RULE_SETS,
         ),
         ResourceKind(
+            share_group.SHARE_GROUP,
+            GROUP,
+            GROUP,
+            (_work_on('share_group', GROUP.c.id),),
+            GROUP.c.id,
+            GROUP,
+            host=GROUP.c.host,
+            service_host=GROUP.c.service_host,
+        ),
+        ResourceKind(
+            share_group_snapshot.SHARE_GROUP_SNAPSHOT,
+            GROUP_SNAPSHOT,
+            GROUP_SNAPSHOT.join(GROUP),
+            (_work_on('share_group_snapshot', GROUP_SNAPSHOT.c.id),),
+            GROUP_SNAPSHOT.c.id,
+            GROUP_SNAPSHOT,
+            host=GROUP.c.host,
+            service_host=filter_only(GROUP.c.service_host),
+        ),
+        ResourceKind(
             share_transfer.SHARE_TRANSFER,
             TRANSFER,
             TRANSFER.join(SHARE).join(
@@ -342,6 +397,24 @@ KINDS = {
                 ),
             ),
             TRANSFER.c.id,
+        ),
+        # A network may have servers on several back ends, and is at rest
+        # again when the last of them is.
+        ResourceKind(
+            share_network.SHARE_NETWORK,
+            NETWORK,
+            NETWORK,
+            (
+                sa.and_(
+                    WORK.c.resource == 'share_server',
+                    WORK.c.resource_id.in_(_CHANGING_SERVERS_OF),
+                ),
+            ),
+            NETWORK.c.id,
+            NETWORK,
+            host=_NO_HOST,
+            service_host=_NO_HOST,
+            waits=_CHANGING_SERVERS_OF.exists(),
         ),
     )
 }

@@ -28,15 +28,15 @@ SERVER = share_servers.ShareServer.__table__
 WORK = engine.Work.__table__
 
 
-class KeptRows(typing.NamedTuple):
+class ExpiredRows(typing.NamedTuple):
     """Statements that select and delete rows by a time of theirs."""
 
     select: sa.Select
     delete: sa.Delete
 
 
-def _kept(table: sa.Table, time: str) -> KeptRows:
-    return KeptRows(
+def _expired(table: sa.Table, time: str) -> ExpiredRows:
+    return ExpiredRows(
         sa.select(table.c.id)
         .where(table.c[time] <= sa.bindparam('until'))
         .order_by(table.c[time])
@@ -47,10 +47,10 @@ def _kept(table: sa.Table, time: str) -> KeptRows:
     )
 
 
-JOURNAL = _kept(engine.Transition.__table__, 'made_at')
-DECISIONS = _kept(recovery.RecoveryLogEntry.__table__, 'made_at')
-MESSAGES = _kept(services.Message.__table__, 'expires_at')
-SERVER_MIGRATIONS = _kept(
+JOURNAL = _expired(engine.Transition.__table__, 'made_at')
+DECISIONS = _expired(recovery.RecoveryLogEntry.__table__, 'made_at')
+MESSAGES = _expired(services.Message.__table__, 'expires_at')
+SERVER_MIGRATIONS = _expired(
     server_migrations.ServerMigration.__table__, 'ended_at'
 )
 """Running ones have no such time."""
@@ -58,7 +58,7 @@ SERVER_MIGRATIONS = _kept(
 
 def delete_until(
     session: Session,
-    rows: KeptRows,
+    rows: ExpiredRows,
     until: datetime.datetime,
     batch: int = BATCH,
 ) -> int:

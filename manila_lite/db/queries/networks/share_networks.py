@@ -9,12 +9,10 @@ from manila_lite import exception
 from manila_lite.db.models import networks
 from manila_lite.db.models import share_servers
 from manila_lite.db.models import shares
-from manila_lite.db.rows import IdStatusRow
 from manila_lite.db.rows import NetworkInstanceRow
 from manila_lite.db.rows import NetworkServerRow
 from manila_lite.db.rows import ShareNetworkRow
 from manila_lite.db.session import Session
-from manila_lite.states.share_network import NetworkStatus
 from manila_lite.states.share_server import ServerStatus
 
 NETWORK = networks.ShareNetwork.__table__
@@ -78,18 +76,11 @@ _DETACH = (
     .where(SERVER.c.id.in_(_IDS))
     .values(share_network_id=None),
 )
-_CHANGING = sa.exists().where(
-    SERVER.c.share_network_id == NETWORK.c.id,
-    SERVER.c.status == ServerStatus.NETWORK_CHANGE,
-)
-_IS_CHANGING = sa.select(_CHANGING).where(
-    NETWORK.c.id == sa.bindparam('network_id')
-)
-_STUCK = (
-    sa.select(NETWORK.c.id, NETWORK.c.status)
-    .where(NETWORK.c.status == NetworkStatus.NETWORK_CHANGE, ~_CHANGING)
-    .order_by(NETWORK.c.id)
-    .limit(sa.bindparam('most'))
+_IS_CHANGING = sa.select(
+    sa.exists().where(
+        SERVER.c.share_network_id == sa.bindparam('network_id'),
+        SERVER.c.status == ServerStatus.NETWORK_CHANGE,
+    )
 )
 
 
@@ -168,11 +159,6 @@ def detach_servers(session: Session, server_ids: Collection[str]) -> None:
 def is_changing(session: Session, network_id: str) -> bool:
     """Whether any server of the network is changing."""
     return bool(session.value(_IS_CHANGING, network_id=network_id))
-
-
-def list_stuck(session: Session, most: int) -> typing.Sequence[IdStatusRow]:
-    """Return networks in flight without a server that is changing."""
-    return session.rows(_STUCK, most=most)
 
 
 def has_shares(session: Session, network_id: str) -> bool:

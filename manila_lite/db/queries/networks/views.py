@@ -132,7 +132,7 @@ def _conditions(
     if criteria.project_id is not None:
         found.append(NETWORK.c.project_id == criteria.project_id)
     found += [
-        _contains(session, NETWORK.c[name], text)
+        pages.contains(session, NETWORK.c[name], text)
         for name, text in criteria.like.items()
     ]
     if criteria.created_since is not None:
@@ -168,13 +168,3 @@ def _conditions(
             )
         )
     return found
-
-
-def _contains(
-    session: Session, column: sa.Column, text: str
-) -> sa.ColumnElement[bool]:
-    """Return a case-sensitive substring match, unlike LIKE of SQLite."""
-    position = (
-        sa.func.strpos if session.dialect == 'postgresql' else sa.func.instr
-    )
-    return position(column, text) > 0

@@ -138,12 +138,12 @@ def _conditions(criteria: ShareReplicaFilter) -> list[sa.ColumnElement]:
             .where(last.c.id == criteria.after)
             .scalar_subquery()
         )
-        found += [
-            INSTANCE.c.created_at <= made,
-            sa.or_(
-                INSTANCE.c.created_at < made, INSTANCE.c.id < criteria.after
-            ),
-        ]
+        found += pages.is_behind(
+            (made, criteria.after),
+            INSTANCE.c.created_at,
+            INSTANCE.c.id,
+            descending=True,
+        )
     if not criteria.include_hidden:
         found.append(INSTANCE.c.status.not_in(sorted(HIDDEN_FROM_TENANTS)))
     return found

@@ -31,11 +31,12 @@ def record(
     With `of_project`, public shares of other projects are not changed.
     """
     for hint, key in shares.AFFINITY_KEYS.items():
-        ids = hints.get(hint, ())
-        for id in ids:
-            _add(session, share_id, key, id)
+        ids = hints.get(hint)
+        if not ids:
+            continue
+        _add(session, share_id, key, ids)
         for id in sorted(_changeable(session, ids, of_project)):
-            _add(session, id, key, share_id)
+            _add(session, id, key, [share_id])
 
 
 def forget(session: Session, share_id: str) -> None:
@@ -52,7 +53,7 @@ def forget(session: Session, share_id: str) -> None:
 def _changeable(
     session: Session, ids: Collection[str], of_project: str | None
 ) -> set[str]:
-    if of_project is None or not ids:
+    if of_project is None:
         return set(ids)
     return {
         row.id
@@ -65,13 +66,18 @@ def _changeable(
     }
 
 
-def _add(session: Session, share_id: str, key: str, named: str) -> None:
+def _add(
+    session: Session, share_id: str, key: str, named: Collection[str]
+) -> None:
     shares.METADATA.change(
-        session, share_id, key, functools.partial(_with, named)
+        session,
+        share_id,
+        key,
+        lambda value: functools.reduce(_with, named, value),
     )
 
 
-def _with(share_id: str, value: str) -> str:
+def _with(value: str, share_id: str) -> str:
     if share_id in value.split(','):
         return value
     longer = f'{value},{share_id}' if value else share_id

@@ -7,8 +7,10 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import exception
+from manila_lite.db.models import share_groups
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
+from manila_lite.db.queries import pages
 from manila_lite.db.queries.metadata import MetadataTable
 from manila_lite.db.queries.shares import displayed_instance
 from manila_lite.db.rows import ExpiredShareRow
@@ -20,6 +22,7 @@ from manila_lite.states.share_replica import PASSIVE
 SHARE = shares.Share.__table__
 INSTANCE = shares.ShareInstance.__table__
 SNAPSHOT = snapshots.Snapshot.__table__
+GROUP_MEMBER = share_groups.ShareGroupSnapshotMember.__table__
 METADATA = MetadataTable(shares.ShareMetadata.__table__, 'share_id', SHARE)
 AFFINITY_KEYS = {
     'same_host': '__affinity_same_host',
@@ -112,25 +115,22 @@ _RESTORE = (
         updated_at=sa.bindparam('now'),
     )
 )
-_ANY_SNAPSHOT = (
-    sa.select(SNAPSHOT.c.id)
-    .where(SNAPSHOT.c.share_id == sa.bindparam('of_share'))
-    .limit(1)
+_HAS_SNAPSHOTS = sa.select(
+    sa.or_(
+        sa.exists().where(SNAPSHOT.c.share_id == sa.bindparam('of_share')),
+        sa.exists().where(GROUP_MEMBER.c.share_id == sa.bindparam('of_share')),
+    )
 )
-BEGINNING = (datetime.datetime(1970, 1, 1), '')
-"""What precedes all shares in the order of their expiry."""
-
 _EXPIRED = (
     sa.select(SHARE.c.id, SHARE.c.scheduled_to_be_deleted_at)
     .where(
         # IS TRUE would not be looked up in an index by MariaDB.
         SHARE.c.is_soft_deleted == sa.true(),
-        SHARE.c.scheduled_to_be_deleted_at.between(
-            sa.bindparam('after'), sa.bindparam('now')
-        ),
-        sa.or_(
-            SHARE.c.scheduled_to_be_deleted_at > sa.bindparam('after'),
-            SHARE.c.id > sa.bindparam('after_id'),
+        SHARE.c.scheduled_to_be_deleted_at <= sa.bindparam('now'),
+        *pages.is_behind(
+            (sa.bindparam('after'), sa.bindparam('after_id')),
+            SHARE.c.scheduled_to_be_deleted_at,
+            SHARE.c.id,
         ),
     )
     .order_by(SHARE.c.scheduled_to_be_deleted_at, SHARE.c.id)
@@ -212,7 +212,7 @@ def restore(session: Session, share_id: str) -> bool:
 def list_expired(
     session: Session,
     service_host: str | None,
-    after: tuple[datetime.datetime, str] = BEGINNING,
+    after: tuple[datetime.datetime, str] = pages.BEGINNING,
 ) -> typing.Sequence[ExpiredShareRow]:
     """Return shares of a back end whose time in the recycle bin is over.
 
@@ -243,8 +243,8 @@ def remove(session: Session, share_id: str) -> bool:
 
 
 def has_snapshots(session: Session, share_id: str) -> bool:
-    """Whether the share has any snapshot, in any status."""
-    return session.value(_ANY_SNAPSHOT, of_share=share_id) is not None
+    """Whether the share has any snapshot, also as one of its group."""
+    return bool(session.value(_HAS_SNAPSHOTS, of_share=share_id))
 
 
 def filter_visible(

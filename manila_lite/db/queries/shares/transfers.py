@@ -39,9 +39,6 @@ FILTERS = (
 
 SORT_KEYS = (*FILTERS, 'created_at', 'updated_at', 'expires_at')
 
-BEGINNING = (datetime.datetime(1970, 1, 1), '')
-"""What precedes all transfers in the order of their expiry."""
-
 _SHOWN = (
     *(
         TRANSFER.c[name]
@@ -95,12 +92,11 @@ _EXPIRED = (
     .where(
         TRANSFER.c.status == TransferStatus.PENDING,
         INSTANCE.c.service_host == sa.bindparam('of_service'),
-        TRANSFER.c.expires_at.between(
-            sa.bindparam('after'), sa.bindparam('now')
-        ),
-        sa.or_(
-            TRANSFER.c.expires_at > sa.bindparam('after'),
-            TRANSFER.c.id > sa.bindparam('after_id'),
+        TRANSFER.c.expires_at <= sa.bindparam('now'),
+        *pages.is_behind(
+            (sa.bindparam('after'), sa.bindparam('after_id')),
+            TRANSFER.c.expires_at,
+            TRANSFER.c.id,
         ),
     )
     .order_by(TRANSFER.c.expires_at, TRANSFER.c.id)
@@ -154,10 +150,7 @@ def list_transfers(
     session: Session, exact: Mapping[str, str], page: Page
 ) -> Sequence[TransferRow]:
     """Return a page of transfers; `exact` are values of columns."""
-    conditions = [TRANSFER.c[name] == value for name, value in exact.items()]
-    pages.check_length(session, page, TRANSFER, conditions, count=False)
-    statement = sa.select(*_SHOWN).where(*conditions)
-    return session.rows(pages.select_page(statement, page, TRANSFER))
+    return pages.list_rows(session, sa.select(*_SHOWN), TRANSFER, page, exact)
 
 
 def find_offer(session: Session, transfer_id: str) -> OfferRow | None:
@@ -180,7 +173,7 @@ def find_status(session: Session, transfer_id: str) -> str | None:
 def list_expired(
     session: Session,
     service_host: str,
-    after: tuple[datetime.datetime, str] = BEGINNING,
+    after: tuple[datetime.datetime, str] = pages.BEGINNING,
 ) -> Sequence[ExpiredTransferRow]:
     """Return the pending transfers on a back end that have expired.
 

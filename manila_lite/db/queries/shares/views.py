@@ -352,7 +352,7 @@ def _conditions(criteria: ShareFilter) -> list[sa.ColumnElement]:
                 SPEC.c.spec_key,
                 SPEC.c.spec_value,
                 criteria.extra_specs,
-                one_by_one=False,
+                correlated=False,
             )
         )
     if of_instance:
@@ -370,7 +370,7 @@ def _conditions(criteria: ShareFilter) -> list[sa.ColumnElement]:
                 METADATA.c.key,
                 METADATA.c.value,
                 criteria.metadata,
-                one_by_one=criteria.project_id is not None,
+                correlated=criteria.project_id is not None,
             )
         )
     return found + _export_conditions(criteria)

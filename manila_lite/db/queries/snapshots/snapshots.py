@@ -8,6 +8,7 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import exception
+from manila_lite.db.models import share_groups
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.queries.metadata import MetadataTable
@@ -18,11 +19,14 @@ from manila_lite.db.rows import SnapshotParentRow
 from manila_lite.db.rows import SnapshotTarget
 from manila_lite.db.session import Session
 from manila_lite.states import snapshot_instance as states
+from manila_lite.states.share_group_snapshot import GroupSnapshotStatus
 from manila_lite.states.share_replica import UP_TO_DATE
 from manila_lite.states.share_replica import ReplicaState
 from manila_lite.states.snapshot_instance import SnapshotStatus
 
 SNAPSHOT = snapshots.Snapshot.__table__
+GROUP_SNAPSHOT = share_groups.ShareGroupSnapshot.__table__
+GROUP_MEMBER = share_groups.ShareGroupSnapshotMember.__table__
 INSTANCE = snapshots.SnapshotInstance.__table__
 SHARE = shares.Share.__table__
 SHARE_INSTANCE = shares.ShareInstance.__table__
@@ -30,7 +34,7 @@ METADATA = MetadataTable(
     snapshots.SnapshotMetadata.__table__, 'share_snapshot_id', SNAPSHOT
 )
 
-_TICK = datetime.timedelta(microseconds=1)
+TICK = datetime.timedelta(microseconds=1)
 
 _TARGET = (
     sa.select(
@@ -83,6 +87,11 @@ _PARENT = (
         .limit(1)
         .scalar_subquery()
         .label('newest_id'),
+        sa.select(sa.func.max(GROUP_MEMBER.c.created_at))
+        .where(GROUP_MEMBER.c.share_id == SHARE.c.id)
+        .correlate(SHARE)
+        .scalar_subquery()
+        .label('newest_member_at'),
     )
     .select_from(SHARE_INSTANCE.join(SHARE))
     .where(SHARE_INSTANCE.c.id == sa.bindparam('instance_id'))
@@ -131,16 +140,58 @@ _LOCK_SHARE_INSTANCE = (
     .with_for_update()
 )
 _IN_PROGRESS = sa.select(
-    sa.exists().where(
-        INSTANCE.c.share_instance_id == sa.bindparam('of_share_instance'),
+    sa.or_(
+        sa.exists().where(
+            INSTANCE.c.share_instance_id == sa.bindparam('of_share_instance'),
+            INSTANCE.c.status == SnapshotStatus.CREATING,
+            INSTANCE.c.id != sa.bindparam('except_id'),
+        ),
+        sa.exists().where(
+            GROUP_MEMBER.c.share_instance_id
+            == sa.bindparam('of_share_instance'),
+            GROUP_MEMBER.c.share_group_snapshot_id == GROUP_SNAPSHOT.c.id,
+            GROUP_SNAPSHOT.c.status == GroupSnapshotStatus.CREATING,
+            GROUP_SNAPSHOT.c.id != sa.bindparam('except_id'),
+        ),
+    )
+)
+_IDS: sa.BindParameter[str] = sa.bindparam('ids', expanding=True)
+_LOCK_MANY = (
+    sa.select(SHARE_INSTANCE.c.id)
+    .where(SHARE_INSTANCE.c.id.in_(_IDS))
+    .order_by(SHARE_INSTANCE.c.id)
+    .with_for_update()
+)
+_MANY_IN_PROGRESS = (
+    sa.select(INSTANCE.c.share_instance_id.label('id'))
+    .where(
+        INSTANCE.c.share_instance_id.in_(_IDS),
         INSTANCE.c.status == SnapshotStatus.CREATING,
         INSTANCE.c.id != sa.bindparam('except_id'),
     )
+    .union_all(
+        sa.select(GROUP_MEMBER.c.share_instance_id)
+        .join(
+            GROUP_SNAPSHOT,
+            GROUP_SNAPSHOT.c.id == GROUP_MEMBER.c.share_group_snapshot_id,
+        )
+        .where(
+            GROUP_MEMBER.c.share_instance_id.in_(_IDS),
+            GROUP_SNAPSHOT.c.status == GroupSnapshotStatus.CREATING,
+            GROUP_SNAPSHOT.c.id != sa.bindparam('except_id'),
+        )
+    )
 )
-_ANY_ON_SHARE_INSTANCE = (
-    sa.select(INSTANCE.c.id)
-    .where(INSTANCE.c.share_instance_id == sa.bindparam('of_share_instance'))
-    .limit(1)
+_ANY_ON_SHARE_INSTANCE = sa.select(
+    sa.or_(
+        sa.exists().where(
+            INSTANCE.c.share_instance_id == sa.bindparam('of_share_instance')
+        ),
+        sa.exists().where(
+            GROUP_MEMBER.c.share_instance_id
+            == sa.bindparam('of_share_instance')
+        ),
+    )
 )
 _IDS_ON_SHARE_INSTANCES = (
     sa.select(INSTANCE.c.id)
@@ -246,11 +297,10 @@ def next_created_at(
     """Return `created_at` of the next snapshot, later than all others.
 
     The clocks of services may disagree, but the order of snapshots must
-    be kept.
+    be kept, also of those of its share group.
     """
-    if parent.newest_at is None:
-        return session.now
-    return max(session.now, parent.newest_at + _TICK)
+    earlier = (parent.newest_at, parent.newest_member_at)
+    return max([session.now, *(at + TICK for at in earlier if at is not None)])
 
 
 def insert(
@@ -370,13 +420,29 @@ def is_snapshot_in_progress(
     )
 
 
+def lock_share_instances(
+    session: Session, ids: typing.Collection[str]
+) -> list[str]:
+    """Lock share instances; return the ids of those that exist."""
+    return [row.id for row in session.rows(_LOCK_MANY, ids=sorted(ids))]
+
+
+def list_in_progress(
+    session: Session,
+    share_instance_ids: typing.Collection[str],
+    except_id: str = '',
+) -> set[str]:
+    """Return the share instances of which a snapshot is being created."""
+    values = {'ids': sorted(share_instance_ids), 'except_id': except_id}
+    return {row.id for row in session.rows(_MANY_IN_PROGRESS, **values)}
+
+
 def has_snapshots(session: Session, share_instance_id: str) -> bool:
-    """Whether the share instance has any snapshot."""
-    return (
+    """Whether it has any snapshot, also as one of its group."""
+    return bool(
         session.value(
             _ANY_ON_SHARE_INSTANCE, of_share_instance=share_instance_id
         )
-        is not None
     )
 
 

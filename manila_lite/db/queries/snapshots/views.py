@@ -257,7 +257,7 @@ def _conditions(criteria: SnapshotFilter) -> list[sa.ColumnElement]:
                 METADATA.c.key,
                 METADATA.c.value,
                 criteria.metadata,
-                one_by_one=criteria.project_id is not None,
+                correlated=criteria.project_id is not None,
             )
         )
     if criteria.used is not None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
 
+from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
 from manila_lite import exception
@@ -186,6 +187,13 @@ def _ids_of_share_types(session: Session, wanted: Sequence[str]) -> list[str]:
 
 
 def delete(session: Session, id: str) -> None:
-    """Delete a type, its specs and the access of projects to it."""
-    if session.run(_DELETE, of_type=id) != 1:
+    """Delete a type, its specs and the access of projects to it.
+
+    A foreign key rejects it while a share group refers to it.
+    """
+    try:
+        matched = session.run(_DELETE, of_type=id)
+    except db_exc.DBReferenceError:
+        raise exception.ShareGroupTypeInUse(share_group_type_id=id) from None
+    if matched != 1:
         raise exception.ShareGroupTypeNotFound(share_group_type_id=id)

@@ -63,12 +63,7 @@ _BY_ID = sa.select(TYPE).where(TYPE.c.id == sa.bindparam('wanted'))
 # which does not exclude a lock of the row by `delete`.
 _BY_ID_OR_NAME = (
     sa.select(TYPE)
-    .where(
-        sa.or_(
-            TYPE.c.id == sa.bindparam('wanted'),
-            TYPE.c.name == sa.bindparam('wanted'),
-        )
-    )
+    .where(TABLES.is_called('wanted'))
     .with_for_update(read=True)
 )
 _SPECS = (

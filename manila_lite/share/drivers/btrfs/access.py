@@ -4,7 +4,7 @@ from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
-from manila_lite.share.drivers.btrfs.clients import clients_of
+from manila_lite.share.drivers.nfs_clients import clients_of
 
 
 class BtrfsAccess:

@@ -4,6 +4,9 @@ from collections.abc import Iterator
 import contextlib
 import ipaddress
 import pathlib
+import time
+
+from oslo_utils import netutils
 
 from manila_lite import exception
 from manila_lite.host import Host
@@ -18,7 +21,7 @@ from manila_lite.share.drivers.btrfs.mounting import is_mounted
 from manila_lite.share.drivers.btrfs.mounting import mounted_pool
 from manila_lite.share.drivers.btrfs.pool import Pool
 from manila_lite.share.drivers.contract.configuration import Configuration
-from manila_lite.share.drivers.local.fencing import FencingTokens
+from manila_lite.share.drivers.fencing import FencingTokens
 from manila_lite.share.drivers.records import Record
 from manila_lite.share.drivers.records import checked_file_name
 
@@ -73,6 +76,7 @@ class BtrfsBackend:
             self.exports.restore_mounts(self._find_volume)
             self.daemons.start()
             self.exports.reconcile()
+        self.fencing.forget_old(time.time())
 
     def require(self) -> None:
         """Raise StorageUnavailable if a pool is not mounted.
@@ -105,6 +109,7 @@ class BtrfsBackend:
             raise exception.StorageUnavailable(
                 reason='the NFS server does not answer'
             )
+        self.fencing.forget_old(time.time())
 
     def _check_options(self) -> None:
         section = self.configuration.config_group
@@ -135,7 +140,11 @@ class BtrfsBackend:
             self.root / 'nfs',
             self.root / 'exports',
             self.configuration.btrfs_nfs_port,
-            [pool.top / kind for pool in self.pools.values() for kind in Kind],
+            [
+                folder
+                for pool in self.pools.values()
+                for folder in pool.folders
+            ],
         )
 
     def _discard_unfinished(self, pool: Pool) -> None:
@@ -246,7 +255,8 @@ class BtrfsBackend:
         """Return the export locations of a volume."""
         return [
             {
-                'path': f'{_bracketed(address)}:{pseudo_path(kind, volume)}',
+                'path': f'{netutils.escape_ipv6(address)}:'
+                f'{pseudo_path(kind, volume)}',
                 'is_admin_only': False,
                 'metadata': {'preferred': str(number == 0)},
             }
@@ -260,7 +270,3 @@ class BtrfsBackend:
                 for address in self._addresses
             }
         )
-
-
-def _bracketed(address: str) -> str:
-    return f'[{address}]' if ':' in address else address

@@ -6,10 +6,12 @@
 The record of a share has its `volume`, that of a snapshot also the volume of
 its share in `of`. A record is written once the volume is complete, and
 removed after it. They are in the pool itself, so that the pool can be moved
-to another machine. A removal becomes durable with the next commit of the pool.
+to another machine. A removal, and the name of a record of a new volume, become
+durable with the next commit of the pool.
 """
 
 from collections.abc import Iterator
+import contextlib
 import enum
 import pathlib
 
@@ -42,6 +44,17 @@ class Catalog:
     def put(self, kind: Kind, name: str, record: Record) -> None:
         """Write a record; its volume is no longer unmanaged."""
         self._managed[kind].put(name, record)
+        self._unmanaged[kind].drop(record['volume'])
+
+    @contextlib.contextmanager
+    def putting(self, kind: Kind, name: str, record: Record) -> Iterator[None]:
+        """Write the record of a volume that is created in the block.
+
+        It is flushed before: a flush that follows a change of subvolumes
+        commits the whole file system, as the caller does at the end.
+        """
+        with self._managed[kind].putting(name, record):
+            yield
         self._unmanaged[kind].drop(record['volume'])
 
     def drop(self, kind: Kind, name: str) -> None:

@@ -40,7 +40,7 @@ class Daemons:
     def start(self) -> None:
         """Start what does not run, and wait until the server answers.
 
-        Daemons that run with other settings are restarted.
+        Daemons that run with other settings are restarted by the supervisor.
         """
         if len(str(self.socket)) > _SOCKET_PATH_LENGTH:
             raise exception.BadConfiguration(
@@ -48,14 +48,39 @@ class Daemons:
             )
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         (self._folder / 'recovery').mkdir(exist_ok=True)
-        if self._write_settings():
-            self.stop()
-        self.keep_supervised()
+        self._apply_settings(self._specification())
         if not self.is_answering(_START_TIMEOUT):
-            raise exception.ShareBackendException(
-                msg=f'the NFS server does not start, see {self._folder}'
-                '/ganesha.log'
+            raise self._not_starting()
+
+    def _apply_settings(self, wanted: records.Record) -> None:
+        """Let a supervisor run the daemons as they should.
+
+        The daemons serve clients until a supervisor has read the new
+        settings, so that this process may be killed at any moment.
+        """
+        file = self._folder / supervisor.SPECIFICATION
+        if records.find(file) != wanted:
+            records.write(file, wanted, durable=True)
+        if not self._has_settings(wanted):
+            processes.end(
+                self._folder / supervisor.RECORD, signal.SIGKILL, _STOP_TIMEOUT
             )
+        self.keep_supervised()
+        deadline = time.monotonic() + _START_TIMEOUT
+        while not self._has_settings(wanted):
+            if time.monotonic() > deadline:
+                raise self._not_starting()
+            time.sleep(_INTERVAL)
+            self.keep_supervised()
+
+    def _has_settings(self, wanted: records.Record) -> bool:
+        return records.find(self._folder / supervisor.RUNNING) == wanted
+
+    def _not_starting(self) -> exception.ShareBackendException:
+        return exception.ShareBackendException(
+            msg='the NFS server does not start, see ganesha.log and '
+            f'supervisor.log in {self._folder}'
+        )
 
     def keep_supervised(self) -> None:
         """Start a supervisor if there is none."""
@@ -80,56 +105,45 @@ class Daemons:
 
     def stop(self) -> None:
         """End the daemons; clients are interrupted."""
-        for name, number in (
-            (supervisor.RECORD, signal.SIGKILL),
-            ('server.json', signal.SIGTERM),
-            ('server.json', signal.SIGKILL),
-            ('bus.json', signal.SIGTERM),
-        ):
-            processes.end(self._folder / name, number, _STOP_TIMEOUT)
+        processes.end(
+            self._folder / supervisor.RECORD, signal.SIGKILL, _STOP_TIMEOUT
+        )
+        for name in ('server.json', 'bus.json'):
+            processes.stop(self._folder / name, _STOP_TIMEOUT)
 
-    def _write_settings(self) -> bool:
-        """Write what the daemons read; return whether it has changed."""
-        base, config = self._folder / 'base.conf', self._folder / 'server.conf'
-        bus = self._folder / 'bus.conf'
-        specification = {
+    def _specification(self) -> records.Record:
+        """Return what the supervisor is to run."""
+        bus, server = self._folder / 'bus.conf', self._folder / 'server.conf'
+        return {
             'socket': str(self.socket),
             'exports': str(self._exports),
-            'base_config': str(base),
-            'config': str(config),
             'trash': [str(folder) for folder in self._trash],
-            'bus': [
-                'dbus-daemon',
-                f'--config-file={bus}',
-                '--nofork',
-                '--nopidfile',
-            ],
-            'server': [
-                'ganesha.nfsd',
-                '-F',
-                '-f',
-                str(config),
-                '-L',
-                str(self._folder / 'ganesha.log'),
-                '-p',
-                str(self._folder / 'ganesha.pid'),
-                '-N',
-                'NIV_EVENT',
-            ],
+            'bus': {
+                'config': str(bus),
+                'text': ganesha.bus_config(self.socket),
+                'command': [
+                    'dbus-daemon',
+                    f'--config-file={bus}',
+                    '--nofork',
+                    '--nopidfile',
+                ],
+            },
+            'server': {
+                'config': str(server),
+                'text': ganesha.base_config(
+                    self._port, self._folder / 'recovery'
+                ),
+                'command': [
+                    'ganesha.nfsd',
+                    '-F',
+                    '-f',
+                    str(server),
+                    '-L',
+                    str(self._folder / 'ganesha.log'),
+                    '-p',
+                    str(self._folder / 'ganesha.pid'),
+                    '-N',
+                    'NIV_EVENT',
+                ],
+            },
         }
-        settings = (
-            (base, ganesha.base_config(self._port, self._folder / 'recovery')),
-            (bus, ganesha.bus_config(self.socket)),
-        )
-        changed = [
-            file
-            for file, text in settings
-            if not file.exists() or file.read_text() != text
-        ]
-        for file, text in settings:
-            records.write_text(file, text)
-        file = self._folder / supervisor.SPECIFICATION
-        if records.find(file) != specification:
-            changed.append(file)
-        records.write(file, specification)
-        return bool(changed)

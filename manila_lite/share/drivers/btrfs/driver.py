@@ -14,11 +14,11 @@ from manila_lite.share.drivers.btrfs.access import BtrfsAccess
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.managing import BtrfsManaging
-from manila_lite.share.drivers.btrfs.pool import GIB
 from manila_lite.share.drivers.btrfs.pool import Pool
 from manila_lite.share.drivers.btrfs.shares import BtrfsShares
 from manila_lite.share.drivers.btrfs.snapshots import BtrfsSnapshots
 from manila_lite.share.drivers.delegation import Delegation
+from manila_lite.share.drivers.space import GIB
 
 
 def _admit_call(driver: 'BtrfsDriver') -> None:

@@ -1,8 +1,11 @@
 """Numbers of exports: 16 bits, so that they come from a table."""
 
 from collections.abc import Callable
+import json
+import os
 import pathlib
 from typing import Any
+import weakref
 
 from manila_lite import exception
 from manila_lite.share.drivers import records
@@ -21,8 +24,9 @@ class ExportNumbers:
     def __init__(self, file: pathlib.Path, locks: Locks):
         self._file = file
         self._locks = locks
+        self._cached: _Table | None = None
 
-    def allot(self, name: str) -> int:
+    def allocate(self, name: str) -> int:
         """Return the number of an export, which remains the same."""
         number = self.find(name)
         return self._change(name, _add) if number is None else number
@@ -35,19 +39,38 @@ class ExportNumbers:
             self._change(name, lambda table, name: table['numbers'].pop(name))
 
     def all(self) -> dict[str, int]:
-        return self._read()['numbers']
-
-    def _read(self) -> dict[str, Any]:
-        return records.find(self._file) or {'last': 0, 'numbers': {}}
+        """Return all numbers; the file is read again if it was replaced."""
+        try:
+            if self._cached is None or not self._cached.is_at(self._file):
+                self._cached = _Table(self._file)
+            return self._cached.numbers
+        except FileNotFoundError:
+            return {}
 
     def _change(
         self, name: str, change: Callable[[dict[str, Any], str], int]
     ) -> int:
         with self._locks.locked('numbers'):
-            table = self._read()
+            table = records.find(self._file) or {'last': 0, 'numbers': {}}
             number = change(table, name)
-            records.write(self._file, table)
+            records.write(self._file, table, durable=True)
             return number
+
+
+class _Table:
+    """The numbers in a file, which nothing changes: it is replaced.
+
+    As long as the file is open, no other has its inode.
+    """
+
+    def __init__(self, path: pathlib.Path):
+        self._descriptor = os.open(path, os.O_RDONLY)
+        weakref.finalize(self, os.close, self._descriptor)
+        with open(self._descriptor, 'rb', closefd=False) as file:
+            self.numbers: dict[str, int] = json.load(file)['numbers']
+
+    def is_at(self, path: pathlib.Path) -> bool:
+        return os.path.samestat(os.fstat(self._descriptor), path.stat())
 
 
 def _add(table: dict[str, Any], name: str) -> int:

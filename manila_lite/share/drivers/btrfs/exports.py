@@ -4,6 +4,7 @@
     exports/mounts/<kind>.<volume>    the volume: the server of Debian does
                                       not find the subvolumes of a btrfs
     exports/numbers.json              the numbers of the exports
+    exports/locks/<kind>.<volume>     while an export is being changed
 
 The file is written before the running server is changed, and removed before
 the export is, so that a server that starts meanwhile allows no more than it
@@ -21,9 +22,9 @@ from manila_lite.share.drivers import records
 from manila_lite.share.drivers.btrfs import ganesha
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.catalog import Kind
-from manila_lite.share.drivers.btrfs.clients import Client
 from manila_lite.share.drivers.btrfs.export_numbers import ExportNumbers
 from manila_lite.share.drivers.btrfs.locks import Locks
+from manila_lite.share.drivers.nfs_clients import Client
 
 LOG = log.getLogger(__name__)
 
@@ -36,7 +37,9 @@ def pseudo_path(kind: Kind, volume: str) -> str:
 class Exports:
     """The exports of one NFS server.
 
-    Callers lock the volume. Every method may be repeated.
+    Every method locks the export that it changes, and may be repeated. The
+    locks of callers go by the names of shares and snapshots; a managed one
+    has a volume with another name.
     """
 
     def __init__(
@@ -45,11 +48,12 @@ class Exports:
         self._folder = folder
         self._mounts = folder / 'mounts'
         self._server = server
-        self._locks = locks
+        self._locks = Locks(folder / 'locks')
         self._numbers = ExportNumbers(folder / 'numbers.json', locks)
 
     def prepare(self) -> None:
-        self._mounts.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in (self._mounts, self._folder / 'locks'):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def publish(
         self,
@@ -58,31 +62,33 @@ class Exports:
         source: pathlib.Path,
         clients: Sequence[Client],
     ) -> None:
-        """Export a volume to exactly these clients."""
+        """Export a volume to exactly these clients.
+
+        It is not exported until it has some: each export takes time and
+        memory of the server, more the more there are.
+        """
         name = _name(kind, volume)
-        number = self._numbers.allot(name)
-        export = ganesha.Export(
-            number, self._mounts / name, pseudo_path(kind, volume), clients
-        )
-        file = self._file(name)
-        records.write_text(file, ganesha.export_config(export))
-        self._mount(name, number, source)
-        self._server.apply(file, number)
-        # Flushing takes longer than the change, and clients need not wait.
-        _sync(file)
+        with self._locks.locked(name):
+            if clients or self._is_begun(name):
+                self._publish(name, source, pseudo_path(kind, volume), clients)
+
+    def number(self, kind: Kind, volume: str) -> int | None:
+        """Return the number of an export."""
+        return self._numbers.find(_name(kind, volume))
 
     def republish(self, kind: Kind, volume: str, source: pathlib.Path) -> None:
         """Export the volume that has taken the place of another one.
 
-        The clients remain the same.
+        The clients remain the same. One that had none was not exported.
         """
         name = _name(kind, volume)
-        number = self._numbers.find(name)
-        if number is not None and self._file(name).exists():
-            self._mount(name, number, source)
-            self._server.apply(self._file(name), number)
-        else:
-            self.publish(kind, volume, source, [])
+        with self._locks.locked(name):
+            number = self._numbers.find(name)
+            if number is not None and self._file(name).exists():
+                self._mount(name, number, source)
+                self._server.apply(self._file(name), number)
+            elif self._is_begun(name):
+                self._publish(name, source, pseudo_path(kind, volume), [])
 
     def refresh(self, kind: Kind, volume: str) -> None:
         """Let the server forget what it knows of the content of a volume.
@@ -90,14 +96,52 @@ class Exports:
         It does not notice changes that it has not made itself. Clients keep
         the volume mounted.
         """
-        number = self._numbers.find(_name(kind, volume))
-        if number is not None:
-            self._server.remove(number)
+        name = _name(kind, volume)
+        with self._locks.locked(name):
+            number = self._numbers.find(name)
+            if number is not None:
+                self._server.remove(number)
 
     def withdraw(self, kind: Kind, volume: str) -> None:
         """End an export; files that clients have open are closed."""
         name = _name(kind, volume)
-        self._file(name).unlink(missing_ok=True)
+        with self._locks.locked(name):
+            self._withdraw(name)
+
+    def is_published(
+        self, kind: Kind, volume: str, source: pathlib.Path
+    ) -> bool:
+        """Return whether the files and the mount are as they should be."""
+        name = _name(kind, volume)
+        return not self._is_begun(name) or (
+            self._numbers.find(name) is not None
+            and self._file(name).exists()
+            and kernel.is_mount_of(source, self._mounts / name)
+        )
+
+    def _is_begun(self, name: str) -> bool:
+        """Return whether a volume is exported, or was while it ended."""
+        return (
+            self._file(name).exists() or self._numbers.find(name) is not None
+        )
+
+    def _publish(
+        self,
+        name: str,
+        source: pathlib.Path,
+        pseudo: str,
+        clients: Sequence[Client],
+    ) -> None:
+        is_new = self._numbers.find(name) is None
+        number = self._numbers.allocate(name)
+        export = ganesha.Export(number, self._mounts / name, pseudo, clients)
+        file = self._file(name)
+        records.write_text(file, ganesha.export_config(export), durable=True)
+        self._mount(name, number, source)
+        self._server.apply(file, number, is_new)
+
+    def _withdraw(self, name: str) -> None:
+        records.remove(self._file(name))
         number = self._numbers.find(name)
         if number is not None:
             self._server.remove(number)
@@ -105,17 +149,6 @@ class Exports:
         with contextlib.suppress(FileNotFoundError):
             (self._mounts / name).rmdir()
         self._numbers.release(name)
-
-    def is_published(
-        self, kind: Kind, volume: str, source: pathlib.Path
-    ) -> bool:
-        """Return whether the files and the mount are as they should be."""
-        name = _name(kind, volume)
-        return (
-            self._numbers.find(name) is not None
-            and self._file(name).exists()
-            and kernel.is_mount_of(source, self._mounts / name)
-        )
 
     # Start
 
@@ -127,7 +160,7 @@ class Exports:
             if os.path.ismount(self._mounts / name):
                 continue
             kind, _, volume = name.partition('.')
-            with self._locks.locked(volume):
+            with self._locks.locked(name):
                 source = find(Kind(kind), volume)
                 if source is None:
                     LOG.warning('%s is not exported: no volume', name)
@@ -147,9 +180,11 @@ class Exports:
             self._server.remove(number)
         for name, number in numbers.items():
             if number not in running:
-                with self._locks.locked(name.partition('.')[2]):
-                    if self._file(name).exists() and os.path.ismount(
-                        self._mounts / name
+                with self._locks.locked(name):
+                    if (
+                        self._numbers.find(name) == number
+                        and self._file(name).exists()
+                        and os.path.ismount(self._mounts / name)
                     ):
                         self._server.apply(self._file(name), number)
 
@@ -179,12 +214,3 @@ class Exports:
 
 def _name(kind: Kind, volume: str) -> str:
     return records.checked_file_name(f'{kind}.{volume}')
-
-
-def _sync(file: pathlib.Path) -> None:
-    descriptor = os.open(file, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    records.sync_directory(file.parent)

@@ -24,7 +24,7 @@ from jeepney.io.blocking import DBusConnection
 from jeepney.io.blocking import open_dbus_connection
 
 from manila_lite import exception
-from manila_lite.share.drivers.btrfs.clients import Client
+from manila_lite.share.drivers.nfs_clients import Client
 
 _MANAGER = DBusAddress(
     '/org/ganesha/nfsd/ExportMgr',
@@ -140,12 +140,20 @@ class Ganesha:
         self._connection: DBusConnection | None = None
         self._process = 0
 
-    def apply(self, file: pathlib.Path, number: int) -> None:
-        """Export what a file says, whether it was exported or not."""
+    def apply(
+        self, file: pathlib.Path, number: int, is_new: bool = False
+    ) -> None:
+        """Export what a file says, whether it was exported or not.
+
+        It takes one call less if `is_new` is right.
+        """
         block = f'EXPORT(Export_Id={number})'
+        methods = ['UpdateExport', 'AddExport']
+        if is_new:
+            methods.reverse()
         deadline = time.monotonic() + self._timeout
         while True:
-            for method in ('UpdateExport', 'AddExport'):
+            for method in methods:
                 try:
                     self._call(method, 'ss', str(file), block)
                 except _Refused as refusal:

@@ -15,6 +15,7 @@ to.
 from collections.abc import Iterator
 import contextlib
 import ctypes
+import errno
 import fcntl
 import os
 import pathlib
@@ -274,14 +275,40 @@ def loop_device(image: pathlib.Path) -> Iterator[pathlib.Path]:
     # The device keeps the file open that it is given, with any lock on it.
     with open(image, 'rb') as lock, open(image, 'r+b') as file:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        path = _find_loop_device(image) or _free_loop_device()
-        device = os.open(path, os.O_RDWR)
+        path, device = _opened_loop_device(image) or _configured(file, image)
         try:
-            if _find_loop_device(image) != path:
-                fcntl.ioctl(device, _LOOP_CONFIGURE, _loop_config(file, image))
             yield path
         finally:
             os.close(device)
+
+
+def _opened_loop_device(
+    image: pathlib.Path,
+) -> tuple[pathlib.Path, int] | None:
+    path = _find_loop_device(image)
+    if path is None:
+        return None
+    device = os.open(path, os.O_RDWR)
+    if _find_loop_device(image) == path:
+        return path, device
+    os.close(device)  # it became free before it was opened
+    return None
+
+
+def _configured(
+    file: BinaryIO, image: pathlib.Path
+) -> tuple[pathlib.Path, int]:
+    while True:
+        path = _free_loop_device()
+        device = os.open(path, os.O_RDWR)
+        try:
+            fcntl.ioctl(device, _LOOP_CONFIGURE, _loop_config(file, image))
+        except OSError as error:
+            os.close(device)
+            if error.errno != errno.EBUSY:  # another process was faster
+                raise
+        else:
+            return path, device
 
 
 def _find_loop_device(image: pathlib.Path) -> pathlib.Path | None:

@@ -9,8 +9,8 @@ from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.pool import Pool
-from manila_lite.share.drivers.local.store import managed_size
 from manila_lite.share.drivers.records import Record
+from manila_lite.share.drivers.space import managed_size
 
 _LOCK = 'managing'
 _EXPORT = re.compile(r'[^/]*:/shares/([A-Za-z0-9][A-Za-z0-9._-]{0,199})')

@@ -13,7 +13,6 @@ so that both kinds are created and removed beside the others.
 
 from collections.abc import Iterator
 import contextlib
-import errno
 import os
 import pathlib
 import stat
@@ -22,11 +21,9 @@ from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs import trash
 from manila_lite.share.drivers.btrfs.catalog import Catalog
 from manila_lite.share.drivers.btrfs.catalog import Kind
-
-GIB = 1024**3
+from manila_lite.share.drivers.space import GIB
 
 _NEW = '.new-'
-_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Pool:
@@ -43,9 +40,14 @@ class Pool:
     def prepare(self) -> None:
         """Create what is missing of the layout, and count sizes."""
         self.top.chmod(stat.S_IRWXU)
-        for kind in Kind:
-            (self.top / kind).mkdir(mode=stat.S_IRWXU, exist_ok=True)
+        for folder in self.folders:
+            folder.mkdir(mode=stat.S_IRWXU, exist_ok=True)
         kernel.enable_quota(self.top)
+
+    @property
+    def folders(self) -> list[pathlib.Path]:
+        """The directories of volumes, each with its trash."""
+        return [self.top / kind for kind in Kind]
 
     def is_new(self) -> bool:
         """Return whether no driver has used the file system yet."""
@@ -93,7 +95,7 @@ class Pool:
     def replace(self, volume: str, snapshot: str) -> None:
         """Replace a volume by one with the content and size of a snapshot.
 
-        It is one step for all who look. What is open in the old one remains
+        Clients see it happen in one step. What is open in the old one remains
         usable, but leads nowhere.
         """
         source = self.path(Kind.SNAPSHOT, snapshot)
@@ -195,12 +197,3 @@ class Pool:
 
     def discard_unfinished(self, kind: Kind, volume: str) -> None:
         trash.discard(self.path(kind, _NEW + volume))
-
-    def empty_trash(self) -> None:
-        """Remove what was discarded, in addition to the supervisor."""
-        for kind in Kind:
-            trash.empty(self.top / kind)
-
-
-def is_out_of_space(error: OSError) -> bool:
-    return error.errno in _NO_SPACE

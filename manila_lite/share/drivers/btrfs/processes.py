@@ -11,6 +11,8 @@ import select
 import signal
 from typing import NamedTuple
 
+from manila_lite.share.drivers import records
+
 _BOOT_ID = pathlib.Path('/proc/sys/kernel/random/boot_id')
 
 
@@ -30,9 +32,8 @@ def this_process() -> ProcessRecord:
 
 
 def write(path: pathlib.Path, record: ProcessRecord) -> None:
-    new = path.with_name(f'{path.name}.new')
-    new.write_text(json.dumps(record._asdict()))
-    new.replace(path)
+    # It need not survive a power failure: the process does not.
+    records.write(path, record._asdict())
 
 
 def find_running(path: pathlib.Path) -> int | None:
@@ -75,6 +76,12 @@ def end(path: pathlib.Path, number: signal.Signals, seconds: float) -> bool:
         return True
     finally:
         os.close(descriptor)
+
+
+def stop(path: pathlib.Path, seconds: float) -> None:
+    """End the recorded process, by force if it takes so long."""
+    if not end(path, signal.SIGTERM, seconds):
+        end(path, signal.SIGKILL, seconds)
 
 
 def _started(pid: int) -> int | None:

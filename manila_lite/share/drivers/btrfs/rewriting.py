@@ -4,12 +4,10 @@ The volume itself remains, and with it the handle that a client has of its
 root. The files share their blocks with the snapshot.
 """
 
-import contextlib
-import os
-
+from manila_lite.share.drivers import tree_removal
+from manila_lite.share.drivers import trees
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.pool import Pool
-from manila_lite.share.drivers.local import trees
 
 
 def rewrite(pool: Pool, volume: str, snapshot: str) -> None:
@@ -20,13 +18,8 @@ def rewrite(pool: Pool, volume: str, snapshot: str) -> None:
     target = pool.path(Kind.SHARE, volume)
     source = pool.path(Kind.SNAPSHOT, snapshot)
     pool.remove_limit(volume)
-    for name in os.listdir(target):
-        path = target / name
-        with contextlib.suppress(FileNotFoundError):
-            if path.is_dir() and not path.is_symlink():
-                trees.remove_tree(path)
-            else:
-                path.unlink()
+    with trees.opened_directory(target) as directory:
+        tree_removal.empty_directory(directory)
     trees.fill_tree(source, target)
     trees.copy_attributes(source, target)
     pool.resize(volume, pool.size_gib(Kind.SNAPSHOT, snapshot))

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+from oslo_log import log
 from oslo_utils import timeutils
 
 from manila_lite import exception
@@ -10,10 +11,12 @@ from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
-from manila_lite.share.drivers.btrfs.pool import GIB
 from manila_lite.share.drivers.btrfs.pool import Pool
-from manila_lite.share.drivers.btrfs.pool import is_out_of_space
 from manila_lite.share.drivers.records import Record
+from manila_lite.share.drivers.space import GIB
+from manila_lite.share.drivers.space import is_out_of_space
+
+LOG = log.getLogger(__name__)
 
 
 class BtrfsShares:
@@ -67,17 +70,18 @@ class BtrfsShares:
             raise exception.ShareBackendException(
                 msg=f'the volume {name} exists and is not managed as {name}'
             )
+        record = {'volume': name, 'share_proto': share['share_proto']}
         try:
-            if snapshot is None:
-                pool.create(name, share['size'])
-            else:
-                pool.clone(snapshot, name, share['size'])
-            record = {'volume': name, 'share_proto': share['share_proto']}
-            locations = self._ensure_export(pool, record)
-            pool.catalog.put(Kind.SHARE, name, record)
+            with pool.catalog.putting(Kind.SHARE, name, record):
+                if snapshot is None:
+                    pool.create(name, share['size'])
+                else:
+                    pool.clone(snapshot, name, share['size'])
+                locations = self._ensure_export(pool, record)
             pool.commit()
         except OSError as error:
             self._backend.exports.withdraw(Kind.SHARE, name)
+            pool.catalog.drop(Kind.SHARE, name)
             pool.discard(Kind.SHARE, name)
             if is_out_of_space(error):
                 raise exception.ShareRefused(
@@ -209,7 +213,16 @@ class BtrfsShares:
         share_server: base.ShareServerMapping | None = None,
     ) -> base.ExportLocationsReply:
         with self._backend.changing(share['name']):
-            return self._ensure_export(*self._backend.get_share(share['name']))
+            pool, record = self._backend.get_share(share['name'])
+            if not pool.has(Kind.SHARE, record['volume']):
+                LOG.error(
+                    'Share %s is lost: pool %s has no volume %s',
+                    share['name'],
+                    pool.name,
+                    record['volume'],
+                )
+                raise exception.ShareResourceNotFound(share_id=share['name'])
+            return self._ensure_export(pool, record)
 
     def _ensure_export(
         self, pool: Pool, record: Record

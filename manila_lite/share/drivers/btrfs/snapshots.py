@@ -31,13 +31,13 @@ class BtrfsSnapshots:
                         msg=f'the volume {name} exists and is not managed '
                         f'as {name}'
                     )
-                pool.take_snapshot(share['volume'], name)
                 record = {
                     'volume': name,
                     'of': share['volume'],
                     'share_proto': share['share_proto'],
                 }
-                pool.catalog.put(Kind.SNAPSHOT, name, record)
+                with pool.catalog.putting(Kind.SNAPSHOT, name, record):
+                    pool.take_snapshot(share['volume'], name)
                 pool.commit()
             else:
                 pool, record = found

@@ -3,10 +3,11 @@
     python -m manila_lite.share.drivers.btrfs.supervisor FOLDER
 
 It goes on while share services stop, crash and are upgraded. The specification
-in FOLDER says what to run. If the supervisor is
-killed, the daemons go on, and the next one finds them by their records. It
-ends no daemon, except one that cannot be used because the bus it talks to is
-gone, and starts no second one: only one supervisor has the lock.
+in FOLDER says what to run. If the supervisor is killed, the daemons go on, and
+the next one finds them by their records. It ends daemons that an earlier one
+has started with other settings, and a server that cannot be used because the
+bus it talks to is gone. It starts no second one: only one supervisor has the
+lock.
 
 It also removes the volumes in the trash of the pools.
 """
@@ -23,25 +24,33 @@ import sys
 import time
 from typing import Any
 
+from manila_lite.share.drivers import records
 from manila_lite.share.drivers.btrfs import processes
 from manila_lite.share.drivers.btrfs import trash
 
 LOG = logging.getLogger(__name__)
 
 SPECIFICATION, LOCK, RECORD = 'spec.json', 'supervisor.lock', 'supervisor.json'
+RUNNING = 'running.json'
+"""The specification that the supervisor and its daemons were started with."""
 
 _INTERVAL = 1.0
 _RESTART_INTERVAL = 1.0
 _BUS_TIMEOUT = 10.0
+_STOP_TIMEOUT = 10.0
 _LOG_SIZE = 16 << 20
 
 
 class Daemon:
     """One daemon, which may have been started by an earlier supervisor."""
 
-    def __init__(self, folder: pathlib.Path, name: str, command: list[str]):
+    def __init__(
+        self, folder: pathlib.Path, name: str, specification: dict[str, Any]
+    ):
         self.name = name
-        self._command = command
+        self.config = pathlib.Path(specification['config'])
+        self._text: str = specification['text']
+        self._command: list[str] = specification['command']
         self._record = folder / f'{name}.json'
         self._log = folder / f'{name}.log'
         self._descriptor: int | None = processes.find_running(self._record)
@@ -60,11 +69,15 @@ class Daemon:
                 self._forget()
         return self._descriptor is None
 
-    def start(self, environment: dict[str, str]) -> bool:
-        """Start it, unless it has just been started."""
+    def start(self, environment: dict[str, str], lines: str = '') -> bool:
+        """Start it, unless it has just been started.
+
+        The lines are added to its configuration.
+        """
         if time.monotonic() < self._start_after:
             return False
         self._start_after = time.monotonic() + _RESTART_INTERVAL
+        records.write_text(self.config, self._text + lines)
         _rotate(self._log)
         if os.fork() == 0:
             self._become_daemon(environment)
@@ -81,6 +94,11 @@ class Daemon:
     def kill(self) -> None:
         """End it; its clients reconnect to the one that is started next."""
         processes.end(self._record, signal.SIGKILL, _BUS_TIMEOUT)
+        self._forget()
+
+    def stop(self) -> None:
+        """Let it end."""
+        processes.stop(self._record, _STOP_TIMEOUT)
         self._forget()
 
     def _become_daemon(self, environment: dict[str, str]) -> None:
@@ -111,16 +129,32 @@ class Supervisor:
     """The bus, and the NFS server that is controlled by way of it."""
 
     def __init__(self, folder: pathlib.Path, specification: dict[str, Any]):
+        self._specification = specification
+        self._running = folder / RUNNING
         self._socket = specification['socket']
         self._exports = pathlib.Path(specification['exports'])
-        self._base = pathlib.Path(specification['base_config'])
-        self._config = pathlib.Path(specification['config'])
         self._trash = [pathlib.Path(each) for each in specification['trash']]
         self._environment = {
             'DBUS_SYSTEM_BUS_ADDRESS': f'unix:path={self._socket}'
         }
         self._bus = Daemon(folder, 'bus', specification['bus'])
         self._server = Daemon(folder, 'server', specification['server'])
+
+    def adopt_settings(self) -> None:
+        """End daemons that were started with other settings.
+
+        If it is interrupted, the next supervisor does it again.
+        """
+        running = records.find(self._running) or {}
+        if running == self._specification:
+            return
+        if any(
+            running.get(part) != self._specification[part]
+            for part in ('socket', 'exports', 'bus', 'server')
+        ):
+            self._server.stop()
+            self._bus.stop()
+        records.write(self._running, self._specification, durable=True)
 
     def run(self) -> None:
         while True:
@@ -136,10 +170,8 @@ class Supervisor:
             if not self._bus.start({}) or not self._bus_answers():
                 return
         if self._server.has_ended():
-            self._write_config()
-            self._server.start(self._environment)
-        for folder in self._trash:
-            trash.empty(folder)
+            self._server.start(self._environment, self._includes())
+        trash.empty(self._trash)
 
     def _wait(self) -> None:
         running = [
@@ -158,20 +190,18 @@ class Supervisor:
             time.sleep(0.005)
         return False
 
-    def _write_config(self) -> None:
+    def _includes(self) -> str:
         """Include the exports, but none whose volume is not mounted.
 
         The directory below the mount is on the disk of the system.
         """
-        lines = [self._base.read_text()]
+        lines = []
         for file in sorted(self._exports.glob('*.conf')):
             if os.path.ismount(self._exports / 'mounts' / file.stem):
                 lines.append(f'%include "{file}"\n')
             else:
                 LOG.error('%s is not exported: it is not mounted', file.stem)
-        new = self._config.with_name(f'{self._config.name}.new')
-        new.write_text(''.join(lines))
-        new.replace(self._config)
+        return ''.join(lines)
 
 
 def _rotate(log: pathlib.Path) -> None:
@@ -211,9 +241,11 @@ def main(folder: pathlib.Path) -> None:
     )
     processes.write(folder / RECORD, processes.this_process())
     os.close(is_recorded)
-    # A daemon that inherited the lock would keep it.
-    os.set_inheritable(lock, False)
-    Supervisor(folder, json.loads((folder / SPECIFICATION).read_bytes())).run()
+    supervisor = Supervisor(
+        folder, json.loads((folder / SPECIFICATION).read_bytes())
+    )
+    supervisor.adopt_settings()
+    supervisor.run()
 
 
 if __name__ == '__main__':

@@ -3,6 +3,8 @@
 The supervisor empties the trash. It imports little, to stay small.
 """
 
+from collections.abc import Iterable
+import contextlib
 import logging
 import os
 import pathlib
@@ -23,19 +25,21 @@ def discard(path: pathlib.Path) -> None:
         return
 
 
-def empty(folder: pathlib.Path) -> None:
-    """Remove what is in the trash of a folder of volumes.
+def empty(folders: Iterable[pathlib.Path]) -> None:
+    """Remove what is in the trash of folders of volumes.
 
     What cannot be removed now is left for the next time. The kernel frees the
     space in the background.
     """
+    for folder in folders:
+        with contextlib.suppress(OSError):  # not mounted now
+            for name in os.listdir(folder):
+                if name.startswith(_TRASH):
+                    _destroy(folder / name)
+
+
+def _destroy(path: pathlib.Path) -> None:
     try:
-        names = os.listdir(folder)
-    except OSError:  # not mounted now
-        return
-    for name in names:
-        if name.startswith(_TRASH):
-            try:
-                kernel.destroy(folder / name)
-            except OSError as error:
-                LOG.warning('%s/%s: %s', folder, name, error)
+        kernel.destroy(path)
+    except OSError as error:
+        LOG.warning('%s: %s', path, error)

@@ -52,6 +52,32 @@ class ExportLocation(TypedDict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShareGroupForDriver(_StoredRecord):
+    """A share group; `host` is host@backend#pool.
+
+    `share_types` are the types that its shares may have, each as a mapping
+    with `share_type_id`. `consistent_snapshot_support` is pool, host or None.
+    """
+
+    id: str
+    project_id: str
+    user_id: str | None = None
+    name: str | None = None
+    description: str | None = None
+    status: str | None = None
+    host: str | None = None
+    availability_zone_id: str | None = None
+    share_group_type_id: str | None = None
+    share_types: list[dict[str, str]] = field(default_factory=list)
+    consistent_snapshot_support: str | None = None
+    source_share_group_snapshot_id: str | None = None
+    share_network_id: str | None = None
+    share_server_id: str | None = None
+    created_at: datetime.datetime | None = None
+    updated_at: datetime.datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShareForDriver(_StoredRecord):
     """A share instance: `id` and `name` are those of the instance.
 
@@ -176,6 +202,29 @@ class SnapshotForDriver(_StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShareGroupSnapshotForDriver(_StoredRecord):
+    """A snapshot of a share group.
+
+    Each of `share_group_snapshot_members` is the snapshot of one share, whose
+    `id` and `snapshot_id` are those of the member.
+    """
+
+    id: str
+    share_group_id: str
+    project_id: str
+    user_id: str | None = None
+    name: str | None = None
+    description: str | None = None
+    status: str | None = None
+    share_group: ShareGroupForDriver | None = None
+    share_group_snapshot_members: list[SnapshotForDriver] = field(
+        default_factory=list
+    )
+    created_at: datetime.datetime | None = None
+    updated_at: datetime.datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShareServerForDriver(_StoredRecord):
     """A share server, as passed to its driver.
 
@@ -295,7 +344,8 @@ ExportLocationsReply = (
 class StatusReply(TypedDict):
     """The actual state: available, error or still being created.
 
-    The `replica_state` of a replica says whether it is active.
+    The `replica_state` of a replica says whether it is active. Of the
+    snapshot of a share group, members with their `id` may be reported.
     """
 
     status: str
@@ -305,6 +355,7 @@ class StatusReply(TypedDict):
     progress: NotRequired[str]
     provider_location: NotRequired[str]
     export_locations: NotRequired[ExportLocationsReply]
+    share_group_snapshot_members: NotRequired[list[Mapping[str, Any]]]
 
 
 class NewShareReply(TypedDict):

@@ -153,11 +153,15 @@ class DomainMember:
     # Copying between replicas
 
     def source_of(
-        self, replica_set: ReplicaSet
+        self, replica_set: ReplicaSet, excluding: str | None = None
     ) -> tuple[DummyState, str] | None:
-        """Return the replica with the current content, if reachable."""
+        """Return the replica with the current content, if reachable.
+
+        Of writable replicas, `excluding` is not considered: it may have the
+        current content itself and lack only snapshots.
+        """
         if self.replication_type == WRITABLE:
-            return self._most_recent(replica_set)
+            return self._most_recent(replica_set, excluding)
         leading = replica_set.active or replica_set.previous
         backend = leading and self.require_domain().find_state_of(leading)
         if not backend or not leading or _is_unusable(backend, leading):
@@ -165,7 +169,7 @@ class DomainMember:
         return backend, leading
 
     def _most_recent(
-        self, replica_set: ReplicaSet
+        self, replica_set: ReplicaSet, excluding: str | None
     ) -> tuple[DummyState, str] | None:
         """Return the writable replica that has all changes.
 
@@ -175,6 +179,8 @@ class DomainMember:
         best: tuple[tuple[int, int], DummyState, str] | None = None
         seen = 0  # by an unusable or unreachable replica
         for each in replica_set.members:
+            if each == excluding:
+                continue
             backend = self.require_domain().find_state_of(each)
             if backend is None:
                 seen = replica_set.epoch

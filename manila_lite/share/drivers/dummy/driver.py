@@ -20,7 +20,9 @@ from manila_lite.share.drivers.dummy.access import DummyAccess
 from manila_lite.share.drivers.dummy.backend import DummyBackend
 from manila_lite.share.drivers.dummy.domain_member import DomainMember
 from manila_lite.share.drivers.dummy.fencing import Overlap
+from manila_lite.share.drivers.dummy.groups import DummyGroups
 from manila_lite.share.drivers.dummy.inventory import access_inventory
+from manila_lite.share.drivers.dummy.inventory import group_inventory
 from manila_lite.share.drivers.dummy.inventory import inventory
 from manila_lite.share.drivers.dummy.inventory import replica_inventory
 from manila_lite.share.drivers.dummy.inventory import server_inventory
@@ -47,6 +49,7 @@ __all__ = [
     'USED_GB_KEY',
     'DummyDriver',
     'access_inventory',
+    'group_inventory',
     'inventory',
     'replica_inventory',
     'server_inventory',
@@ -80,6 +83,10 @@ _replicated_snapshots = faults.Delegation[
     'DummyDriver', DummyReplicatedSnapshots
 ](lambda driver: driver.replicated_snapshots)
 
+_groups = faults.Delegation['DummyDriver', DummyGroups](
+    lambda driver: driver.groups
+)
+
 
 class DummyDriver(
     base.ShareDriver,
@@ -91,6 +98,8 @@ class DummyDriver(
     base.ShareServerSupport,
     base.ServerMigrationSupport,
     base.ReplicationSupport,
+    base.ShareGroupSupport,
+    base.ShareGroupSnapshotSupport,
 ):
     """It delegates to its parts, which share one `DummyBackend`."""
 
@@ -102,6 +111,7 @@ class DummyDriver(
     migrations: DummyServerMigration
     replicas: DummyReplication
     replicated_snapshots: DummyReplicatedSnapshots
+    groups: DummyGroups
 
     security_service_update_support = True
     network_allocation_update_support = True
@@ -137,6 +147,7 @@ class DummyDriver(
         self.replicated_snapshots = DummyReplicatedSnapshots(
             self.backend, self.member, self.snapshots
         )
+        self.groups = DummyGroups(self.backend, self.snapshots)
         self._offer_controls()
 
     def _offer_controls(self) -> None:
@@ -179,6 +190,10 @@ class DummyDriver(
     def snapshot_access_inventory(self) -> Clients:
         """Return the effective clients, by snapshot instance id."""
         return snapshot_access_inventory(self.backend.state.path)
+
+    def group_inventory(self) -> set[str]:
+        """Return the ids of existing share groups."""
+        return group_inventory(self.backend.state.path)
 
     def replica_inventory(self) -> dict[str, DummyReplica]:
         """Return the existing replicas, by share instance id."""
@@ -253,6 +268,21 @@ class DummyDriver(
     get_snapshot_status = _snapshots(DummySnapshots.get_snapshot_status)
     revert_to_snapshot = _snapshots(DummySnapshots.revert_to_snapshot)
     snapshot_update_access = _access(DummyAccess.snapshot_update_access)
+
+    # Share groups
+
+    create_share_group = _groups(DummyGroups.create_share_group)
+    delete_share_group = _groups(DummyGroups.delete_share_group)
+    get_share_group_status = _groups(DummyGroups.get_share_group_status)
+    create_share_group_snapshot = _groups(
+        DummyGroups.create_share_group_snapshot
+    )
+    delete_share_group_snapshot = _groups(
+        DummyGroups.delete_share_group_snapshot
+    )
+    get_share_group_snapshot_status = _groups(
+        DummyGroups.get_share_group_snapshot_status
+    )
 
     # Managing
 
@@ -379,6 +409,11 @@ class DummyDriver(
                     if self.backend.replication_type
                     else {}
                 ),
+                'share_group_stats': {
+                    'consistent_snapshot_support': (
+                        self.configuration.dummy_driver_consistent_snapshots
+                    )
+                },
                 'share_server_multiple_subnet_support': (
                     self.driver_handles_share_servers
                 ),

@@ -21,6 +21,11 @@ def snapshot_inventory(state_path: str | pathlib.Path) -> dict[str, int]:
     return _sizes(DummyState(state_path).snapshots)
 
 
+def group_inventory(state_path: str | pathlib.Path) -> set[str]:
+    """Return the ids of the share groups that the back end knows of."""
+    return {name for name, _ in DummyState(state_path).groups.records()}
+
+
 def replica_inventory(
     state_path: str | pathlib.Path,
 ) -> dict[str, replication_domain.DummyReplica]:

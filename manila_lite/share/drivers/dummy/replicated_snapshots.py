@@ -112,7 +112,8 @@ class DummyReplicatedSnapshots:
             if self._backend.state.shares.find(share_replica['id']) is None:
                 raise exception.SnapshotResourceNotFound(snapshot_id=id)
             source = self._member.source_of(
-                self._member.join_replica_set(replica_list, share_replica)
+                self._member.join_replica_set(replica_list, share_replica),
+                excluding=share_replica['id'],
             )
             leading = source and next(
                 (

@@ -255,21 +255,13 @@ class DummyReplication:
         source = self._member.source_of(replica_set)
         if record.get('updates_left') or source is None:
             return OUT_OF_SYNC
-        backend, _ = source
         new = with_replicated_fields(
             record, self._member.source_record(source)
         )
         if new != record:
             self._backend.state.shares.put(replica['id'], new)
         self._backend.faults.midway()
-        copied = [
-            self._snapshots.copy(
-                backend,
-                pair['active_replica_snapshot'],
-                pair['share_replica_snapshot'],
-            )
-            for pair in snapshots
-        ]
+        copied = [self._copy_snapshot(pair) for pair in snapshots]
         if not all(copied):
             return OUT_OF_SYNC
         if new['epoch'] != replica_set.epoch:
@@ -277,6 +269,16 @@ class DummyReplication:
                 replica['id'], new | {'epoch': replica_set.epoch}
             )
         return IN_SYNC
+
+    def _copy_snapshot(self, pair: base.ReplicaSnapshot) -> bool:
+        """Return whether the replica has a snapshot; copy it if possible."""
+        active = pair['active_replica_snapshot']
+        source = self._member.require_domain().find_state_of(
+            active['share_instance_id']
+        )
+        return source is not None and self._snapshots.copy(
+            source, active, pair['share_replica_snapshot']
+        )
 
     def _usable_record(self, replica: base.ShareForDriver) -> records.Record:
         """Return the record of a replica that was created completely."""

@@ -33,6 +33,7 @@ class DummyState:
         self.unmanaged_snapshots = records.RecordFolder(
             self.path / 'unmanaged_snapshots'
         )
+        self.groups = records.RecordFolder(self.path / 'groups')
         self.servers = records.RecordFolder(self.path / 'servers')
         self.unmanaged_servers = records.RecordFolder(
             self.path / 'unmanaged_servers'

@@ -6,14 +6,14 @@ import os
 import pathlib
 import pwd
 
+from oslo_utils import netutils
+
 from manila_lite import exception
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.local.store import LocalItem
 from manila_lite.share.drivers.local.store import LocalStore
-
-GIB = 1024**3
 
 
 class LocalBackend:
@@ -114,7 +114,7 @@ class LocalBackend:
             return str(data)
         if record.get('share_proto') == 'CIFS':
             return f'\\\\{host}\\{item.name}'
-        return f'{_in_brackets(host)}:{data}'
+        return f'{netutils.escape_ipv6(host)}:{data}'
 
     def local_path(self, kind: str, location: str) -> str:
         """Return the directory of an export location; others unchanged."""
@@ -124,9 +124,4 @@ class LocalBackend:
         name = location.removeprefix(f'\\\\{host}\\')
         if name != location:
             return str(self.root / kind / name / 'data')
-        return location.removeprefix(f'{_in_brackets(host)}:')
-
-
-def _in_brackets(host: str) -> str:
-    """Return the host as NFS clients need it before a colon."""
-    return f'[{host}]' if ':' in host else host
+        return location.removeprefix(f'{netutils.escape_ipv6(host)}:')

@@ -6,11 +6,11 @@ would be created on the wrong disk, and those on the right one seem lost.
 """
 
 import contextlib
-import errno
 import os
 import pathlib
 
 from manila_lite import exception
+from manila_lite.share.drivers.space import is_out_of_space
 
 MARKER = '.manila_lite'
 
@@ -19,7 +19,6 @@ _TEXT = (
     'this file it refuses to\nuse the directory, because its file system '
     'seems not to be mounted.\n'
 )
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class LocalDisk:
@@ -72,7 +71,7 @@ class LocalDisk:
             probe.touch()
             probe.unlink(missing_ok=True)
         except OSError as error:
-            if error.errno not in _FULL:
+            if not is_out_of_space(error):
                 raise self._unavailable(error) from error
 
     def is_deleted(self) -> bool:

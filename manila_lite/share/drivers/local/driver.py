@@ -20,9 +20,7 @@ from manila_lite.share.drivers import base
 from manila_lite.share.drivers.delegation import Delegation
 from manila_lite.share.drivers.local import privileges
 from manila_lite.share.drivers.local.access import LocalAccess
-from manila_lite.share.drivers.local.backend import GIB
 from manila_lite.share.drivers.local.backend import LocalBackend
-from manila_lite.share.drivers.local.fencing import KEEP_SECONDS
 from manila_lite.share.drivers.local.managing import LocalManaging
 from manila_lite.share.drivers.local.peers import LocalPeers
 from manila_lite.share.drivers.local.promotion import LocalPromotion
@@ -33,6 +31,7 @@ from manila_lite.share.drivers.local.replication import LocalReplication
 from manila_lite.share.drivers.local.roles import LocalRoles
 from manila_lite.share.drivers.local.shares import LocalShares
 from manila_lite.share.drivers.local.snapshots import LocalSnapshots
+from manila_lite.share.drivers.space import GIB
 
 LOG = log.getLogger(__name__)
 
@@ -156,7 +155,7 @@ class LocalDriver(
         self._check_new_shares()
         self._check_replication()
         self.roles.demote_superseded()
-        self.backend.store.fencing.forget(self.backend.clock() - KEEP_SECONDS)
+        store.fencing.forget_old(self.backend.clock())
 
     def _check_new_shares(self) -> None:
         """Check owner and mode, and the privileges that shares need."""
@@ -216,6 +215,7 @@ class LocalDriver(
     def check_health(self) -> None:
         """Check that the root is there and can be written to."""
         self.backend.store.disk.require_writable()
+        self.backend.store.fencing.forget_old(self.backend.clock())
 
     # No information about the back end says whether directories are still
     # there, so shares are ensured at every start.

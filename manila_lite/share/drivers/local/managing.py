@@ -6,12 +6,12 @@ import pathlib
 from manila_lite import exception
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers import records
-from manila_lite.share.drivers.local import trees
+from manila_lite.share.drivers import trees
 from manila_lite.share.drivers.local.backend import LocalBackend
 from manila_lite.share.drivers.local.store import SHARES
 from manila_lite.share.drivers.local.store import SNAPSHOTS
 from manila_lite.share.drivers.local.store import LocalItem
-from manila_lite.share.drivers.local.store import managed_size
+from manila_lite.share.drivers.space import managed_size
 
 
 class LocalManaging:
@@ -55,7 +55,8 @@ class LocalManaging:
 
     def unmanage(self, share: base.ShareForDriver) -> None:
         """Stop managing a share; its clients keep their access."""
-        self._backend.store.share(share['name']).unmanage()
+        with self._backend.store.locked(share['name']):
+            self._backend.store.share(share['name']).unmanage()
 
     def manage_existing_snapshot(
         self,
@@ -103,7 +104,8 @@ class LocalManaging:
 
     def unmanage_snapshot(self, snapshot: base.SnapshotForDriver) -> None:
         """Stop managing a snapshot; its clients keep their access."""
-        self._backend.store.snapshot(snapshot['name']).unmanage()
+        with self._backend.store.locked(snapshot['name']):
+            self._backend.store.snapshot(snapshot['name']).unmanage()
 
     def _path_of(self, location: str) -> pathlib.Path:
         # Joining with an absolute path returns that path unchanged.

@@ -89,8 +89,6 @@ class ReplicaUnreachable(exception.ShareBackendException):
     """The other replica is missing, or does not have the expected role."""
 
 
-NO_SPACE_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT})
-
 _FLUSH_VALID_NS = 10**9
 """A flush is reused for so long, however many replicas need one."""
 

@@ -12,17 +12,17 @@ from oslo_log import log
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
-from manila_lite.share.drivers.local import trees
+from manila_lite.share.drivers import trees
 from manila_lite.share.drivers.local.backend import LocalBackend
 from manila_lite.share.drivers.local.peers import LocalPeers
 from manila_lite.share.drivers.local.peers import ReplicaList
 from manila_lite.share.drivers.local.peers import find_active
-from manila_lite.share.drivers.local.replica import NO_SPACE_ERRNOS
 from manila_lite.share.drivers.local.replica import LocalReplica
 from manila_lite.share.drivers.local.replica import ReplicaUnreachable
 from manila_lite.share.drivers.local.replica import raising_unreachable
 from manila_lite.share.drivers.local.snapshots import LocalSnapshots
 from manila_lite.share.drivers.local.store import LocalItem
+from manila_lite.share.drivers.space import is_out_of_space
 
 LOG = log.getLogger(__name__)
 
@@ -173,7 +173,7 @@ class LocalReplicatedSnapshots:
                 {'name': item.name, 'error': error},
             )
         except OSError as error:
-            if error.errno not in NO_SPACE_ERRNOS:
+            if not is_out_of_space(error):
                 raise
             LOG.error(
                 'No space left to copy snapshot %(name)s: %(error)s',

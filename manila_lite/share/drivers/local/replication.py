@@ -22,7 +22,6 @@ from manila_lite.share.drivers.local.peers import LocalPeers
 from manila_lite.share.drivers.local.peers import ReplicaList
 from manila_lite.share.drivers.local.peers import find_active
 from manila_lite.share.drivers.local.promotion import LocalPromotion
-from manila_lite.share.drivers.local.replica import NO_SPACE_ERRNOS
 from manila_lite.share.drivers.local.replica import LocalReplica
 from manila_lite.share.drivers.local.replica import ReplicaRole
 from manila_lite.share.drivers.local.replica import ReplicaUnreachable
@@ -36,6 +35,7 @@ from manila_lite.share.drivers.local.replicated_snapshots import SnapshotList
 from manila_lite.share.drivers.local.roles import LocalRoles
 from manila_lite.share.drivers.local.shares import LocalShares
 from manila_lite.share.drivers.local.snapshots import LocalSnapshots
+from manila_lite.share.drivers.space import is_out_of_space
 
 LOG = log.getLogger(__name__)
 
@@ -222,7 +222,7 @@ class LocalReplication:
                 },
             )
         except OSError as error:
-            if error.errno not in NO_SPACE_ERRNOS:
+            if not is_out_of_space(error):
                 raise
             LOG.error(
                 'No space left to update replica %(name)s, last '

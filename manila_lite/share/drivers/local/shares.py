@@ -1,15 +1,17 @@
 """Shares of the local driver."""
 
 from collections.abc import Iterable, Iterator
+import contextlib
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers import records
-from manila_lite.share.drivers.local import trees
-from manila_lite.share.drivers.local.backend import GIB
+from manila_lite.share.drivers import trees
 from manila_lite.share.drivers.local.backend import LocalBackend
 from manila_lite.share.drivers.local.store import SHARES
+from manila_lite.share.drivers.local.store import LocalItem
+from manila_lite.share.drivers.space import GIB
 
 
 class LocalShares:
@@ -94,9 +96,9 @@ class LocalShares:
         new_size: int,
         share_server: base.ShareServerMapping | None = None,
     ) -> None:
-        item, record = self._backend.get_share(share['name'])
-        if record['size'] < new_size:
-            item.write_record(record | {'size': new_size})
+        with self._changing(share) as (item, record):
+            if record['size'] < new_size:
+                item.write_record(record | {'size': new_size})
 
     def shrink_share(
         self,
@@ -104,14 +106,22 @@ class LocalShares:
         new_size: int,
         share_server: base.ShareServerMapping | None = None,
     ) -> None:
-        item, record = self._backend.get_share(share['name'])
-        if record['size'] <= new_size:
-            return
-        if trees.used_bytes(item.data_path(record)) > new_size * GIB:
-            raise exception.ShareShrinkingPossibleDataLoss(
-                share_id=share['id']
-            )
-        item.write_record(record | {'size': new_size})
+        with self._changing(share) as (item, record):
+            if record['size'] <= new_size:
+                return
+            if trees.used_bytes(item.data_path(record)) > new_size * GIB:
+                raise exception.ShareShrinkingPossibleDataLoss(
+                    share_id=share['id']
+                )
+            self._backend.store.fencing.check_call()  # counting takes long
+            item.write_record(record | {'size': new_size})
+
+    @contextlib.contextmanager
+    def _changing(
+        self, share: base.ShareForDriver
+    ) -> Iterator[tuple[LocalItem, records.Record]]:
+        with self._backend.store.locked(share['name']):
+            yield self._backend.get_share(share['name'])
 
     def get_share_status(
         self,

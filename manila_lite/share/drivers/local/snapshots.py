@@ -2,7 +2,7 @@
 
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
-from manila_lite.share.drivers.local import trees
+from manila_lite.share.drivers import trees
 from manila_lite.share.drivers.local.backend import LocalBackend
 
 

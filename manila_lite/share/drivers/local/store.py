@@ -22,17 +22,17 @@ is unmanaged, `unmanaged.json` keeps the record.
 
 from collections.abc import Iterator
 import contextlib
-import fcntl
 import os
 import pathlib
-import re
 
+from manila_lite.share.drivers import file_locks
 from manila_lite.share.drivers import records
+from manila_lite.share.drivers import tree_removal
+from manila_lite.share.drivers import trees
+from manila_lite.share.drivers.fencing import FencingTokens
 from manila_lite.share.drivers.local import samba
-from manila_lite.share.drivers.local import trees
 from manila_lite.share.drivers.local.disk import MARKER
 from manila_lite.share.drivers.local.disk import LocalDisk
-from manila_lite.share.drivers.local.fencing import FencingTokens
 
 SHARES, SNAPSHOTS = 'shares', 'snapshots'
 REPLICA, KNOWN, FOLLOWER = 'replica.json', 'known.json', 'follower-'
@@ -44,7 +44,6 @@ _LOCK = '.managing'
 _SAMBA_LOCK = '.samba'
 _FENCING = 'fencing'
 _PARTS = (SHARES, SNAPSHOTS, 'exports', 'work', _FENCING)
-_SIZE = re.compile(r'[1-9][0-9]{0,8}')
 
 
 class LocalItem:
@@ -151,10 +150,20 @@ class LocalStore:
     # Work
 
     @contextlib.contextmanager
+    def locked(self, name: str) -> Iterator[None]:
+        """Lock a share or snapshot by its name, to change it.
+
+        Raises StaleFencingToken if a later call came before.
+        """
+        with self._locked(records.checked_file_name(name)):
+            self.fencing.check_call()
+            yield
+
+    @contextlib.contextmanager
     def locked_work_directory(self, name: str) -> Iterator[pathlib.Path]:
-        """Lock a name and provide an empty directory to work in."""
-        top = self.root / 'work' / records.checked_file_name(name)
-        with _locked_directory(top):
+        """Do the same and provide an empty directory to work in."""
+        top = self._work_directory(name)
+        with file_locks.locked(top, file_locks.opened_directory):
             self.fencing.check_call()
             with _empty_subdirectory(top) as work:
                 yield work
@@ -164,11 +173,10 @@ class LocalStore:
         self, name: str
     ) -> Iterator[pathlib.Path | None]:
         """Do the same without waiting; None if the name is locked."""
-        top = self.root / 'work' / records.checked_file_name(name)
-        try:
-            descriptor = _try_lock(top, fcntl.LOCK_NB)
-        except BlockingIOError:
-            descriptor = None
+        top = self._work_directory(name)
+        descriptor = file_locks.open_locked(
+            top, file_locks.opened_directory, wait=False
+        )
         if descriptor is None:
             yield None
             return
@@ -181,7 +189,10 @@ class LocalStore:
 
     def has_work_directory(self, name: str) -> bool:
         """Return whether work on a name is in progress or was killed."""
-        return (self.root / 'work' / records.checked_file_name(name)).exists()
+        return self._work_directory(name).exists()
+
+    def _work_directory(self, name: str) -> pathlib.Path:
+        return self.root / 'work' / records.checked_file_name(name)
 
     @contextlib.contextmanager
     def managing_locked(self) -> Iterator[None]:
@@ -192,11 +203,12 @@ class LocalStore:
     @contextlib.contextmanager
     def _locked(self, name: str) -> Iterator[None]:
         top = self.root / 'work' / name
-        with _locked_directory(top):
+        with file_locks.locked(top, file_locks.opened_directory):
             try:
                 yield
             finally:
-                top.rmdir()
+                with contextlib.suppress(OSError):  # of a killed process
+                    top.rmdir()
 
     def remove(self, item: LocalItem) -> None:
         """Remove a managed item; a missing or unmanaged one is success."""
@@ -314,70 +326,13 @@ class LocalStore:
 
 
 @contextlib.contextmanager
-def _locked_directory(top: pathlib.Path) -> Iterator[None]:
-    """Create a directory and lock it against other processes, too.
-
-    The kernel releases the lock if the process is killed.
-    """
-    descriptor = None
-    while descriptor is None:
-        descriptor = _try_lock(top)
-    try:
-        yield
-    finally:
-        os.close(descriptor)
-
-
-@contextlib.contextmanager
 def _empty_subdirectory(top: pathlib.Path) -> Iterator[pathlib.Path]:
     """Create a directory inside a locked one; finally remove both."""
     for left_behind in top.iterdir():
-        trees.remove_tree(left_behind)
+        tree_removal.remove_tree(left_behind)
     try:
         work = top / 'new'
         work.mkdir()
         yield work
     finally:
-        trees.remove_tree(top)
-
-
-def _try_lock(top: pathlib.Path, how: int = 0) -> int | None:
-    """Return the open, locked directory; None if it was removed.
-
-    Raises BlockingIOError instead of waiting if `how` is LOCK_NB.
-    """
-    with contextlib.suppress(FileExistsError):
-        top.mkdir()  # exist_ok checks again, and fails if it has gone
-    try:
-        descriptor = os.open(top, os.O_RDONLY)
-    except FileNotFoundError:
-        return None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | how)
-    except BaseException:
-        os.close(descriptor)
-        raise
-    # The previous holder removes the directory when it is done.
-    with contextlib.suppress(FileNotFoundError):
-        if os.path.samestat(os.fstat(descriptor), os.stat(top)):
-            return descriptor
-    os.close(descriptor)
-    return None
-
-
-def managed_size(size: int, used: int, requested: object | None) -> int:
-    """Return the size in GiB of something being managed.
-
-    It is the requested size if there is one, else the given size, enlarged
-    if the content needs more. Raises ValueError if the content exceeds the
-    requested size or that is not a valid size.
-    """
-    gib = 1024**3
-    needed = max(1, -(-used // gib))
-    if requested is not None:
-        if not _SIZE.fullmatch(str(requested)):
-            raise ValueError(f'{requested!r} is not a size in GiB')
-        size = int(str(requested))
-        if size < needed:
-            raise ValueError(f'its content needs {needed} GiB, not {size}')
-    return max(size, needed)
+        tree_removal.remove_tree(top)

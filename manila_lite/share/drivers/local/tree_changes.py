@@ -12,8 +12,8 @@ import stat
 import typing
 
 from manila_lite.share.drivers import records
-from manila_lite.share.drivers.local import trees
-from manila_lite.share.drivers.local.trees import Attributes
+from manila_lite.share.drivers import trees
+from manila_lite.share.drivers.trees import Attributes
 
 NEW, OLD, PLAN = 'new', 'old', 'plan.json'
 

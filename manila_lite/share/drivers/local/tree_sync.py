@@ -20,15 +20,15 @@ import pathlib
 import stat
 import typing
 
+from manila_lite.share.drivers import trees
 from manila_lite.share.drivers.local import privileges
-from manila_lite.share.drivers.local import trees
 from manila_lite.share.drivers.local.tree_changes import NEW
 from manila_lite.share.drivers.local.tree_changes import OLD
 from manila_lite.share.drivers.local.tree_changes import PUT
 from manila_lite.share.drivers.local.tree_changes import REMOVE
 from manila_lite.share.drivers.local.tree_changes import SET
-from manila_lite.share.drivers.local.trees import Attributes
-from manila_lite.share.drivers.local.trees import PathParts
+from manila_lite.share.drivers.trees import Attributes
+from manila_lite.share.drivers.trees import PathParts
 
 # Inode and ctime of regular files, by directory and name.
 KnownInodes = dict[str, dict[str, list[int]]]

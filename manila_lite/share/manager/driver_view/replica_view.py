@@ -48,11 +48,16 @@ class ReplicatedShare(typing.NamedTuple):
     @property
     def active(self) -> LoadedInstance | None:
         """The active replica; of several, the oldest one that stays."""
+        return self.active_among([one.row.id for one in self.replicas])
+
+    def active_among(self, ids: Collection[str]) -> LoadedInstance | None:
+        """Return the active replica among those with these ids."""
         return min(
             (
                 one
                 for one in self.replicas
                 if one.row.replica_state == ReplicaState.ACTIVE
+                and one.row.id in ids
             ),
             key=lambda one: (
                 one.row.status in LEAVING,

@@ -67,6 +67,17 @@ class Verdict(typing.NamedTuple):
     retry_after: float | None = None
 
 
+def verdict_on_status(reply: typing.Any, wanted: str) -> Verdict:
+    """Return the reply itself if it reports this status."""
+    try:
+        status = reply['status']
+    except (TypeError, KeyError) as error:
+        return Verdict(reason=f'the reply of the driver is invalid: {error!r}')
+    if status != wanted:
+        return Verdict(reason=f'the back end reports status {status}')
+    return Verdict(reply)
+
+
 DriverCall = tuple[Callable[..., typing.Any], *tuple[typing.Any, ...]]
 """A driver method and its arguments."""
 

@@ -239,6 +239,26 @@ class ReconciliationEndpoint:
     ) -> None:
         self.rescue(job)
 
+    def rescue_share_group(
+        self, job: JobContext, share_group_id: str, asked_by: str = ''
+    ) -> None:
+        self.rescue(job)
+
+    def failed_rescue_share_group(
+        self, session: Session, job: Claim, error: Exception
+    ) -> bool:
+        return self._failed(session, job, error)
+
+    def rescue_share_group_snapshot(
+        self, job: JobContext, share_group_snapshot_id: str, asked_by: str = ''
+    ) -> None:
+        self.rescue(job)
+
+    def failed_rescue_share_group_snapshot(
+        self, session: Session, job: Claim, error: Exception
+    ) -> bool:
+        return self._failed(session, job, error)
+
     def _failed(self, session: Session, job: Claim, error: Exception) -> bool:
         """Give up visibly when the rescue itself has failed."""
         resource = self._resource(job)

@@ -295,12 +295,15 @@ class ReplicasEndpoint:
         self, job: JobContext, instance_id: str, force: bool = False
     ) -> None:
         removal: Teardown = job.prepared
-        if not (self.setup.networks and removal.instance.server is None):
-            with replica_lock(self.locks, job, removal.row.share_id) as held:
-                if not held:
-                    return
+        share_id = removal.row.share_id
+        if self.setup.networks and removal.instance.server is None:
+            job.finish(self._deleted, instance_id, share_id)
+            return
+        with replica_lock(self.locks, job, share_id) as held:
+            if held:
                 self._remove_with_rules(job, removal, force)
-        job.finish(self._deleted, instance_id, removal.row.share_id)
+                # Before others act on a replica that is no longer there.
+                job.finish(self._deleted, instance_id, share_id)
 
     def _remove_with_rules(
         self, job: JobContext, removal: Teardown, force: bool

@@ -195,7 +195,16 @@ class ReplicatedSnapshotsEndpoint:
         removal: SnapshotTeardown,
         force: bool,
     ) -> None:
-        active, row = require_active(share), removal.snapshot.row
+        row = removal.snapshot.row
+        instances = [
+            one
+            for one in share.instances_of(row.snapshot_id)
+            if one.row.status == SnapshotStatus.DELETING
+        ]
+        # Of several active replicas, one may have joined without it.
+        active = share.active_among(
+            [one.row.share_instance_id for one in instances]
+        ) or require_active(share)
         if _back_end(active.row.host) != self.service_host:
             # Another replica has been promoted since.
             job.finish(self._forward, job.claim, share, row, active.row, force)
@@ -204,11 +213,6 @@ class ReplicatedSnapshotsEndpoint:
             # Force-deleted while its share is reverting, maybe to it.
             job.release(REVERT_PAUSE)
             return
-        instances = [
-            one
-            for one in share.instances_of(row.snapshot_id)
-            if one.row.status == SnapshotStatus.DELETING
-        ]
         own = find_on(instances, active.row.id)
         # Without an instance on the active replica, nothing is left.
         replies = (

@@ -169,15 +169,35 @@ def insert_rows(
         )
     if snapshot_instances:
         _insert_snapshot_rows(
-            session, moves, active, replica_id, snapshot_instances
+            session, moves, active.id, replica_id, snapshot_instances
         )
     moves.write()
+
+
+def insert_missing_snapshots(
+    session: Session, active_id: str, replica_id: str
+) -> bool:
+    """Insert the snapshot instances that a replica lacks, if any."""
+    present = {
+        row.snapshot_id
+        for row in snapshots.list_on_share_instance(session, replica_id)
+    }
+    missing = [
+        row
+        for row in snapshots.list_on_share_instance(session, active_id)
+        if row.status not in LEAVING and row.snapshot_id not in present
+    ]
+    if missing:
+        moves = TransitionBatch(session)
+        _insert_snapshot_rows(session, moves, active_id, replica_id, missing)
+        moves.write()
+    return bool(missing)
 
 
 def _insert_snapshot_rows(
     session: Session,
     moves: TransitionBatch,
-    active: rows.InstanceRow,
+    active_id: str,
     replica_id: str,
     snapshot_instances: Sequence[rows.SnapshotInstanceRow],
 ) -> None:
@@ -213,7 +233,7 @@ def _insert_snapshot_rows(
                     'created_at': session.now,
                 }
                 for rule in snapshot_rules.list_on_share_instance(
-                    session, active.id
+                    session, active_id
                 )
                 if rule.state not in _DENIED
                 and rule.snapshot_id in instance_ids

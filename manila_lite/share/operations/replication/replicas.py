@@ -24,6 +24,7 @@ from manila_lite.rpc.contract import Client
 from manila_lite.share.operations.replication import creation
 from manila_lite.share.operations.replication import guards
 from manila_lite.share.operations.replication import removal as replica_removal
+from manila_lite.share.operations.replication import resets
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_replica import SHARE_REPLICA
@@ -243,9 +244,7 @@ class Replicas:
             replica_removal.refuse_last_active(
                 instances, _find_replica(instances, replica.id)
             )
-        fire(
-            session, SHARE_INSTANCE, replica.id, event, updated_at=session.now
-        )
+        resets.reset_status(session, replica.id, event)
 
     @transaction
     def reset_replica_state(

@@ -27,7 +27,8 @@ def refuse_dependents(
     locks.check_share_not_locked(session, share.id)
     if shares.has_snapshots(session, share.id):
         raise error(
-            reason=f'share {share.id} has snapshots; delete them first'
+            reason=f'share {share.id} has snapshots, or is in a snapshot of '
+            'its share group; delete them first'
         )
 
 

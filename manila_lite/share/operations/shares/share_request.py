@@ -36,6 +36,7 @@ class ShareRequest:
     share_type: str | None = None
     snapshot_id: str | None = None
     share_network_id: str | None = None
+    share_group_id: str | None = None
     availability_zone: str | None = None
     metadata: dict[str, str] = dataclasses.field(default_factory=dict)
     is_public: bool = False
@@ -158,14 +159,19 @@ def _limit(specs: typing.Mapping[str, str], key: str) -> int | None:
     return int(text) if text and text.isdigit() else None
 
 
+def type_zones(share_type: TypeWithSpecs) -> list[str]:
+    """Return the zones that a type names; empty means any."""
+    text = share_type.extra_specs.get('availability_zones', '')
+    return [zone.strip() for zone in text.split(',') if zone.strip()]
+
+
 def allowed_zones(
     request: ShareRequest, share_type: TypeWithSpecs | None
 ) -> list[str]:
     """Return the zones the share may be placed in; empty means any."""
     allowed: list[str] = []
     if request.apply_type_zones and share_type is not None:
-        text = share_type.extra_specs.get('availability_zones', '')
-        allowed = [zone.strip() for zone in text.split(',') if zone.strip()]
+        allowed = type_zones(share_type)
     if request.availability_zone is None:
         return allowed
     if allowed and request.availability_zone not in allowed:

@@ -29,7 +29,9 @@ from manila_lite.quota import shares as share_quota
 from manila_lite.quota.charges import Owner
 from manila_lite.rpc.contract import Client
 from manila_lite.share.operations import unserved
+from manila_lite.share.operations.groups import membership
 from manila_lite.share.operations.replication import guards as replica_guards
+from manila_lite.share.operations.replication import resets
 from manila_lite.share.operations.shares import clone_request
 from manila_lite.share.operations.shares import placement
 from manila_lite.share.operations.shares import removal
@@ -91,11 +93,19 @@ class Shares:
             request = clone_request.complete_request(
                 request, source, proto, allow_other_zone=self.schedules_clones
             )
+        group = membership.lock_group(session, request)
         # An unknown zone is 404 before the type requires a share network.
         zone = placement.get_zone(session, request.availability_zone)
         if zone is not None:
             request = dataclasses.replace(request, availability_zone=zone.name)
+        request = membership.in_zone_of(request, group)
         share_type = self._type(session, ctx, request, source)
+        membership.check(
+            session,
+            group,
+            share_type.id if share_type else None,
+            self._host_of_clone(source),
+        )
         qos_type_id = qos_types.lock_default(session, share_type)
         zones = placement.list_zones(session, request, share_type)
         hints = placement.parse_hints(session, ctx, request.scheduler_hints)
@@ -125,6 +135,7 @@ class Shares:
                 'display_name': request.name,
                 'display_description': request.description,
                 'snapshot_id': request.snapshot_id,
+                'share_group_id': request.share_group_id,
                 'share_proto': proto,
                 'is_public': request.is_public,
                 'is_soft_deleted': False,
@@ -469,7 +480,7 @@ class Shares:
                 reason=f'status {status!r} is not one of '
                 f'{", ".join(sorted(SHARE_INSTANCE.resets))}'
             ) from None
-        fire(session, SHARE_INSTANCE, instance_id, event)
+        resets.reset_status(session, instance_id, event)
 
     def _refuse_soft_deleted(self, share: rows.ShareTarget) -> None:
         if share.is_soft_deleted:

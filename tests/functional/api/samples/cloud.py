@@ -19,6 +19,8 @@ from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.queries.admin import incarnations
 from manila_lite.db.queries.snapshots import exports as snapshot_exports
+from tests.functional.api.samples.groups import GROUP_TYPE
+from tests.functional.api.samples.groups import SampleGroups
 from tests.functional.api.samples.replicas import SampleReplicas
 from tests.functional.api.samples.requests import ADMINS
 from tests.functional.api.samples.requests import PERSONAS
@@ -33,8 +35,6 @@ from tests.support.cloud import Cloud
 _USAGE = quotas.QuotaUsage.__table__
 
 GROUP = '44444444-4444-4444-8444-444444444444'
-GROUP_TYPE = 'group-default'
-"""The default share group type, which is public."""
 SERVICE = {'host': 'node@alpha', 'binary': 'manila-share'}
 DOWN_HOST = 'node@silent'
 LARGEST_SHARE = 500
@@ -55,13 +55,19 @@ per_share_gigabytes = {LARGEST_SHARE}
 snapshots = 100000
 snapshot_gigabytes = {SNAPSHOT_GIGABYTES}
 share_networks = 100000
+share_groups = 100000
+share_group_snapshots = 100000
 share_replicas = 100000
 replica_gigabytes = {REPLICA_GIGABYTES}
 """
 
 
 class SampleCloud(
-    SampleRequests, SampleReplicas, SampleServers, SampleTransfers
+    SampleRequests,
+    SampleGroups,
+    SampleReplicas,
+    SampleServers,
+    SampleTransfers,
 ):
     """See the module docstring."""
 
@@ -113,6 +119,8 @@ class SampleCloud(
         )
         for api in (self.admin, self.member):
             self.new_lock(api)
+        self.group = self.new_group()
+        self.group_snapshot = self.new_group_snapshot()
         self.transfer = self.new_transfer(share_id=self.offered_share)
         self._image = databases.SqliteImage(self.cloud.url)
         self._read_rows = functools.lru_cache(maxsize=1)(self._rows_of)
@@ -361,25 +369,6 @@ class SampleCloud(
                 'extra_specs': {'driver_handles_share_servers': False},
             }
         }
-
-    def group_type_body(self, public: bool = False) -> dict:
-        """Return a body that creates the default type, or a private one."""
-        self._types += 1
-        return {
-            'share_group_type': {
-                'name': GROUP_TYPE if public else f'group-{self._types}',
-                'is_public': public,
-                'share_types': [self.minimal_type],
-            }
-        }
-
-    def new_group_type(self, public: bool = False) -> str:
-        return self.admin.request(
-            'POST',
-            '/share-group-types',
-            self.group_type_body(public),
-            expect=200,
-        ).json['share_group_type']['id']
 
     def new_type(self, public: bool = False) -> str:
         return self.admin.request(

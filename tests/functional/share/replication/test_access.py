@@ -308,7 +308,7 @@ def test_rules_of_a_site_without_services_are_sent_when_it_is_back(
     cloud.settle()
     allowed = rules.allow('10.0.0.2')
     rules.deny(kept)
-    unserved.lose(cloud, 'node@beta')
+    unserved.lose(cloud.db, 'node@beta')
     assert cloud.scheduler.unserved_work.run_pass() == 1
     cloud.run_pending()
     assert mapped(cloud, rules, allowed)['beta'] == 'error'

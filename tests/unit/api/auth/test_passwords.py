@@ -1,6 +1,7 @@
 """How often, how long and for whom passwords are verified."""
 
 from concurrent import futures
+import threading
 
 import bcrypt
 import pytest
@@ -59,15 +60,65 @@ def test_every_refusal_takes_as_long_as_the_highest_cost(
     assert (sum(rounds), len(rounds)) == (2**8, 1 + extra)
 
 
-def test_simultaneous_requests_of_a_user_share_one_hash(file, hash_checks):
-    users.add(str(file), 'erin', 'secret', 'u', 'a1', ['reader'])
-    passwords = verifier(file)
+class SlowHash:
+    """Computes a hash once the test allows it."""
+
+    def __init__(self):
+        self.begun, self.go_on = threading.Event(), threading.Event()
+
+    def __call__(self, function, *args):
+        self.begun.set()
+        assert self.go_on.wait(60)
+        return function(*args)
+
+
+@pytest.fixture
+def slow_hash():
+    run = SlowHash()
+    yield run
+    run.go_on.set()
+
+
+def sign_in(passwords, password=b'alice-secret'):
+    try:
+        return passwords.user('alice', password)
+    except exception.TooManySignIns:
+        return 'too many'
+
+
+def test_some_requests_of_a_user_share_one_hash_and_more_are_refused(
+    file, hash_checks, slow_hash
+):
+    passwords = PasswordVerifier(CurrentUsers(str(file)), run=slow_hash)
     with futures.ThreadPoolExecutor(24) as threads:
-        found = list(
-            threads.map(lambda _: passwords.user('erin', b'secret'), range(24))
-        )
-    assert {user.name for user in found} == {'erin'}
-    assert hash_checks == ['$2b$12$']
+        answers = [threads.submit(sign_in, passwords) for _ in range(24)]
+        done = futures.as_completed(answers, 60)
+        refused = [next(done).result() for _ in range(9)]
+        slow_hash.go_on.set()
+    assert refused == ['too many'] * 9
+    found = [answer.result() for answer in answers]
+    assert len([user for user in found if user != 'too many']) == 15
+    assert len(hash_checks) == 1
+    assert sign_in(passwords).name == 'alice'
+
+
+def test_requests_with_a_known_password_do_not_wait_for_its_next_hash(
+    file, slow_hash
+):
+    clock = ManualClock(1000.0)
+    passwords = PasswordVerifier(CurrentUsers(str(file)), clock, run=slow_hash)
+    slow_hash.go_on.set()
+    assert sign_in(passwords)
+    clock.now += 300
+    slow_hash.begun.clear()
+    slow_hash.go_on.clear()
+    with futures.ThreadPoolExecutor(2) as threads:
+        again = threads.submit(sign_in, passwords)
+        assert slow_hash.begun.wait(60)
+        assert sign_in(passwords).name == 'alice'
+        assert not again.done()
+        slow_hash.go_on.set()
+        assert again.result(60).name == 'alice'
 
 
 def test_at_most_two_hashes_are_computed_at_once(file, monkeypatch):

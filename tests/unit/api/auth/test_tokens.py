@@ -93,6 +93,22 @@ def test_many_tokens_are_valid_at_the_same_time(tokens, alice):
         assert tokens.find(text).user == alice
 
 
+def test_full_cache_drops_the_oldest_token_only(tokens, alice, monkeypatch):
+    decoded = []
+
+    def count(text, *args, decode=jwt.decode, **kwargs):
+        decoded.append(text)
+        return decode(text, *args, **kwargs)
+
+    monkeypatch.setattr(jwt, 'decode', count)
+    texts = [tokens.issue(alice).text for _ in range(1001)]
+    for text in (*texts, *texts[1:]):
+        assert tokens.find(text)
+    assert decoded == texts
+    assert tokens.find(texts[0])
+    assert decoded == [*texts, texts[0]]
+
+
 def test_token_of_a_process_whose_clock_is_ahead_is_valid(
     current, tokens, alice
 ):

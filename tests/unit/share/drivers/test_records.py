@@ -31,6 +31,19 @@ def test_records_are_listed_by_name(folder):
     ]
 
 
+def test_record_is_found_once_its_block_has_succeeded(folder, tmp_path):
+    with (
+        pytest.raises(ValueError, match='broken'),
+        folder.putting('one', {'size': 1}),
+    ):
+        raise ValueError('broken')
+    assert list(folder.records()) == []
+    with folder.putting('one', {'size': 1}):
+        assert folder.find('one') is None
+    assert folder.find('one') == {'size': 1}
+    assert len(list(tmp_path.rglob('one*'))) == 1
+
+
 def test_file_of_a_killed_writer_is_not_a_record(folder, tmp_path):
     folder.put('one', {'size': 1})
     torn = tmp_path / 'not' / 'yet' / 'there' / 'one.json.0123'

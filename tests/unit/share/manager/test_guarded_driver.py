@@ -6,6 +6,7 @@ import pytest
 
 from manila_lite import context
 from manila_lite import exception
+from manila_lite import metrics
 from manila_lite.db.session import Database
 from manila_lite.rpc.share import AccessRpc
 from manila_lite.rpc.share import ProvisioningRpc
@@ -188,3 +189,36 @@ def test_a_driver_that_asks_to_be_called_again_has_done_nothing(
         with pytest.raises(exception.ServiceUnavailable):
             guarded.delete_share(driver_context(), {})
         assert not job.has_effects
+
+
+@pytest.mark.parametrize(
+    'error, outcome',
+    [
+        (None, 'ok'),
+        (exception.ServiceUnavailable(), 'unavailable'),
+        (exception.StaleFencingToken(resource='share', seen=2), 'stale'),
+        (OSError(), 'failed'),
+    ],
+)
+def test_every_call_is_counted_with_its_outcome(driver, error, outcome):
+    guarded = GuardedDriver(driver, 'fast')
+    running = 'fast', 'get_share_status'
+    seen = []
+
+    def answer(share):
+        seen.append(metrics.DRIVER_CALLS_RUNNING.family().samples[running])
+        if error:
+            raise error
+
+    driver.get_share_status = answer
+
+    def count():
+        found = metrics.DRIVER_CALLS.family().samples.get((*running, outcome))
+        return sum(found.counts) if found else 0
+
+    before = count()
+    with contextlib.suppress(exception.ManilaLiteError, OSError):
+        guarded.get_share_status({})
+    assert count() == before + 1
+    assert seen == [1]
+    assert metrics.DRIVER_CALLS_RUNNING.family().samples[running] == 0

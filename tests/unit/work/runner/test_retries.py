@@ -69,11 +69,22 @@ def test_the_work_succeeds_after_a_transient_error(
     assert messages() == []
 
 
-def test_a_lost_database_connection_costs_no_attempt(runner, ask, painter, db):
+@pytest.mark.parametrize(
+    'error',
+    [
+        db_exc.DBConnectionError(),
+        exception.DatabaseBusy(),
+        exception.DatabaseFull(reason='no space'),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_database_that_is_unavailable_costs_no_attempt(
+    runner, ask, painter, db, error
+):
     """The error is not caused by the work; the sweep retries."""
-    painter.does['prepare'] = raising(db_exc.DBConnectionError())
+    painter.does['prepare'] = raising(error)
     work_id = ask()
-    with pytest.raises(db_exc.DBConnectionError):
+    with pytest.raises(type(error)):
         runner.step()
     found = row(db, work_id)
     assert (found.state, found.attempt) == ('queued', 0)

@@ -1,5 +1,6 @@
 """A runner with threads: hints, sweeps, leases and stopping."""
 
+import collections
 from concurrent import futures
 import threading
 import time
@@ -266,12 +267,19 @@ def test_workers_survive_database_errors(db, start, painter, place):
 # What a health check asks
 
 
-def test_a_runner_has_no_problem_between_start_and_stop(start, db):
+def test_a_runner_has_no_problem_between_start_and_stop(start, db, painter):
     runner = Runner(db, queues=['blue'], handlers={}, owner='me')
     assert runner.problem() == 'has not started'
+    painter.may_finish.clear()
     runner = start(lease=0.1, sweep_interval=0.01)
-    time.sleep(0.3)  # several sweeps and renewals are due
-    wait_until(lambda: runner.problem() is None, 'they are made')
+    runner.wake(ask(db))
+    assert painter.begun.wait(PATIENCE)
+    steps = collections.Counter()
+    db.on_step = lambda name: steps.update([threading.current_thread().name])
+    for name in ('blue-sweep', 'blue-lease'):
+        wait_until(lambda name=name: steps[name] > 20, f'{name} works')
+    wait_until(lambda: runner.problem() is None, 'it has no problem')
+    painter.may_finish.set()
     runner.stop(PATIENCE)
     assert runner.problem() == 'is stopping'
 

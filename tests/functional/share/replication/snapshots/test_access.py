@@ -125,7 +125,7 @@ def test_snapshot_rules_of_a_site_without_services_are_sent_when_it_is_back(
 ):
     snapshot_id = complete(cloud, mountable)
     allow(cloud, snapshot_id)
-    unserved.lose(cloud, 'node@beta')
+    unserved.lose(cloud.db, 'node@beta')
     assert cloud.scheduler.unserved_work.run_pass() == 1
     cloud.run_pending()
     assert rules(cloud, snapshot_id) == ['error']

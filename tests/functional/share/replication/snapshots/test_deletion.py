@@ -33,6 +33,7 @@ from tests.functional.share.replication.snapshots.snapshot_states import (
     statuses,
 )
 from tests.support import cloud_snapshots
+from tests.support.replicated import ADMIN
 from tests.support.replicated import ReplicatedCloud
 
 SHARE_INSTANCE = shares.ShareInstance.__table__
@@ -275,3 +276,22 @@ def test_concurrent_removal_of_the_last_instances_deletes_the_snapshot(
 def remove_instance(cloud, start, row):
     start.wait()
     cloud.db.write(remove_and_credit, row)
+
+
+def test_snapshot_is_deleted_where_it_is_not_on_the_oldest_active_replica(
+    build_cloud,
+):
+    cloud = build_cloud('writable')
+    share_id = cloud.create_share_on('alpha')
+    beta = cloud.replicate(share_id, 'beta')
+    cloud.update()
+    cloud.ask('delete', replica_on(cloud, share_id, 'alpha').id)
+    snapshot_id = cloud_snapshots.create(cloud, share_id)
+    cloud.driver('alpha').fail_next('delete_replica')
+    cloud.settle()
+    assert statuses(cloud, snapshot_id) == {'beta': 'available'}
+    cloud.services.shares.reset_status(ADMIN, beta, 'error_deleting')
+    cloud_snapshots.delete(cloud, snapshot_id)
+    cloud.settle()
+    cloud_snapshots.check_gone(cloud, snapshot_id)
+    cloud.check_invariants()

@@ -3,6 +3,7 @@ import pytest
 from manila_lite.share.drivers.btrfs.mounting import mounted_pool
 from manila_lite.share.drivers.btrfs.pool import Pool
 from tests.support import storage
+from tests.support.flushes import Flushes
 from tests.unit.share.drivers.btrfs.nfs_site import NfsSite
 
 
@@ -25,3 +26,8 @@ def nfs(pool):
         site.daemons.start()
         yield site
         storage.stop(site.root)
+
+
+@pytest.fixture
+def flushes(monkeypatch):
+    return Flushes(monkeypatch)

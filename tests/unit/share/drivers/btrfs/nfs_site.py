@@ -9,11 +9,11 @@ import time
 import uuid
 
 from manila_lite.share.drivers.btrfs.catalog import Kind
-from manila_lite.share.drivers.btrfs.clients import Client
 from manila_lite.share.drivers.btrfs.daemons import Daemons
 from manila_lite.share.drivers.btrfs.exports import Exports
 from manila_lite.share.drivers.btrfs.locks import Locks
 from manila_lite.share.drivers.btrfs.pool import Pool
+from manila_lite.share.drivers.nfs_clients import Client
 from tests.support import storage
 from tests.support.nfs_client import NfsClient
 
@@ -28,7 +28,7 @@ class NfsSite:
         self.root = folder / 'root'
         (self.root / 'locks').mkdir(parents=True)
         self.port = storage.free_port()
-        self.trash = [pool.top / kind for kind in Kind]
+        self.trash = pool.folders
         self.daemons = self.other_daemons(self.port)
         self.exports = Exports(
             self.root / 'exports',

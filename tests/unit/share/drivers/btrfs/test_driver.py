@@ -1,18 +1,22 @@
 """The btrfs driver beyond the contract that all drivers have."""
 
+import errno
 import os
 import pathlib
 import subprocess
+import time
 import uuid
 
 import pytest
 
 from manila_lite import context
 from manila_lite import exception
+from manila_lite.share.drivers import fencing
 from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
 from manila_lite.share.drivers.contract.configuration import Configuration
+from tests.drivers.crashes import failed_at
 from tests.drivers.driver_harness import CTX
 from tests.drivers.driver_harness import DriverHarness
 from tests.support import storage
@@ -259,6 +263,69 @@ def test_late_call_is_refused(site):
     ):
         site.driver.extend_share(share, 9)
     assert site.driver.get_share_status(share)['size'] == 2
+
+
+def test_share_without_rules_costs_the_nfs_server_nothing(site):
+    server = site.driver.backend.daemons.server
+    before, share = server.numbers(), site.share()
+    site.driver.create_share(CTX, share)
+    site.driver.update_access(CTX, share, [], [], [], [])
+    assert site.driver.ensure_shares(CTX, [share])[share.id]['status'] == (
+        'available'
+    )
+    assert server.numbers() == before
+    with refused('NOENT'):
+        site.client().look_up(path_of(share))
+    site.allow(share)
+    site.client().write(path_of(share), 'notes', b'hello')
+    assert len(server.numbers()) == len(before) + 1
+
+
+def test_lost_share_is_reported_and_the_others_are_ensured(site):
+    lost, unknown = site.create(), site.share()
+    kept = [site.create(), site.create()]
+    top = site.driver.backend.pools['large'].path('shares', lost.name)
+    kernel.destroy(top)
+    replies = site.driver.ensure_shares(CTX, [lost, unknown, *kept])
+    assert replies.pop(lost.id) == {'status': 'error'}
+    assert replies.pop(unknown.id) == {'status': 'error'}
+    assert {reply['status'] for reply in replies.values()} == {'available'}
+    assert replies.keys() == {share.id for share in kept}
+    site.driver.delete_share(CTX, lost)
+
+
+def test_creation_that_fails_at_any_step_leaves_no_record_without_a_volume(
+    site,
+):
+    step, has_failed = 0, True
+    pool = site.driver.backend.pools['large']
+    while has_failed:
+        step += 1
+        share = site.share()
+        has_failed = failed_at(
+            step,
+            lambda share=share: site.driver.create_share(CTX, share),
+            OSError(errno.EIO, 'a broken disk'),
+        )
+        record = pool.catalog.find('shares', share.name)
+        assert record is None or pool.has('shares', share.name), step
+        site.driver.create_share(CTX, share)
+        assert site.driver.get_share_status(share)['status'] == 'available'
+    assert step > 10
+
+
+def test_old_fencing_tokens_are_forgotten_at_start(site):
+    """Those of deleted shares would remain for ever."""
+    share = site.create()
+    token = context.FencingToken(f'share_instance:{share.id}', 5)
+    with context.fenced(token):
+        site.driver.delete_share(CTX, share)
+    folder = pathlib.Path(site.options['btrfs_root'], 'fencing')
+    (file,) = folder.glob(f'*{share.id}')
+    aged = time.time() - fencing.KEEP_SECONDS - 1
+    os.utime(file, (aged, aged))
+    site.driver = site.start()
+    assert not file.exists()
 
 
 def test_pool_that_is_unmounted_is_not_taken_for_an_empty_one(site):

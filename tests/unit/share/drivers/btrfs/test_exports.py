@@ -6,6 +6,7 @@ import pytest
 
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.catalog import Kind
+from tests.drivers.crashes import interrupted_at
 from tests.support.nfs_client import NfsError
 from tests.unit.share.drivers.btrfs.nfs_site import READER
 from tests.unit.share.drivers.btrfs.nfs_site import STRANGER
@@ -140,6 +141,14 @@ def test_links_in_a_share_lead_nowhere_on_the_server(nfs):
         client.look_up(f'/shares/{volume}/outside/passwd')
 
 
+def test_rules_and_their_end_survive_a_power_failure(nfs, flushes):
+    volume = nfs.create()
+    folder = nfs.root / 'exports'
+    file = folder / f'shares.{volume}.conf'
+    nfs.publish(volume, (READER, 'ro'))
+    assert flushes.include(file, folder)
+
+
 def test_exports_of_nothing_that_is_known_are_ended(nfs):
     volume = nfs.create((WRITER, 'rw'))
     kept = nfs.create((WRITER, 'rw'))
@@ -154,6 +163,30 @@ def test_exports_of_nothing_that_is_known_are_ended(nfs):
         with refused('NOENT'):
             client.look_up(f'/shares/{volume}')
     nfs.exports._unmount(f'shares.{volume}')
+
+
+def test_export_that_ends_during_a_start_is_not_added_again(nfs):
+    volume = nfs.create((WRITER, 'rw'))
+    number = nfs.exports._numbers.find(f'shares.{volume}')
+    nfs.daemons.server.remove(number)
+    withdrawal = threading.Thread(
+        target=nfs.exports.withdraw, args=(Kind.SHARE, volume)
+    )
+
+    def withdraw():
+        withdrawal.start()
+        withdrawal.join(1)
+
+    def start():
+        nfs.exports.reconcile()
+        withdrawal.join()
+
+    assert interrupted_at(1, start, withdraw, _adds_exports)
+    assert number not in nfs.daemons.server.numbers()
+
+
+def _adds_exports(event, args):
+    return event == 'manila_lite.nfs' and args[0] == 'UpdateExport'
 
 
 def test_exports_that_another_process_makes_survive_a_start(nfs):

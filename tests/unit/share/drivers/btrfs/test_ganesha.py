@@ -4,7 +4,7 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.share.drivers.btrfs import ganesha
-from manila_lite.share.drivers.btrfs.clients import Client
+from manila_lite.share.drivers.nfs_clients import Client
 
 
 def export(path='/mounts/share', pseudo='/shares/share', clients=()):

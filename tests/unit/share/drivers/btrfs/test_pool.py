@@ -1,5 +1,6 @@
 """Volumes of a real btrfs."""
 
+import concurrent.futures
 import errno
 import os
 import subprocess
@@ -25,7 +26,7 @@ def volume(pool):
     pool.create(name, 1)
     yield name
     pool.discard(Kind.SHARE, name)
-    pool.empty_trash()
+    trash.empty(pool.folders)
 
 
 @pytest.fixture
@@ -133,7 +134,7 @@ def test_discarded_volume_is_gone_at_once_and_its_space_soon(pool, volume):
         pool.discard(kind, name)
         assert not pool.has(kind, name)
         assert os.listdir(pool.top / kind) != []
-        pool.empty_trash()
+        trash.empty(pool.folders)
         assert not any(
             each.startswith('.') for each in os.listdir(pool.top / kind)
         )
@@ -142,15 +143,15 @@ def test_discarded_volume_is_gone_at_once_and_its_space_soon(pool, volume):
 def test_trash_that_cannot_be_removed_is_left(pool, volume, path):
     kernel.create_subvolume(path / 'inner')
     pool.discard(Kind.SHARE, volume)
-    pool.empty_trash()
+    trash.empty(pool.folders)
     (left,) = (pool.top / Kind.SHARE).glob('.trash-*')
     kernel.destroy(left / 'inner')
-    pool.empty_trash()
+    trash.empty(pool.folders)
     assert not left.exists()
 
 
 def test_trash_of_a_pool_that_is_not_mounted_is_nothing(tmp_path):
-    trash.empty(tmp_path / 'missing')
+    trash.empty([tmp_path / 'missing'])
 
 
 def test_link_in_the_place_of_a_volume_is_no_volume(pool, tmp_path):
@@ -171,7 +172,7 @@ def test_sizes_of_all_shares_are_found_at_once(pool):
     for name in names:
         pool.catalog.drop(Kind.SHARE, name)
         pool.discard(Kind.SHARE, name)
-    pool.empty_trash()
+    trash.empty(pool.folders)
 
 
 def test_pool_keeps_its_volumes_when_it_is_prepared_again(pool, volume, path):
@@ -195,6 +196,23 @@ def test_image_that_is_mounted_elsewhere_is_the_same_file_system(
         kernel.unmount(again)
 
 
+def test_images_attached_at_the_same_time_have_their_own_devices(tmp_path):
+    storage.require()
+    images = [tmp_path / str(number) for number in range(8)]
+    for image in images:
+        image.write_bytes(bytes(MIB))
+
+    def attach(image):
+        for _ in range(10):
+            with kernel.loop_device(image) as device:
+                backing = f'/sys/block/{device.name}/loop/backing_file'
+                with open(backing) as file:
+                    assert file.read().rstrip() == str(image)
+
+    with concurrent.futures.ThreadPoolExecutor(len(images)) as pool:
+        list(pool.map(attach, images))
+
+
 def test_records_survive_a_power_failure():
     """A copy of the blocks is what the disk has at that moment."""
     storage.require()
@@ -203,12 +221,15 @@ def test_records_survive_a_power_failure():
         image = storage.create_pool(folder / 'pool.img', 256 * MIB)
         pool = Pool('pool', mounted_pool(image, folder / 'top'))
         pool.prepare()
-        pool.create('share', 1)
-        pool.catalog.put(Kind.SHARE, 'share', {'volume': 'share'})
+        pool.create('old', 1)
+        pool.catalog.put(Kind.SHARE, 'old', {'volume': 'old'})
+        with pool.catalog.putting(Kind.SHARE, 'share', {'volume': 'share'}):
+            pool.create('share', 1)
         pool.commit()
         copy = folder / 'copy.img'
         subprocess.run(['cp', '--sparse=always', image, copy], check=True)
         subprocess.run(['btrfstune', '-f', '-m', copy], check=True)
         other = Pool('copy', mounted_pool(copy, folder / 'copy'))
-        assert other.catalog.find(Kind.SHARE, 'share') == {'volume': 'share'}
+        for name in ('old', 'share'):
+            assert other.catalog.find(Kind.SHARE, name) == {'volume': name}
         assert other.size_gib(Kind.SHARE, 'share') == 1

@@ -1,5 +1,7 @@
 """Daemons of a back end, killed in every way."""
 
+import contextlib
+import itertools
 import os
 import signal
 
@@ -8,6 +10,8 @@ import pytest
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs import processes
 from manila_lite.share.drivers.btrfs.catalog import Kind
+from tests.drivers.crashes import changes
+from tests.drivers.crashes import killed_at
 from tests.support import storage
 from tests.support.nfs_client import NfsError
 from tests.unit.share.drivers.btrfs.nfs_site import READER
@@ -119,6 +123,50 @@ def test_start_changes_nothing_unless_the_settings_have_changed(nfs, path):
     assert nfs.pid('server') != pids[0]
     nfs.port = old
     nfs.daemons.start()
+
+
+def test_start_with_new_settings_can_be_killed_at_every_step(nfs, path):
+    """Clients are served before and after it is repeated."""
+    port = itertools.cycle([storage.free_port(), nfs.port])
+    step, is_killed = 0, True
+    while is_killed:
+        step += 1
+        old, new = nfs.port, next(port)
+        is_killed = killed_at(
+            step, nfs.other_daemons(new).start, _changes_daemons
+        )
+        eventually(lambda ports=(old, new): _serves_at(nfs, path, *ports))
+        nfs.other_daemons(new).start()
+        assert _serves_at(nfs, path, new)
+    assert step > 5
+
+
+def _changes_daemons(event, args):
+    return event == 'subprocess.Popen' or changes(event, args)
+
+
+def _serves_at(nfs, path, *ports):
+    for nfs.port in ports:
+        with contextlib.suppress(ConnectionRefusedError):
+            if serves(nfs, path):
+                return True
+    return False
+
+
+def test_settings_survive_a_power_failure(nfs, path, flushes):
+    nfs.trash.append(nfs.pool.top)
+    nfs.other_daemons(nfs.port).start()
+    nfs.trash.pop()
+    folder = nfs.root / 'nfs'
+    assert flushes.include(folder / 'spec.json', folder)
+
+
+def test_clients_do_not_notice_a_new_pool(nfs, path):
+    pid = nfs.pid('server')
+    nfs.trash.append(nfs.pool.top)
+    nfs.other_daemons(nfs.port).start()
+    assert nfs.pid('server') == pid
+    nfs.trash.pop()
 
 
 def test_stopped_daemons_are_gone(nfs):

@@ -19,11 +19,11 @@ class TestAccess:
         file = root / 'exports' / f'{thing.name}.exports'
         return file.read_text() if file.exists() else None
 
-    def let_in(self, driver, share, *rules):
+    def set_rules(self, driver, share, *rules):
         return driver.update_access(CTX, share, list(rules), [], [], [])
 
     def test_file_is_for_an_nfs_server(self, root, driver, share):
-        self.let_in(
+        self.set_rules(
             driver,
             share,
             make.rule(share, '10.0.0.0/24'),
@@ -43,16 +43,16 @@ class TestAccess:
         self, root, driver, share
     ):
         rule = make.rule(share, '10.0.0.1')
-        self.let_in(driver, share, rule)
-        self.let_in(driver, share)
+        self.set_rules(driver, share, rule)
+        self.set_rules(driver, share)
         assert self.exports(root, share) is None
-        self.let_in(driver, share, rule)
+        self.set_rules(driver, share, rule)
         driver.delete_share(CTX, share)
         assert os.listdir(root / 'exports') == []
 
     def test_export_options_are_configurable(self, root, share):
         driver = start(root, local_export_options='async,no_root_squash')
-        self.let_in(driver, share, make.rule(share, '10.0.0.1'))
+        self.set_rules(driver, share, make.rule(share, '10.0.0.1'))
         assert ' 10.0.0.1(rw,async,no_root_squash)\n' in self.exports(
             root, share
         )
@@ -82,13 +82,13 @@ class TestAccess:
 
     def test_file_is_for_samba_where_the_protocol_is_cifs(self, root, driver):
         first, second = self.windows(driver), self.windows(driver)
-        self.let_in(
+        self.set_rules(
             driver,
             first,
             make.rule(first, 'bob smith', access_type='user'),
             make.rule(first, 'alice', access_type='user', access_level='ro'),
         )
-        self.let_in(
+        self.set_rules(
             driver,
             second,
             make.rule(second, 'carol', access_type='user', access_level='ro'),
@@ -108,7 +108,7 @@ class TestAccess:
             },
         }
         assert self.exports(root, first) is None
-        self.let_in(driver, first)
+        self.set_rules(driver, first)
         assert list(self.samba(root)) == [second.name]
         driver.delete_share(CTX, second)
         assert os.listdir(root / 'exports') == []
@@ -117,7 +117,7 @@ class TestAccess:
         share = self.windows(driver)
         address = make.rule(share, '10.0.0.1')
         user = make.rule(share, 'alice', access_type='user')
-        assert self.let_in(driver, share, address, user) == {
+        assert self.set_rules(driver, share, address, user) == {
             address.id: {
                 'state': 'error',
                 'reason': 'CIFS takes rules of the type user only',
@@ -125,7 +125,7 @@ class TestAccess:
             user.id: {'state': 'active'},
         }
         assert self.samba(root)[share.name]['valid users'] == '"alice"'
-        self.let_in(driver, share, address)
+        self.set_rules(driver, share, address)
         assert self.samba(root) == {}
 
     def test_samba_exports_snapshots_read_only(self, root, driver):
@@ -143,13 +143,13 @@ class TestAccess:
     ):
         shares = [self.windows(driver) for _ in range(12)]
 
-        def let_in(share):
-            self.let_in(
+        def set_rules(share):
+            self.set_rules(
                 driver, share, make.rule(share, 'alice', access_type='user')
             )
 
         with futures.ThreadPoolExecutor(len(shares)) as pool:
-            list(pool.map(let_in, shares))
+            list(pool.map(set_rules, shares))
         assert self.samba(root).keys() == {share.name for share in shares}
 
     def test_snapshot_is_exported_read_only(self, root, driver, share):

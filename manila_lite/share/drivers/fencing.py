@@ -1,23 +1,23 @@
-"""The fencing tokens that a local back end has seen.
+"""The fencing tokens that a back end has seen.
 
 A file per resource has the largest value. It outlives the resource, so that
 a late call does not create it again.
 """
 
-from collections.abc import Iterator
 import contextlib
-import fcntl
 import os
 import pathlib
 
 from manila_lite import exception
 from manila_lite.context import FencingToken
 from manila_lite.context import current_fencing_token
+from manila_lite.share.drivers import file_locks
 from manila_lite.share.drivers import records
 
 KEEP_SECONDS = 7 * 86400
 """No worker is paused for longer, and then calls the driver."""
 
+_FORGET_INTERVAL = 86400
 _DIGITS = 20
 
 
@@ -26,6 +26,7 @@ class FencingTokens:
 
     def __init__(self, path: pathlib.Path):
         self._path = path
+        self._forgotten_at = 0.0
 
     def admit_call(self) -> None:
         """Record the token of the current call, durably.
@@ -35,13 +36,16 @@ class FencingTokens:
         token = current_fencing_token()
         if token is None:
             return
-        with self._locked(token.resource) as descriptor:
+        file = self._file(token.resource)
+        with file_locks.locked(file, _opened) as descriptor:
             seen = _read(descriptor)
             _check(token, seen)
             if token.value > seen:
                 # One sector, which is written as a whole.
                 os.pwrite(descriptor, b'%0*d' % (_DIGITS, token.value), 0)
                 os.fsync(descriptor)
+                if not seen:  # it may be new
+                    records.sync_directory(file.parent)
 
     def check_call(self) -> None:
         """Raise StaleFencingToken if a later call came during this one.
@@ -58,49 +62,42 @@ class FencingTokens:
             finally:
                 os.close(descriptor)
 
-    def forget(self, before: float) -> None:
-        """Remove the tokens that were last seen before a time."""
+    def forget_old(self, now: float) -> None:
+        """Once a day, remove the tokens of workers that cannot exist."""
+        if now - self._forgotten_at >= _FORGET_INTERVAL:
+            self._forgotten_at = now
+            self._forget(now - KEEP_SECONDS)
+
+    def _forget(self, before: float) -> None:
         with contextlib.suppress(FileNotFoundError):
             for file in list(self._path.iterdir()):
                 with contextlib.suppress(FileNotFoundError):
                     if file.stat().st_mtime < before:
-                        file.unlink()
+                        _remove(file, before)
 
     def _file(self, resource: str) -> pathlib.Path:
         return self._path / records.checked_file_name(
             resource.replace(':', '.')
         )
 
-    @contextlib.contextmanager
-    def _locked(self, resource: str) -> Iterator[int]:
-        """Open and lock the file of a resource; create it on demand."""
-        file = self._file(resource)
-        descriptor = _try_lock(file)
-        while descriptor is None:
-            descriptor = _try_lock(file)
-        try:
-            yield descriptor
-        finally:
-            os.close(descriptor)
 
-
-def _try_lock(file: pathlib.Path) -> int | None:
-    """Return the open, locked file; None if it was removed meanwhile."""
-    is_new = not file.exists()
+def _opened(file: pathlib.Path) -> int:
     file.parent.mkdir(exist_ok=True)
-    descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+    return file_locks.opened_file(file)
+
+
+def _remove(file: pathlib.Path, before: float) -> None:
+    """Remove a file unless a call has come meanwhile."""
+    descriptor = file_locks.open_locked(
+        file, lambda path: os.open(path, os.O_RDWR), wait=False
+    )
+    if descriptor is None:
+        return
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if is_new:
-            records.sync_directory(file.parent)
-        with contextlib.suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(descriptor), file.stat()):
-                return descriptor
-    except BaseException:
+        if os.fstat(descriptor).st_mtime < before:
+            file.unlink()
+    finally:
         os.close(descriptor)
-        raise
-    os.close(descriptor)
-    return None
 
 
 def _read(descriptor: int) -> int:

@@ -9,7 +9,7 @@ import pytest
 
 from manila_lite import context
 from manila_lite import exception
-from manila_lite.share.drivers.local import fencing
+from manila_lite.share.drivers import fencing
 from tests.drivers.driver_harness import CTX
 from tests.support.processes import wait_until
 from tests.unit.share.drivers.local.local_driver import access_rule
@@ -31,7 +31,7 @@ def driver(root):
 @pytest.fixture
 def share(driver):
     """A share whose last call had the token 7."""
-    share = make.share()
+    share = make.share(size=2)
     with holding(7):
         driver.create_share(CTX, share)
     return share
@@ -101,25 +101,36 @@ def read_token(root):
     return b''
 
 
-def test_call_that_waited_for_a_lock_is_refused(driver, root, share):
+@pytest.mark.parametrize(
+    'change',
+    [
+        lambda driver, share: driver.delete_share(CTX, share),
+        lambda driver, share: driver.extend_share(share, 9),
+        lambda driver, share: driver.shrink_share(share, 1),
+        lambda driver, share: driver.unmanage(share),
+    ],
+    ids=['delete', 'extend', 'shrink', 'unmanage'],
+)
+def test_call_that_waited_for_a_lock_is_refused(driver, root, share, change):
     """It was admitted before the later call came."""
+    before = driver.get_share_status(share)
 
-    def delete():
-        with holding(7):
-            driver.delete_share(CTX, share)
+    def call():
+        with holding(8):
+            change(driver, share)
 
     other = start(root)
     with futures.ThreadPoolExecutor(1) as pool:
         with other.backend.store.locked_work_directory(share['name']):
-            call = pool.submit(delete)
+            late = pool.submit(call)
             wait_until(
-                lambda: b'7' in read_token(root), 'the call is admitted'
+                lambda: b'8' in read_token(root), 'the call is admitted'
             )
-            with holding(8):
+            with holding(9):
                 other.get_share_status(share)
         with pytest.raises(exception.StaleFencingToken):
-            call.result()
-    assert driver.get_share_status(share)['status'] == 'available'
+            late.result()
+    assert driver.get_share_status(share) == before
 
 
 def test_concurrent_calls_leave_the_largest_token(driver, root, share):
@@ -150,6 +161,25 @@ def test_old_tokens_are_forgotten_at_start(driver, root, share):
         pytest.raises(exception.StaleFencingToken),
     ):
         driver.create_share(CTX, make.share())
+
+
+def test_old_tokens_are_forgotten_every_day(tmp_path):
+    tokens = fencing.FencingTokens(tmp_path)
+    now = time.time()
+
+    def create_old_token():
+        with holding(7):
+            tokens.admit_call()
+        (file,) = tmp_path.iterdir()
+        os.utime(file, (now, now - fencing.KEEP_SECONDS - 1))
+
+    for day in range(3):
+        create_old_token()
+        tokens.forget_old(now + day * 86400)
+        assert not list(tmp_path.iterdir())
+        create_old_token()
+        tokens.forget_old(now + day * 86400 + 3600)
+        assert list(tmp_path.iterdir())
 
 
 def test_tokens_are_hidden_from_users(driver, root, share):

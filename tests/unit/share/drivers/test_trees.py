@@ -1,13 +1,13 @@
 import os
 import pathlib
+import tempfile
 
 import pytest
 
-from manila_lite.share.drivers.local import trees
+from manila_lite.share.drivers import tree_removal
+from manila_lite.share.drivers import trees
 from tests.drivers import content
-
-# Together far longer than the longest path of a system call.
-DEPTH, LONG_NAME = 50, 'n' * 200
+from tests.drivers import swapping
 
 
 @pytest.fixture
@@ -20,20 +20,6 @@ def source(tmp_path):
 @pytest.fixture
 def target(tmp_path):
     return tmp_path / 'target'
-
-
-def dig(top, depth, name):
-    """Create a chain of directories with a file at its end."""
-    here = os.open(top, os.O_RDONLY)
-    for _ in range(depth):
-        os.mkdir(name, dir_fd=here)
-        below = os.open(name, os.O_RDONLY, dir_fd=here)
-        os.close(here)
-        here = below
-    file = os.open('end', os.O_CREAT | os.O_WRONLY, dir_fd=here)
-    os.write(file, b'the end')
-    os.close(file)
-    os.close(here)
 
 
 def open_files():
@@ -115,13 +101,26 @@ class TestCopy:
             trees.copy_tree(tmp_path / 'link', target)
 
     def test_depth_is_unlimited(self, source, target):
-        dig(source, DEPTH, LONG_NAME)
+        content.dig(source, content.DEPTH, content.LONG_NAME)
         before = open_files()
         trees.copy_tree(source, target)
         assert trees.used_bytes(target) == trees.used_bytes(source) > 0
         assert open_files() == before
-        trees.remove_tree(target)  # pytest could not
-        trees.remove_tree(source)
+        tree_removal.remove_tree(target)  # pytest could not
+        tree_removal.remove_tree(source)
+
+    def test_links_that_users_put_into_the_copy_are_not_followed(
+        self, source, tmp_path
+    ):
+        swapping.fill(source)
+        swapper = swapping.Swapper(tmp_path)
+        for step in swapping.swapped_at_steps(
+            lambda: pathlib.Path(tempfile.mkdtemp(dir=tmp_path)),
+            lambda target: trees.fill_tree(source, target),
+            swapper,
+        ):
+            assert swapper.is_unharmed(), f'at step {step}'
+        assert step > 20
 
 
 class TestUsedBytes:
@@ -137,37 +136,6 @@ class TestUsedBytes:
         with (source / 'file').open('wb') as file:
             file.truncate(10**9)
         assert trees.used_bytes(source) < 100_000
-
-
-class TestRemove:
-    def test_nothing_is_left(self, source):
-        content.populate(source)
-        trees.remove_tree(source)
-        assert not source.exists()
-
-    def test_removing_a_missing_tree_succeeds(self, tmp_path):
-        trees.remove_tree(tmp_path / 'nothing')
-
-    @pytest.mark.parametrize(
-        'depth, name', [(DEPTH, LONG_NAME), (3000, 'down')]
-    )
-    def test_depth_is_unlimited(self, source, depth, name):
-        dig(source, depth, name)
-        trees.remove_tree(source)
-        assert not source.exists()
-
-    def test_link_targets_are_kept(self, source, tmp_path):
-        outside = tmp_path / 'outside'
-        outside.mkdir()
-        (outside / 'file').write_text('stays')
-        (source / 'way-out').symlink_to(outside)
-        (source / 'directory').mkdir()
-        (source / 'directory' / 'way-out').symlink_to(outside)
-        trees.remove_tree(source)
-        (tmp_path / 'top').symlink_to(outside)
-        trees.remove_tree(tmp_path / 'top')
-        assert not (tmp_path / 'top').is_symlink()
-        assert (outside / 'file').read_text() == 'stays'
 
 
 def test_content_is_moved_and_the_directory_stays(source, target):

@@ -1,4 +1,4 @@
-"""Copy, measure and remove untrusted directory trees.
+"""Copy, measure and move untrusted directory trees.
 
 Users may change a tree while it is read; it may be of any depth and hold any
 kind of file. Directories are opened step by step from the top, and links are
@@ -13,7 +13,6 @@ import os
 import pathlib
 import stat
 import typing
-import uuid
 
 _FICLONE = 0x40049409  # ioctl: make two files share their blocks
 DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
@@ -55,62 +54,26 @@ def is_one_file_system(top: pathlib.Path, parts: tuple[str, ...]) -> bool:
         os.close(root)
 
 
-def remove_tree(top: pathlib.Path) -> None:
-    """Remove a directory of any depth and mode; a missing one is fine.
-
-    Subdirectories are moved to the top and emptied there. Their users can no
-    longer reach them then, so they cannot be replaced by links.
-    """
-    lifted_paths = [top]
-    for directory in lifted_paths:  # grows on the way
-        if directory.is_symlink():  # replaced just before it was moved
-            directory.unlink()
-            continue
-        with contextlib.suppress(*VANISHED_ERRORS):
-            _make_accessible(directory)
-            for name in os.listdir(directory):
-                _remove_or_lift(directory / name, top, lifted_paths)
-    for directory in reversed(lifted_paths):
-        with contextlib.suppress(FileNotFoundError):
-            directory.rmdir()
-
-
-def _remove_or_lift(
-    path: pathlib.Path, top: pathlib.Path, lifted_paths: list[pathlib.Path]
-) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        try:
-            path.unlink()
-        except IsADirectoryError:
-            new_path = path if path.parent == top else top / uuid.uuid4().hex
-            move(path, new_path)
-            lifted_paths.append(new_path)
-
-
 def move(path: pathlib.Path, new_path: pathlib.Path) -> None:
     """Rename, even a directory that its owner may not write to."""
-    mode = os.lstat(path).st_mode
-    needs_chmod = (
-        stat.S_ISDIR(mode)
-        and path.parent != new_path.parent
-        and not os.access(path, os.W_OK)
-    )
-    if needs_chmod:  # the entry `..` in it changes
-        path.chmod(stat.S_IMODE(mode) | stat.S_IWUSR)
-    path.rename(new_path)
-    if needs_chmod:
-        new_path.chmod(stat.S_IMODE(mode))
+    with opened_entry(path) as entry:
+        mode = os.fstat(entry).st_mode
+        needs_chmod = (
+            stat.S_ISDIR(mode)
+            and path.parent != new_path.parent
+            and not os.access(path_of(entry), os.W_OK)
+        )
+        if needs_chmod:  # the entry `..` in it changes
+            os.chmod(path_of(entry), stat.S_IMODE(mode) | stat.S_IWUSR)
+        path.rename(new_path)
+        if needs_chmod:
+            os.chmod(path_of(entry), stat.S_IMODE(mode))
 
 
 def move_content(source: pathlib.Path, target: pathlib.Path) -> None:
     """Move everything from one directory into another."""
     for name in os.listdir(source):
         move(source / name, target / name)
-
-
-def _make_accessible(directory: pathlib.Path) -> None:
-    if not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
-        directory.chmod(stat.S_IRWXU)
 
 
 def copy_tree(source: pathlib.Path, target: pathlib.Path) -> None:
@@ -262,7 +225,7 @@ def copy_special(
         os.symlink(read_link(name, directory), new_name, dir_fd=into)
     else:  # a pipe, a socket, a device
         os.mknod(new_name, status.st_mode, status.st_rdev, dir_fd=into)
-        os.chmod(new_name, stat.S_IMODE(status.st_mode), dir_fd=into)
+        _set_mode(new_name, status.st_mode, into)
     with contextlib.suppress(PermissionError):
         os.chown(
             new_name,
@@ -277,6 +240,14 @@ def copy_special(
         dir_fd=into,
         follow_symlinks=False,
     )
+
+
+def _set_mode(name: str, mode: int, directory: int) -> None:
+    """Set the mode of an entry that is of the same kind as the mode says."""
+    with opened_entry(name, directory) as entry:
+        if stat.S_IFMT(os.fstat(entry).st_mode) != stat.S_IFMT(mode):
+            raise EntryReplaced
+        os.chmod(path_of(entry), stat.S_IMODE(mode))
 
 
 def read_link(name: str, directory: int) -> str:
@@ -378,3 +349,20 @@ def opened_below(root: int, parts: PathParts) -> Iterator[int]:
         yield directory
     finally:
         os.close(directory)
+
+
+@contextlib.contextmanager
+def opened_entry(
+    path: str | pathlib.Path, parent: int | None = None
+) -> Iterator[int]:
+    """Open an entry of any kind and mode, not to read or write it."""
+    entry = os.open(path, os.O_PATH | os.O_NOFOLLOW, dir_fd=parent)
+    try:
+        yield entry
+    finally:
+        os.close(entry)
+
+
+def path_of(entry: int) -> str:
+    """Return a path that leads to an open entry, wherever it is now."""
+    return f'/proc/self/fd/{entry}'

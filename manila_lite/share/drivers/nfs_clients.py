@@ -1,6 +1,7 @@
-"""Access rules as the clients that an NFS server knows: addresses."""
+"""Access rules as the clients that NFS servers know: addresses."""
 
 from collections.abc import Sequence
+import contextlib
 import ipaddress
 from typing import NamedTuple
 
@@ -22,19 +23,24 @@ def clients_of(
 ) -> tuple[list[Client], dict[str, AccessReply]]:
     """Return the clients and the replies; rules of other types fail.
 
-    The narrowest network comes first, since the server uses the first match.
+    The narrowest network comes first, since servers use the first match.
     If two rules name the same network, the client may only read unless both
     let it write.
     """
     replies: dict[str, AccessReply] = {}
     levels: dict[_Network, str] = {}
     for rule in rules:
-        network = _network(rule)
-        if network is None or rule['access_level'] not in ('rw', 'ro'):
-            replies[rule['access_id']] = {'state': 'error'}
+        try:
+            network, level = _network(rule), _level(rule)
+        except ValueError as error:
+            replies[rule['access_id']] = {
+                'state': 'error',
+                'reason': str(error),
+            }
             continue
         replies[rule['access_id']] = {'state': 'active'}
-        level = 'ro' if read_only else rule['access_level']
+        if read_only:
+            level = 'ro'
         levels[network] = min(level, levels.get(network, level))
     networks = sorted(
         levels,
@@ -49,15 +55,21 @@ def clients_of(
     ], replies
 
 
-def _network(rule: AccessRuleForDriver) -> _Network | None:
+def _network(rule: AccessRuleForDriver) -> _Network:
+    if rule['access_type'] != 'ip':
+        raise ValueError('NFS takes rules of the type ip only')
     # An address with a zone means nothing to another host, and the zone may
     # be any text.
-    if rule['access_type'] != 'ip' or '%' in rule['access_to']:
-        return None
-    try:
-        return ipaddress.ip_network(rule['access_to'], strict=False)
-    except ValueError:
-        return None
+    if '%' not in rule['access_to']:
+        with contextlib.suppress(ValueError):
+            return ipaddress.ip_network(rule['access_to'], strict=False)
+    raise ValueError('NFS takes addresses and networks only')
+
+
+def _level(rule: AccessRuleForDriver) -> str:
+    if rule['access_level'] not in ('rw', 'ro'):
+        raise ValueError('NFS takes the levels rw and ro only')
+    return rule['access_level']
 
 
 def _text(network: _Network) -> str:

@@ -1,0 +1,253 @@
+"""Shares on btrfs with a real NFS server, on pools in memory.
+
+Most figures are ratios to what the kernel and the NFS server take for the
+same change, or of the last shares to the first, so that they do not depend on
+the machine.
+"""
+
+from collections.abc import Callable
+import contextlib
+import pathlib
+import signal
+import statistics
+import tempfile
+import time
+import uuid
+
+from benchmarks import service
+from benchmarks.verdict import Verdict
+from manila_lite.share.drivers.base import AccessRuleForDriver
+from manila_lite.share.drivers.base import ShareForDriver
+from manila_lite.share.drivers.btrfs import kernel
+from manila_lite.share.drivers.btrfs import processes
+from manila_lite.share.drivers.btrfs.catalog import Kind
+from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
+from manila_lite.share.drivers.contract.configuration import Configuration
+from tests.drivers.driver_harness import CTX
+from tests.drivers.driver_harness import DriverHarness
+from tests.support import storage
+from tests.support.installation import Installation
+
+SHARES = 1000
+SOME = 100
+"""How many of the shares are compared, at the beginning and at the end."""
+
+CREATED = 100
+SNAPSHOTS = 30
+POLL_INTERVAL = 0.001
+TIMEOUT = 60.0
+
+
+def run(verdict: Verdict) -> None:
+    reason = storage.missing()
+    if reason is not None:
+        verdict.record_missing('storage', reason)
+        return
+    with storage.folder() as folder:
+        _Backend(folder).measure(verdict)
+    with storage.folder() as folder:
+        _create_over_http(verdict, folder)
+
+
+class _Backend:
+    """A driver, and the shares that were created with it."""
+
+    def __init__(self, folder: pathlib.Path):
+        options = storage.options(folder)
+        self.configuration = Configuration.from_values(options)
+        self.harness = DriverHarness('btrfs', lambda: self.configuration)
+        self.root = pathlib.Path(options['btrfs_root'])
+        self.driver = self._start()
+        self.first_rules: list[float] = []
+
+    def _start(self) -> BtrfsDriver:
+        driver = BtrfsDriver(configuration=self.configuration)
+        driver.do_setup(CTX)
+        driver.check_for_setup_error()
+        return driver
+
+    def measure(self, verdict: Verdict) -> None:
+        self._create(SOME // 10)
+        first = self._create(SOME)
+        first_rules = self._rule_changes()
+        self._record_bare_update(verdict)
+        self._record_bare_snapshot(verdict)
+        self._create(SHARES - SOME // 10 - 2 * SOME)
+        last = self._create(SOME)
+        verdict.record(
+            f'first rule of a share among {SHARES}',
+            statistics.median(self.first_rules[-SOME:]),
+            'ms',
+            among_100_ms=round(statistics.median(self.first_rules[:SOME]), 2),
+        )
+        _record_growth(verdict, 'create', first, last)
+        _record_growth(
+            verdict, 'rule change', first_rules, self._rule_changes()
+        )
+        self._record_restarts(verdict)
+
+    def _create(self, count: int) -> list[float]:
+        """Create shares with a rule each; return how long they took."""
+        taken = []
+        for _ in range(count):
+            share = self.harness.share()
+            taken.append(_milliseconds(self.driver.create_share, CTX, share))
+            self.first_rules.append(_milliseconds(self._allow, share, 1))
+        return taken
+
+    def _rule_changes(self) -> list[float]:
+        """Allow more clients at each of the newest shares."""
+        return [
+            _milliseconds(self._allow, share, clients)
+            for clients in (2, 3)
+            for share in self.harness.shares[-SOME:]
+        ]
+
+    def _allow(self, share: ShareForDriver, clients: int) -> None:
+        rules = [
+            AccessRuleForDriver(
+                id=f'rule-{number}',
+                share_id=share.share_id,
+                access_type='ip',
+                access_to=f'10.0.0.{number}',
+                access_level='rw',
+            )
+            for number in range(clients)
+        ]
+        self.driver.update_access(CTX, share, rules, [], [], [])
+
+    def _record_bare_update(self, verdict: Verdict) -> None:
+        backend, changes, bare = self.driver.backend, [], []
+        for share in self.harness.shares[-SOME:]:
+            file = self.root / 'exports' / f'{Kind.SHARE}.{share.name}.conf'
+            number = backend.exports.number(Kind.SHARE, share.name)
+            changes.append(_milliseconds(self._allow, share, 4))
+            bare.append(
+                _milliseconds(backend.daemons.server.apply, file, number)
+            )
+        _record_ratio(
+            verdict, 'rule change, to a bare UpdateExport', changes, bare, 3
+        )
+
+    def _record_bare_snapshot(self, verdict: Verdict) -> None:
+        (pool,) = self.driver.backend.pools.values()
+        changes, bare = [], []
+        for share in self.harness.shares[-SNAPSHOTS:]:
+            snapshot = self.harness.snapshot(share)
+            source = pool.path(Kind.SHARE, share.name)
+            target = pool.path(Kind.SNAPSHOT, f'bare-{uuid.uuid4()}')
+            changes.append(
+                _milliseconds(self.driver.create_snapshot, CTX, snapshot)
+            )
+            bare.append(
+                _milliseconds(kernel.create_snapshot, source, target, True)
+            )
+        _record_ratio(verdict, 'snapshot, to a bare ioctl', changes, bare)
+
+    def _record_restarts(self, verdict: Verdict) -> None:
+        verdict.record(
+            f'share service restarted with {SHARES} shares, driver ready',
+            _milliseconds(self._start) / 1e3,
+            's',
+        )
+        began = time.perf_counter()
+        processes.end(
+            self.root / 'nfs' / 'server.json', signal.SIGKILL, TIMEOUT
+        )
+        server = self.driver.backend.daemons.server
+        while len(server.numbers()) < SHARES:
+            time.sleep(POLL_INTERVAL)
+        verdict.record(
+            f'NFS server killed, until {SHARES} shares are exported again',
+            time.perf_counter() - began,
+            's',
+        )
+
+
+def _record_growth(
+    verdict: Verdict, what: str, first: list[float], last: list[float]
+) -> None:
+    _record_ratio(
+        verdict,
+        f'{what} at {SHARES} shares, to the first {SOME}',
+        last,
+        first,
+        1.5,
+    )
+
+
+def _record_ratio(
+    verdict: Verdict,
+    name: str,
+    taken: list[float],
+    base: list[float],
+    at_most: float | None = None,
+) -> None:
+    verdict.record(
+        name,
+        statistics.median(taken) / statistics.median(base),
+        'times',
+        at_most=at_most,
+        ms=round(statistics.median(taken), 2),
+        base_ms=round(statistics.median(base), 2),
+    )
+
+
+def _milliseconds(act: Callable[..., object], *args: object) -> float:
+    began = time.perf_counter()
+    act(*args)
+    return (time.perf_counter() - began) * 1e3
+
+
+def _create_over_http(verdict: Verdict, folder: pathlib.Path) -> None:
+    options = storage.options(folder)
+    options['btrfs_pools'] = f'pool:{folder}/pool.img'
+    options['btrfs_export_addresses'] = '127.0.0.1'
+    with tempfile.TemporaryDirectory() as state:
+        installation = Installation(
+            pathlib.Path(state),
+            backends={'fast': {'share_driver': 'btrfs'} | options},
+            options='default_share_type = default\n',
+            sections='[quota]\nshares = -1\ngigabytes = -1\n',
+        )
+        installation.start()
+        try:
+            with contextlib.closing(service.Client(installation)) as client:
+                _record_creation(verdict, client)
+        finally:
+            installation.close()
+
+
+def _record_creation(verdict: Verdict, client: service.Client) -> None:
+    client.request(
+        'POST',
+        '/types',
+        {
+            'share_type': {
+                'name': 'default',
+                'extra_specs': {'driver_handles_share_servers': 'False'},
+            }
+        },
+    )
+    for _ in range(CREATED // 10):
+        _to_available(client)  # fills the statement caches
+    verdict.record(
+        'create on btrfs to available, median',
+        statistics.median(_to_available(client) for _ in range(CREATED)),
+        'ms',
+    )
+
+
+def _to_available(client: service.Client) -> float:
+    """Create a share; return the milliseconds until it is available."""
+    began = time.perf_counter()
+    share = client.request(
+        'POST', '/shares', {'share': {'share_proto': 'NFS', 'size': 1}}
+    )['share']['id']
+    while True:
+        status = client.get(f'/shares/{share}')['share']['status']
+        if status == 'available':
+            return (time.perf_counter() - began) * 1e3
+        if status != 'creating':
+            raise RuntimeError(f'share {share} is {status}')
+        time.sleep(POLL_INTERVAL)

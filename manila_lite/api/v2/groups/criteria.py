@@ -1,0 +1,48 @@
+"""Criteria of lists of share groups and of their snapshots."""
+
+import typing
+
+from manila_lite import exception
+from manila_lite.api import paging
+from manila_lite.api import wsgi
+from manila_lite.api.filters import Filter
+from manila_lite.api.filters import filters
+
+Values = dict[str, typing.Any]
+
+_LIKE = filters(
+    Filter('name~', 'name', since='2.36'),
+    Filter('description~', 'description', since='2.36'),
+    skip_empty=True,
+)
+
+
+class Criteria:
+    """The keys that a list of resources of a project knows."""
+
+    def __init__(self, *exact: Filter):
+        self._exact = filters(*exact)
+        self._known = {
+            *paging.KEYS,
+            *(row.key for row in (*exact, *_LIKE.rows)),
+            'all_tenants',
+        }
+
+    def parse(self, req: wsgi.Request) -> tuple[Values, Values]:
+        """Return exact and partial values of columns.
+
+        Raises InvalidInput for unknown keys (notes: Filters).
+        """
+        unknown = req.query.keys() - self._known
+        if unknown:
+            raise exception.InvalidInput(
+                reason=f'unknown query keys: {", ".join(sorted(unknown))}'
+            )
+        values = self._exact.values(req)
+        all_projects = paging.parse_flag(req.query, 'all_tenants')
+        if not (all_projects and req.ctx.is_admin):
+            own = req.ctx.project_id
+            if values.get('project_id', own) != own:
+                values['id'] = ''  # those of others are not listed
+            values['project_id'] = own
+        return values, _LIKE.values(req)

@@ -1,0 +1,217 @@
+"""Share groups: list, show, create, update, delete, and their actions."""
+
+from collections.abc import Mapping, Sequence
+import typing
+
+from manila_lite import exception
+from manila_lite.api import links
+from manila_lite.api import paging
+from manila_lite.api import schema as s
+from manila_lite.api import wsgi
+from manila_lite.api.fields import LINKS
+from manila_lite.api.fields import Field
+from manila_lite.api.fields import child
+from manila_lite.api.fields import fields
+from manila_lite.api.filters import Filter
+from manila_lite.api.filters import exact
+from manila_lite.api.services import ApiServices
+from manila_lite.api.v2 import targets
+from manila_lite.api.v2.groups.criteria import Criteria
+from manila_lite.api.v2.targets import ShareGroupTargetController
+from manila_lite.db import rows
+from manila_lite.db.queries.groups import share_groups
+from manila_lite.db.session import Session
+from manila_lite.share.operations.groups.share_groups import ShareGroupRequest
+
+_NAME = s.string(255, nullable=True)
+
+CREATE = s.schema(
+    wrapper='share_group',
+    missing=400,
+    extra='refuse',
+    name=_NAME,
+    description=_NAME,
+    share_types=s.array(s.uuid, max=100),
+    share_group_type_id=s.uuid,
+    source_share_group_snapshot_id=s.string(255, nullable=True),
+    share_network_id=s.string(255, nullable=True),
+    availability_zone=s.string(255, nullable=True),
+)
+
+UPDATE = s.schema(
+    wrapper='share_group', missing=400, name=_NAME, description=_NAME
+)
+
+STATUS = s.schema(['status'], status=s.string(255, 1))
+
+SUMMARY = fields(Field('id'), Field('name'), Field('links', LINKS))
+
+DETAIL = fields(
+    Field('id'),
+    Field('name'),
+    Field('created_at'),
+    Field('status'),
+    Field('description'),
+    Field('project_id'),
+    Field('host'),
+    Field('share_group_type_id'),
+    Field('source_share_group_snapshot_id'),
+    Field('share_network_id'),
+    Field('share_types', child('share_types', [])),
+    Field('links', LINKS),
+    Field('share_server_id', admin_only=True),
+    Field('availability_zone', since='2.34'),
+    Field('consistent_snapshot_support', since='2.34'),
+)
+
+_CRITERIA = Criteria(
+    Filter('group_type_id', 'share_group_type_id'),
+    # As the command line client calls them.
+    Filter('share_group_type', 'share_group_type_id'),
+    Filter('snapshot', 'source_share_group_snapshot_id'),
+    Filter('share_network', 'share_network_id'),
+    *exact(*share_groups.FILTERS),
+)
+_SORT_KEYS = {name: name for name in share_groups.SORT_KEYS}
+
+_REFUSED: wsgi.Refusals = {
+    exception.InvalidStatus: exception.ShareGroupConflict,
+    exception.InvalidShareGroup: exception.ShareGroupConflict,
+}
+
+
+class _Listing(typing.NamedTuple):
+    """Groups to show, and the ids of their share types by group."""
+
+    rows: Sequence[rows.ShareGroupRow]
+    share_types: Mapping[str, list[str]]
+
+
+class ShareGroupsController(ShareGroupTargetController):
+    def __init__(self, services: ApiServices):
+        super().__init__(services)
+        self._max_limit = services.conf.osapi_max_limit
+
+    @wsgi.method('share_group:get_all')
+    def index(self, req: wsgi.Request) -> dict:
+        page = self._page(req)
+        found = self.services.db.read(
+            share_groups.list_groups, *_CRITERIA.parse(req), page
+        )
+        items = SUMMARY.many(req.minor)(found, _more(req))
+        return paging.answer(
+            req, page, 'share-groups', 'share_groups', items, found
+        )
+
+    @wsgi.method('share_group:get_all')
+    def detail(self, req: wsgi.Request) -> dict:
+        page = self._page(req)
+        found = self.services.db.read(
+            _list_details, *_CRITERIA.parse(req), page
+        )
+        return paging.answer(
+            req,
+            page,
+            'share-groups/detail',
+            'share_groups',
+            _show(req, found),
+            found.rows,
+        )
+
+    def _page(self, req: wsgi.Request) -> paging.Page:
+        return paging.parse(
+            req.query, cap=self._max_limit, sort_keys=_SORT_KEYS
+        )
+
+    @wsgi.method('share_group:get', target=True)
+    def show(self, req: wsgi.Request, group: rows.ShareGroupRow) -> dict:
+        return self._response(req, group)
+
+    @wsgi.method(
+        'share_group:create', body=CREATE, status=202, refused=_REFUSED
+    )
+    def create(self, req: wsgi.Request, args: dict) -> dict:
+        """Request a group; its shares are created in it later."""
+        if args.get('source_share_group_snapshot_id'):
+            raise exception.InvalidInput(
+                reason='source_share_group_snapshot_id: share groups cannot '
+                'be created from snapshots of share groups'
+            )
+        group_id = self.services.share_groups.create(
+            req.ctx,
+            ShareGroupRequest(
+                name=args.get('name'),
+                description=args.get('description'),
+                share_types=args.get('share_types') or (),
+                share_group_type_id=args.get('share_group_type_id'),
+                share_network_id=args.get('share_network_id') or None,
+                availability_zone=args.get('availability_zone') or None,
+                apply_type_zones=req.minor >= 48,
+            ),
+        )
+        return self._response(
+            req, self.services.db.read(share_groups.get, group_id)
+        )
+
+    @wsgi.method('share_group:update', target=True, body=UPDATE)
+    def update(
+        self, req: wsgi.Request, group: rows.ShareGroupRow, args: dict
+    ) -> dict:
+        self.services.share_groups.update(req.ctx, group.id, args)
+        return self._response(
+            req, targets.get_group(self.services.db, req.ctx, group.id)
+        )
+
+    @wsgi.method(
+        'share_group:delete', target=True, status=202, refused=_REFUSED
+    )
+    def delete(self, req: wsgi.Request, group: rows.ShareGroupRow) -> None:
+        self.services.share_groups.delete(req.ctx, group.id)
+
+    def _response(self, req: wsgi.Request, group: rows.ShareGroupRow) -> dict:
+        types = self.services.db.read(
+            share_groups.list_share_types, [group.id]
+        )
+        return {'share_group': _show(req, _Listing([group], types))[0]}
+
+
+class ShareGroupActionsController(ShareGroupTargetController):
+    @wsgi.action(
+        'reset_status', policy='share_group:reset_status', body=STATUS
+    )
+    def reset_status(
+        self, req: wsgi.Request, group: rows.ShareGroupRow, args: dict
+    ) -> None:
+        self.services.share_groups.reset_status(
+            req.ctx, group.id, args['status']
+        )
+
+    @wsgi.action(
+        'force_delete', policy='share_group:force_delete', refused=_REFUSED
+    )
+    def force_delete(
+        self, req: wsgi.Request, group: rows.ShareGroupRow
+    ) -> None:
+        self.services.share_groups.force_delete(req.ctx, group.id)
+
+
+def _list_details(
+    session: Session,
+    exact: Mapping[str, str],
+    like: Mapping[str, str],
+    page: paging.Page,
+) -> _Listing:
+    found = share_groups.list_groups(session, exact, like, page)
+    return _Listing(
+        found,
+        share_groups.list_share_types(session, [row.id for row in found]),
+    )
+
+
+def _show(req: wsgi.Request, found: _Listing) -> list[dict]:
+    more = _more(req) | {'share_types': found.share_types}
+    return DETAIL.many(req.minor, req.ctx.is_admin)(found.rows, more)
+
+
+def _more(req: wsgi.Request) -> dict[str, typing.Any]:
+    return {'links': links.Links(req, 'share-groups')}

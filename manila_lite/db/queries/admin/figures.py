@@ -1,0 +1,184 @@
+"""What metrics show of the database, in a few statements.
+
+They run at every scrape, so none may read all rows of a long table. Rows at
+rest, nearly all there are, are not counted; of the others and of work, only
+a limited number is read, and a count ends there.
+"""
+
+from collections.abc import Collection, Sequence
+import datetime
+import typing
+
+import sqlalchemy as sa
+
+from manila_lite.db import models
+from manila_lite.db.clock import db_now
+from manila_lite.db.models import engine
+from manila_lite.db.models import quotas
+from manila_lite.db.models import services
+from manila_lite.db.queries.admin.quotas import PROJECT
+from manila_lite.db.rows import ProjectQuotaRow
+from manila_lite.db.rows import ServicePoolRow
+from manila_lite.db.rows import StatusCountRow
+from manila_lite.db.rows import WorkCountRow
+from manila_lite.db.session import Session
+from manila_lite.states import access_rule
+from manila_lite.states import share_group
+from manila_lite.states import share_group_snapshot
+from manila_lite.states import share_instance
+from manila_lite.states import share_network
+from manila_lite.states import share_replica
+from manila_lite.states import share_server
+from manila_lite.states import share_transfer
+from manila_lite.states import snapshot_instance
+from manila_lite.states.machine import Machine
+
+MOST_WORK = 5000
+"""Rows of work that are read for each state."""
+
+MOST_ROWS = 1000
+"""Rows that are read for each state machine."""
+
+JOURNAL = engine.Transition.__table__
+POOL = services.Pool.__table__
+SERVICE = services.Service.__table__
+USAGE = quotas.QuotaUsage.__table__
+WORK = engine.Work.__table__
+
+HEALTHY: dict[Machine, Collection[str]] = {
+    access_rule.ACCESS_RULE: {access_rule.RuleState.ACTIVE},
+    access_rule.SNAPSHOT_ACCESS_RULE: {access_rule.RuleState.ACTIVE},
+    access_rule.SHARE_INSTANCE_ACCESS: {access_rule.RulesStatus.ACTIVE},
+    share_group.SHARE_GROUP: {share_group.GroupStatus.AVAILABLE},
+    share_group_snapshot.SHARE_GROUP_SNAPSHOT: {
+        share_group_snapshot.GroupSnapshotStatus.AVAILABLE
+    },
+    share_instance.SHARE_INSTANCE: {
+        share_instance.InstanceStatus.AVAILABLE,
+        share_instance.InstanceStatus.AWAITING_TRANSFER,
+    },
+    share_network.SHARE_NETWORK: {share_network.NetworkStatus.ACTIVE},
+    share_replica.SHARE_REPLICA: share_replica.UP_TO_DATE,
+    share_server.SHARE_SERVER: {
+        share_server.ServerStatus.ACTIVE,
+        share_server.ServerStatus.INACTIVE,
+    },
+    share_server.SHARE_SERVER_TASK: share_server.SHARE_SERVER_TASK.at_rest,
+    share_transfer.SHARE_TRANSFER: {share_transfer.TransferStatus.PENDING},
+    snapshot_instance.SNAPSHOT_INSTANCE: {
+        snapshot_instance.SnapshotStatus.AVAILABLE
+    },
+}
+"""The state machines, each with the statuses that are not counted."""
+
+
+class Figures(typing.NamedTuple):
+    """The rows that metrics are made of, and the time of the transaction."""
+
+    now: datetime.datetime
+    statuses: Sequence[StatusCountRow]
+    work: Sequence[WorkCountRow]
+    services: Sequence[ServicePoolRow]
+    quotas: Sequence[ProjectQuotaRow]
+
+
+def _statuses(machine: Machine) -> sa.Select:
+    """Count rows by status, with the time of the first of their last moves."""
+    table = models.metadata.tables[machine.table]
+    status = table.c[machine.column]
+    since = (
+        sa.select(sa.func.max(JOURNAL.c.made_at))
+        .where(
+            JOURNAL.c.resource == machine.resource,
+            JOURNAL.c.resource_id == table.c.id,
+        )
+        .scalar_subquery()
+    )
+    counted = machine.statuses - frozenset(HEALTHY[machine])
+    found = (
+        sa.select(status.label('status'), since.label('since'))
+        .where(status.in_(sorted(counted)))
+        .limit(sa.bindparam('most', type_=sa.Integer()))
+        .subquery()
+    )
+    return sa.select(
+        sa.literal(machine.resource).label('resource'),
+        found.c.status,
+        sa.func.count().label('number'),
+        sa.func.min(found.c.since).label('since'),
+    ).group_by(found.c.status)
+
+
+def _work(state: str) -> sa.Select:
+    """Count work by kind; running work without a lease is abandoned."""
+    shown = sa.case((WORK.c.lease_until < db_now(), 'abandoned'), else_=state)
+    found = (
+        sa.select(WORK.c.kind, shown.label('state'), WORK.c.created_at)
+        .where(WORK.c.state == state)
+        .limit(sa.bindparam('most', type_=sa.Integer()))
+        .subquery()
+    )
+    return sa.select(
+        found.c.kind,
+        found.c.state,
+        sa.func.count().label('number'),
+        sa.func.min(found.c.created_at).label('since'),
+    ).group_by(found.c.kind, found.c.state)
+
+
+_STATUSES = sa.union_all(*map(_statuses, HEALTHY))
+_WORK = sa.union_all(_work('queued'), _work('running'))
+_SERVICES = (
+    sa.select(
+        SERVICE.c.host,
+        SERVICE.c.binary,
+        SERVICE.c.disabled,
+        SERVICE.c.health,
+        SERVICE.c.heartbeat_at,
+        db_now().label('now'),
+        POOL.c.host.label('pool'),
+        POOL.c.total_gb,
+        POOL.c.free_gb,
+        POOL.c.allocated_gb,
+        POOL.c.pending_gb,
+        POOL.c.capabilities,
+    )
+    .select_from(
+        SERVICE.outerjoin(
+            POOL,
+            sa.and_(
+                POOL.c.service_host == SERVICE.c.host,
+                SERVICE.c.binary == 'manila-share',
+            ),
+        )
+    )
+    .order_by(SERVICE.c.id, POOL.c.host)
+)
+_QUOTAS = sa.select(
+    USAGE.c.project_id,
+    USAGE.c.resource,
+    USAGE.c.in_use,
+    USAGE.c.reserved,
+    USAGE.c.hard_limit,
+).where(
+    USAGE.c.project_id.in_(sa.bindparam('projects', expanding=True)),
+    USAGE.c.scope == PROJECT,
+    USAGE.c.scope_id == '',
+)
+
+
+def read(
+    session: Session,
+    projects: Collection[str],
+    *,
+    most_rows: int = MOST_ROWS,
+    most_work: int = MOST_WORK,
+) -> Figures:
+    """Return what metrics show, with the quota use of these projects."""
+    return Figures(
+        session.now,
+        session.rows(_STATUSES, most=most_rows),
+        session.rows(_WORK, most=most_work),
+        session.rows(_SERVICES),
+        session.rows(_QUOTAS, projects=list(projects)) if projects else [],
+    )

@@ -1,0 +1,188 @@
+"""Share groups: the rows, their share types and their members."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+import sqlalchemy as sa
+
+from manila_lite import exception
+from manila_lite.db.models import services
+from manila_lite.db.models import share_groups
+from manila_lite.db.models import shares
+from manila_lite.db.queries import pages
+from manila_lite.db.rows import Page
+from manila_lite.db.rows import ShareGroupRow
+from manila_lite.db.session import Session
+from manila_lite.states.share_group import GroupStatus
+
+GROUP = share_groups.ShareGroup.__table__
+SHARE_TYPE = share_groups.ShareGroupShareType.__table__
+SHARE = shares.Share.__table__
+ZONE = services.AvailabilityZone.__table__
+
+FILTERS = (
+    'id',
+    'name',
+    'description',
+    'status',
+    'host',
+    'project_id',
+    'user_id',
+    'share_group_type_id',
+    'availability_zone_id',
+    'source_share_group_snapshot_id',
+    'share_network_id',
+    'share_server_id',
+    'consistent_snapshot_support',
+)
+"""The columns that a list can be filtered by, by equality."""
+
+SORT_KEYS = (*FILTERS, 'created_at', 'updated_at')
+
+_SHOWN = (
+    *(GROUP.c[name] for name in SORT_KEYS),
+    ZONE.c.name.label('availability_zone'),
+)
+_BY_ID = GROUP.c.id == sa.bindparam('group_id')
+_LIST = sa.select(*_SHOWN).select_from(GROUP.outerjoin(ZONE))
+_GET = _LIST.where(_BY_ID)
+_LOCK = _GET.with_for_update(of=GROUP)
+_LOCK_SHARED = _GET.with_for_update(read=True, of=GROUP)
+_IDS: sa.BindParameter[str] = sa.bindparam('ids', expanding=True)
+_SHARE_TYPES = (
+    sa.select(SHARE_TYPE)
+    .where(SHARE_TYPE.c.share_group_id.in_(_IDS))
+    .order_by(SHARE_TYPE.c.share_type_id)
+)
+_ASSIGN_HOST = (
+    sa.update(GROUP)
+    .where(
+        _BY_ID, GROUP.c.status == GroupStatus.CREATING, GROUP.c.host.is_(None)
+    )
+    .values(
+        host=sa.bindparam('new_host'),
+        availability_zone_id=sa.select(ZONE.c.id)
+        .where(ZONE.c.name == sa.bindparam('new_zone'))
+        .scalar_subquery(),
+        updated_at=sa.bindparam('now'),
+    )
+)
+_MEMBER = (
+    sa.select(SHARE.c.id)
+    .where(SHARE.c.share_group_id == sa.bindparam('of_group'))
+    .limit(1)
+)
+_RELEASE_MEMBERS = (
+    sa.update(SHARE)
+    .where(SHARE.c.share_group_id == sa.bindparam('of_group'))
+    .values(share_group_id=None, updated_at=sa.bindparam('now'))
+)
+
+
+def get(session: Session, group_id: str) -> ShareGroupRow:
+    """Return a group of any project; raises ShareGroupNotFound."""
+    row = find(session, group_id)
+    if row is None:
+        raise exception.ShareGroupNotFound(share_group_id=group_id)
+    return row
+
+
+def find(session: Session, group_id: str) -> ShareGroupRow | None:
+    """Like `get`, but return None if the group is gone."""
+    return session.one(_GET, group_id=group_id)
+
+
+def lock(session: Session, group_id: str) -> ShareGroupRow:
+    """Lock a group; no share is added to it; raises ShareGroupNotFound."""
+    row = session.one(_LOCK, group_id=group_id)
+    if row is None:
+        raise exception.ShareGroupNotFound(share_group_id=group_id)
+    return row
+
+
+def lock_shared(session: Session, group_id: str) -> ShareGroupRow:
+    """Lock a group (shared) against moves; raises ShareGroupNotFound."""
+    row = session.one(_LOCK_SHARED, group_id=group_id)
+    if row is None:
+        raise exception.ShareGroupNotFound(share_group_id=group_id)
+    return row
+
+
+def list_groups(
+    session: Session,
+    exact: Mapping[str, str],
+    like: Mapping[str, str],
+    page: Page,
+) -> Sequence[ShareGroupRow]:
+    """Return a page of groups; `exact` and `like` are values of columns."""
+    return pages.list_rows(session, _LIST, GROUP, page, exact, like)
+
+
+def list_share_types(
+    session: Session, ids: Collection[str]
+) -> dict[str, list[str]]:
+    """Return the ids of the share types of each of these groups."""
+    found: dict[str, list[str]] = {id: [] for id in ids}
+    if found:
+        for row in session.rows(_SHARE_TYPES, ids=sorted(found)):
+            found[row.share_group_id].append(row.share_type_id)
+    return found
+
+
+def insert_share_types(
+    session: Session, group_id: str, share_type_ids: Collection[str]
+) -> None:
+    session.run_many(
+        sa.insert(SHARE_TYPE),
+        [
+            {'share_group_id': group_id, 'share_type_id': id}
+            for id in sorted(share_type_ids)
+        ],
+    )
+
+
+def update(
+    session: Session, group_id: str, values: Mapping[str, object]
+) -> None:
+    """Change columns of a group; raises ShareGroupNotFound."""
+    if (
+        session.run(
+            sa.update(GROUP)
+            .where(GROUP.c.id == group_id)
+            .values(updated_at=session.now, **values)
+        )
+        != 1
+    ):
+        raise exception.ShareGroupNotFound(share_group_id=group_id)
+
+
+def assign_host(
+    session: Session, group_id: str, host: str, zone: str | None
+) -> None:
+    """Give a new group its host; only the first placement succeeds."""
+    if (
+        session.run(
+            _ASSIGN_HOST,
+            group_id=group_id,
+            new_host=host,
+            new_zone=zone,
+            now=session.now,
+        )
+        != 1
+    ):
+        raise exception.InvalidStatus(
+            resource='share group',
+            id=group_id,
+            status=get(session, group_id).status,
+            event='place',
+            allowed=f'{GroupStatus.CREATING}, without a host',
+        )
+
+
+def has_members(session: Session, group_id: str) -> bool:
+    """Whether any share is in the group."""
+    return session.value(_MEMBER, of_group=group_id) is not None
+
+
+def release_members(session: Session, group_id: str) -> None:
+    """Let the shares of a group stay without it."""
+    session.run(_RELEASE_MEMBERS, of_group=group_id, now=session.now)

@@ -1,0 +1,49 @@
+"""What metrics show of the database."""
+
+import datetime
+from typing import Protocol
+
+
+class StatusCountRow(Protocol):
+    """How many rows have a status, and since when the first of them."""
+
+    resource: str
+    status: str
+    number: int
+    since: datetime.datetime | None
+
+
+class WorkCountRow(Protocol):
+    """How much work of a kind there is, and when the oldest was created."""
+
+    kind: str
+    state: str
+    number: int
+    since: datetime.datetime
+
+
+class ServicePoolRow(Protocol):
+    """A service with one of its pools, or without any."""
+
+    host: str
+    binary: str
+    disabled: bool
+    health: str | None
+    heartbeat_at: float
+    now: float
+    pool: str | None
+    total_gb: float | None
+    free_gb: float | None
+    allocated_gb: int
+    pending_gb: int
+    capabilities: str
+
+
+class ProjectQuotaRow(Protocol):
+    """The use of one resource by a project; a negative limit is none."""
+
+    project_id: str
+    resource: str
+    in_use: int
+    reserved: int
+    hard_limit: int

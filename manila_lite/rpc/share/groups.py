@@ -1,0 +1,56 @@
+"""Create and delete share groups and their snapshots."""
+
+from manila_lite.context import RequestContext as Ctx
+from manila_lite.messages import Action
+from manila_lite.rpc.contract import Contract
+from manila_lite.rpc.contract import durable
+from manila_lite.rpc.share.topic import TOPIC
+from manila_lite.states.share_group import SHARE_GROUP
+from manila_lite.states.share_group_snapshot import SHARE_GROUP_SNAPSHOT
+
+
+class ShareGroupsRpc(Contract):
+    """Create and delete share groups; drivers may be called twice."""
+
+    topic, version = TOPIC, '1.0'
+
+    @durable(
+        failure=(SHARE_GROUP, 'create_failed'),
+        action=Action.CREATE,
+        resource='share_group_id',
+        repeatable=True,
+    )
+    def create_share_group(self, ctx: Ctx, share_group_id: str) -> None: ...
+
+    @durable(
+        failure=(SHARE_GROUP, 'delete_failed'),
+        action=Action.DELETE,
+        resource='share_group_id',
+        repeatable=True,
+    )
+    def delete_share_group(self, ctx: Ctx, share_group_id: str) -> None: ...
+
+
+class ShareGroupSnapshotsRpc(Contract):
+    """Take and delete snapshots of share groups."""
+
+    topic, version = TOPIC, '1.0'
+
+    @durable(
+        failure=(SHARE_GROUP_SNAPSHOT, 'create_failed'),
+        action=Action.CREATE,
+        resource='share_group_snapshot_id',
+    )
+    def create_share_group_snapshot(
+        self, ctx: Ctx, share_group_snapshot_id: str
+    ) -> None: ...
+
+    @durable(
+        failure=(SHARE_GROUP_SNAPSHOT, 'delete_failed'),
+        action=Action.DELETE,
+        resource='share_group_snapshot_id',
+        repeatable=True,
+    )
+    def delete_share_group_snapshot(
+        self, ctx: Ctx, share_group_snapshot_id: str
+    ) -> None: ...

@@ -1,0 +1,149 @@
+"""Driver methods for share groups.
+
+Names, parameters and replies are the published ones (driver-interface.csv).
+A driver without them has groups in which nothing is done together: every
+share is created and deleted by itself. Every method may be called twice and
+must lead to the same state.
+"""
+
+import abc
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from manila_lite.context import RequestContext
+from manila_lite.share.drivers.contract.interfaces import DefaultedInterface
+from manila_lite.share.drivers.contract.interfaces import ShareServerMapping
+from manila_lite.share.drivers.contract.values import ShareGroupForDriver
+from manila_lite.share.drivers.contract.values import (
+    ShareGroupSnapshotForDriver,
+)
+from manila_lite.share.drivers.contract.values import StatusReply
+
+GroupUpdate = Mapping[str, Any] | None
+GroupReply = GroupUpdate | tuple[GroupUpdate, Sequence[Any] | None]
+"""An update of the group, alone or with updates of its shares.
+
+Of an update, only `status` counts: `error` fails the work.
+"""
+
+GroupSnapshotReply = (
+    tuple[GroupUpdate, Sequence[Mapping[str, Any]] | None] | None
+)
+"""An update of the snapshot, and updates of its members.
+
+Of a member with its `id`, `provider_location` is stored; a `status` of
+`error` fails the work, as one of the snapshot does.
+"""
+
+
+class ShareGroupDefaults:
+    """Defaults that every driver inherits: it knows no groups."""
+
+    def create_share_group(
+        self,
+        context: RequestContext,
+        share_group_dict: ShareGroupForDriver,
+        share_server: ShareServerMapping | None = None,
+    ) -> GroupReply:
+        """See `ShareGroupSupport`."""
+        raise NotImplementedError
+
+    def delete_share_group(
+        self,
+        context: RequestContext,
+        share_group_dict: ShareGroupForDriver,
+        share_server: ShareServerMapping | None = None,
+    ) -> GroupReply:
+        """See `ShareGroupSupport`."""
+        raise NotImplementedError
+
+    def create_share_group_snapshot(
+        self,
+        context: RequestContext,
+        snap_dict: ShareGroupSnapshotForDriver,
+        share_server: ShareServerMapping | None = None,
+    ) -> GroupSnapshotReply:
+        """See `ShareGroupSnapshotSupport`."""
+        raise NotImplementedError
+
+    def delete_share_group_snapshot(
+        self,
+        context: RequestContext,
+        snap_dict: ShareGroupSnapshotForDriver,
+        share_server: ShareServerMapping | None = None,
+    ) -> GroupSnapshotReply:
+        """See `ShareGroupSnapshotSupport`."""
+        raise NotImplementedError
+
+    def get_share_group_snapshot_status(
+        self,
+        share_group_snapshot: ShareGroupSnapshotForDriver,
+        share_server: ShareServerMapping | None = None,
+    ) -> StatusReply:
+        """Return the actual state of a share group snapshot.
+
+        The reply may have updates of members, as that of its creation has
+        them, as `share_group_snapshot_members`.
+
+        Raises SnapshotResourceNotFound if there is no such snapshot.
+        """
+        raise NotImplementedError
+
+    def get_share_group_status(
+        self,
+        share_group: ShareGroupForDriver,
+        share_server: ShareServerMapping | None = None,
+    ) -> StatusReply:
+        """Return the actual state of a share group on the back end.
+
+        Raises ShareGroupResourceNotFound if there is no such group.
+        """
+        raise NotImplementedError
+
+
+class ShareGroupSupport(ShareGroupDefaults, DefaultedInterface):
+    """Groups that the back end knows of."""
+
+    @abc.abstractmethod
+    def create_share_group(
+        self,
+        context: RequestContext,
+        share_group_dict: ShareGroupForDriver,
+        share_server: ShareServerMapping | None = None,
+    ) -> GroupReply:
+        """Create a group without shares; one that exists is kept."""
+
+    @abc.abstractmethod
+    def delete_share_group(
+        self,
+        context: RequestContext,
+        share_group_dict: ShareGroupForDriver,
+        share_server: ShareServerMapping | None = None,
+    ) -> GroupReply:
+        """Delete a group without shares; a missing one is success."""
+
+
+class ShareGroupSnapshotSupport(ShareGroupDefaults, DefaultedInterface):
+    """Snapshots of all shares of a group in one call.
+
+    For a driver without it, the snapshot of each share is taken and deleted
+    by `create_snapshot` and `delete_snapshot`.
+    """
+
+    @abc.abstractmethod
+    def create_share_group_snapshot(
+        self,
+        context: RequestContext,
+        snap_dict: ShareGroupSnapshotForDriver,
+        share_server: ShareServerMapping | None = None,
+    ) -> GroupSnapshotReply:
+        """Take a snapshot of every member; those that exist are kept."""
+
+    @abc.abstractmethod
+    def delete_share_group_snapshot(
+        self,
+        context: RequestContext,
+        snap_dict: ShareGroupSnapshotForDriver,
+        share_server: ShareServerMapping | None = None,
+    ) -> GroupSnapshotReply:
+        """Delete the snapshots of all members; missing ones are success."""

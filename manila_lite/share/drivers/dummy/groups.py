@@ -1,0 +1,105 @@
+"""Share groups of the dummy back end."""
+
+from manila_lite import exception
+from manila_lite.context import RequestContext
+from manila_lite.share.drivers import base
+from manila_lite.share.drivers.dummy.backend import DummyBackend
+from manila_lite.share.drivers.dummy.snapshots import DummySnapshots
+
+
+class DummyGroups:
+    def __init__(self, backend: DummyBackend, snapshots: DummySnapshots):
+        self._backend = backend
+        self._snapshots = snapshots
+
+    def create_share_group(
+        self,
+        context: RequestContext,
+        share_group_dict: base.ShareGroupForDriver,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.GroupReply:
+        groups, id = self._backend.state.groups, share_group_dict['id']
+        with self._backend.lock:
+            record = groups.find(id)
+            if record is None or record['status'] == 'error':
+                groups.put(id, {'status': 'error'})
+                self._backend.faults.midway()
+                groups.put(id, {'status': 'available'})
+        return None
+
+    def delete_share_group(
+        self,
+        context: RequestContext,
+        share_group_dict: base.ShareGroupForDriver,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.GroupReply:
+        groups, id = self._backend.state.groups, share_group_dict['id']
+        with self._backend.lock:
+            if groups.find(id) is not None:
+                groups.put(id, {'status': 'error'})
+                self._backend.faults.midway()
+            groups.drop(id)
+        return None
+
+    def get_share_group_status(
+        self,
+        share_group: base.ShareGroupForDriver,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.StatusReply:
+        record = self._backend.state.groups.find(share_group['id'])
+        if record is None:
+            raise exception.ShareGroupResourceNotFound(
+                share_group_id=share_group['id']
+            )
+        return {'status': record['status']}
+
+    # Snapshots
+
+    def create_share_group_snapshot(
+        self,
+        context: RequestContext,
+        snap_dict: base.ShareGroupSnapshotForDriver,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.GroupSnapshotReply:
+        with self._backend.lock:
+            replies = [
+                {
+                    'id': member['id'],
+                    'provider_location': self._snapshots.create_snapshot(
+                        context, member, share_server
+                    )['provider_location'],
+                }
+                for member in snap_dict['share_group_snapshot_members']
+            ]
+        return None, replies
+
+    def delete_share_group_snapshot(
+        self,
+        context: RequestContext,
+        snap_dict: base.ShareGroupSnapshotForDriver,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.GroupSnapshotReply:
+        with self._backend.lock:
+            for member in snap_dict['share_group_snapshot_members']:
+                self._snapshots.delete_snapshot(context, member, share_server)
+        return None
+
+    def get_share_group_snapshot_status(
+        self,
+        share_group_snapshot: base.ShareGroupSnapshotForDriver,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.StatusReply:
+        replies = {
+            member['id']: self._snapshots.get_snapshot_status(member)
+            for member in share_group_snapshot['share_group_snapshot_members']
+        }
+        is_complete = all(
+            reply['status'] == 'available' for reply in replies.values()
+        )
+        return {
+            'status': 'available' if is_complete else 'error',
+            'share_group_snapshot_members': [
+                {'id': id, 'provider_location': reply['provider_location']}
+                for id, reply in replies.items()
+            ],
+        }

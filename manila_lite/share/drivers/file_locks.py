@@ -1,0 +1,68 @@
+"""Locks on files and directories that are removed when they are released.
+
+The kernel releases a lock when its process is killed.
+"""
+
+from collections.abc import Callable, Iterator
+import contextlib
+import fcntl
+import os
+import pathlib
+
+
+def open_locked(
+    path: pathlib.Path,
+    opened: Callable[[pathlib.Path], int],
+    wait: bool = True,
+) -> int | None:
+    """Return the open and locked file; None if another has the lock.
+
+    `opened` opens the file, and creates it on demand: the process that had
+    the lock before may have removed it.
+    """
+    while True:
+        descriptor = opened(path)
+        try:
+            fcntl.flock(
+                descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB)
+            )
+            if _is_named(path, descriptor):
+                return descriptor
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def locked(
+    path: pathlib.Path, opened: Callable[[pathlib.Path], int]
+) -> Iterator[int]:
+    """Lock a file, which is not removed on release."""
+    descriptor = open_locked(path, opened)
+    assert descriptor is not None
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def opened_file(path: pathlib.Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+
+
+def opened_directory(path: pathlib.Path) -> int:
+    while True:
+        with contextlib.suppress(FileExistsError):
+            path.mkdir()  # exist_ok checks again, and fails if it has gone
+        with contextlib.suppress(FileNotFoundError):
+            return os.open(path, os.O_RDONLY)
+
+
+def _is_named(path: pathlib.Path, descriptor: int) -> bool:
+    with contextlib.suppress(FileNotFoundError):
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    return False

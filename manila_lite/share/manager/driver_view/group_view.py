@@ -1,0 +1,137 @@
+"""Share groups and their snapshots as read for work, and for drivers."""
+
+import typing
+
+from manila_lite.db.queries.groups import share_groups
+from manila_lite.db.queries.groups import snapshots
+from manila_lite.db.rows import GroupSnapshotMemberRow
+from manila_lite.db.rows import ShareGroupRow
+from manila_lite.db.rows import ShareGroupSnapshotRow
+from manila_lite.db.session import Session
+from manila_lite.share.drivers.base import ShareGroupForDriver
+from manila_lite.share.drivers.base import ShareGroupSnapshotForDriver
+from manila_lite.share.drivers.base import SnapshotForDriver
+from manila_lite.share.manager.driver_view import share_view
+from manila_lite.share.manager.driver_view.share_view import LoadedInstance
+from manila_lite.share.manager.driver_view.share_view import NameTemplates
+
+
+class LoadedGroup(typing.NamedTuple):
+    """A share group as read for work, with the ids of its share types."""
+
+    row: ShareGroupRow
+    share_type_ids: list[str]
+
+    @property
+    def for_driver(self) -> ShareGroupForDriver:
+        row = self.row
+        return ShareGroupForDriver(
+            id=row.id,
+            project_id=row.project_id,
+            user_id=row.user_id,
+            name=row.name,
+            description=row.description,
+            status=row.status,
+            host=row.host,
+            availability_zone_id=row.availability_zone_id,
+            share_group_type_id=row.share_group_type_id,
+            share_types=[{'share_type_id': id} for id in self.share_type_ids],
+            consistent_snapshot_support=row.consistent_snapshot_support,
+            source_share_group_snapshot_id=row.source_share_group_snapshot_id,
+            share_network_id=row.share_network_id,
+            share_server_id=row.share_server_id,
+            created_at=row.created_at,
+            updated_at=row.updated_at,
+        )
+
+
+def load_group(
+    session: Session, group_id: str, *, lock_shared: bool = False
+) -> LoadedGroup:
+    """Read a group with its share types; raises ShareGroupNotFound.
+
+    With `lock_shared` its row is locked against moves until the
+    transaction ends.
+    """
+    read = share_groups.lock_shared if lock_shared else share_groups.get
+    row = read(session, group_id)
+    return LoadedGroup(
+        row, share_groups.list_share_types(session, [group_id])[group_id]
+    )
+
+
+class LoadedMember(typing.NamedTuple):
+    """The part of a group snapshot that has the content of one share."""
+
+    row: GroupSnapshotMemberRow
+    share: LoadedInstance
+
+    def for_driver(self, names: NameTemplates) -> SnapshotForDriver:
+        return SnapshotForDriver(
+            id=self.row.id,
+            snapshot_id=self.row.id,
+            name=names.snapshot % self.row.id,
+            size=self.row.size,
+            share=share_view.share_for_driver(self.share, names.share),
+            provider_location=self.row.provider_location,
+            created_at=self.row.created_at,
+            updated_at=self.row.updated_at,
+        )
+
+
+class LoadedGroupSnapshot(typing.NamedTuple):
+    """A snapshot of a group as read for work."""
+
+    row: ShareGroupSnapshotRow
+    group: LoadedGroup
+    members: list[LoadedMember]
+
+    @property
+    def share_instance_ids(self) -> list[str]:
+        return [one.row.share_instance_id for one in self.members]
+
+    def for_driver(self, names: NameTemplates) -> ShareGroupSnapshotForDriver:
+        row = self.row
+        return ShareGroupSnapshotForDriver(
+            id=row.id,
+            share_group_id=row.share_group_id,
+            project_id=row.project_id,
+            user_id=row.user_id,
+            name=row.name,
+            description=row.description,
+            status=row.status,
+            share_group=self.group.for_driver,
+            share_group_snapshot_members=[
+                one.for_driver(names) for one in self.members
+            ],
+            created_at=row.created_at,
+            updated_at=row.updated_at,
+        )
+
+
+def load_snapshot(
+    session: Session, snapshot_id: str, *, lock_shared: bool = False
+) -> LoadedGroupSnapshot:
+    """Read a snapshot with its members and their shares.
+
+    Takes a constant number of statements. Raises ShareGroupSnapshotNotFound;
+    with `lock_shared` its row is locked against moves.
+    """
+    read = snapshots.lock_shared if lock_shared else snapshots.get
+    row = read(session, snapshot_id)
+    members = snapshots.list_members(session, [snapshot_id])[snapshot_id]
+    instances = {
+        one.row.id: one
+        for one in share_view.load_instances(
+            session, [member.share_instance_id for member in members]
+        )
+    }
+    return LoadedGroupSnapshot(
+        row,
+        load_group(session, row.share_group_id),
+        [
+            LoadedMember(member, instances[member.share_instance_id])
+            for member in members
+            if member.share_instance_id in instances
+        ],
+    )

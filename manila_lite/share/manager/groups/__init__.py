@@ -1,0 +1,1 @@
+"""Share groups: create and delete."""

@@ -1,0 +1,106 @@
+"""Create and delete share groups.
+
+A driver without groups is not called: there is nothing to do on its back
+end before the first share of a group, or after the last one.
+"""
+
+import contextlib
+import functools
+
+from manila_lite import exception
+from manila_lite.db.queries.groups import share_groups
+from manila_lite.db.queries.groups import snapshots
+from manila_lite.db.session import Session
+from manila_lite.db.transitions import fire
+from manila_lite.quota.groups import remove_and_credit
+from manila_lite.rpc.contract import implements
+from manila_lite.rpc.share import ShareGroupsRpc
+from manila_lite.share.drivers.base import GroupReply
+from manila_lite.share.drivers.base import ShareDriver
+from manila_lite.share.drivers.base import ShareGroupSupport
+from manila_lite.share.manager.driver_view import group_view
+from manila_lite.share.manager.driver_view.group_view import LoadedGroup
+from manila_lite.share.manager.endpoint import require_status
+from manila_lite.share.manager.endpoint import undo_if_gone
+from manila_lite.share.manager.guarded_driver import driver_context
+from manila_lite.states.share_group import SHARE_GROUP
+from manila_lite.states.share_group import GroupStatus
+from manila_lite.work.job import JobContext
+from manila_lite.work.table import Claim
+
+
+@implements(ShareGroupsRpc)
+class ShareGroupsEndpoint:
+    """Carries out work on the share groups of one back end."""
+
+    def __init__(self, driver: ShareDriver):
+        self.driver = driver
+
+    # Create
+
+    def prepare_create_share_group(
+        self, session: Session, job: Claim
+    ) -> LoadedGroup:
+        return _expect(session, job, GroupStatus.CREATING)
+
+    def create_share_group(self, job: JobContext, share_group_id: str) -> None:
+        group: LoadedGroup = job.prepared
+        if isinstance(self.driver, ShareGroupSupport):
+            _check(
+                self.driver.create_share_group(
+                    driver_context(), group.for_driver
+                )
+            )
+        undo = functools.partial(self._remove, group)
+        with undo_if_gone(job, share_groups.find, share_group_id, undo):
+            job.finish(self.created, share_group_id)
+
+    def created(self, session: Session, group_id: str) -> None:
+        """Record that a group exists on its back end."""
+        fire(session, SHARE_GROUP, group_id, 'created', updated_at=session.now)
+
+    # Delete
+
+    def prepare_delete_share_group(
+        self, session: Session, job: Claim
+    ) -> LoadedGroup:
+        group = _expect(session, job, GroupStatus.DELETING)
+        if share_groups.has_members(
+            session, group.row.id
+        ) or snapshots.has_any(session, group.row.id):
+            # Only after `reset_status`: requests are refused with them.
+            raise exception.InvalidShareGroup(
+                reason=f'share group {group.row.id} has shares or snapshots'
+            )
+        return group
+
+    def delete_share_group(self, job: JobContext, share_group_id: str) -> None:
+        group: LoadedGroup = job.prepared
+        self._remove(group)
+        job.finish(remove_and_credit, group.row)
+
+    def _remove(self, group: LoadedGroup) -> None:
+        """Remove a group from the back end; a missing one is success."""
+        if isinstance(self.driver, ShareGroupSupport):
+            with contextlib.suppress(exception.ShareGroupResourceNotFound):
+                _check(
+                    self.driver.delete_share_group(
+                        driver_context(), group.for_driver
+                    )
+                )
+
+
+def _expect(session: Session, job: Claim, status: str) -> LoadedGroup:
+    """Return the locked group if it still waits for this work."""
+    group = group_view.load_group(session, job.resource_id, lock_shared=True)
+    require_status(job, SHARE_GROUP, group.row.id, group.row.status, status)
+    return group
+
+
+def _check(reply: GroupReply) -> None:
+    """Raise ShareBackendException if the driver reports a failure."""
+    update = reply[0] if isinstance(reply, tuple) else reply
+    if (update or {}).get('status') == GroupStatus.ERROR:
+        raise exception.ShareBackendException(
+            msg='the driver reports that the share group is in error'
+        )

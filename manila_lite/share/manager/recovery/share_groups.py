@@ -1,0 +1,79 @@
+"""Rescue of share groups."""
+
+import typing
+
+from manila_lite.db.queries.groups import share_groups
+from manila_lite.db.rows import ShareGroupRow
+from manila_lite.db.session import Session
+from manila_lite.db.transitions import fire
+from manila_lite.messages import Action
+from manila_lite.messages import Detail
+from manila_lite.rpc.contract import Client
+from manila_lite.share.drivers.base import ShareGroupSupport
+from manila_lite.share.drivers.base import StatusReply
+from manila_lite.share.manager.driver_view import group_view
+from manila_lite.share.manager.driver_view.group_view import LoadedGroup
+from manila_lite.share.manager.groups.lifecycle import ShareGroupsEndpoint
+from manila_lite.share.manager.recovery.base import DriverCall
+from manila_lite.share.manager.recovery.base import ProbedRecovery
+from manila_lite.share.manager.recovery.base import RescueCase
+from manila_lite.share.manager.recovery.base import Verdict
+from manila_lite.share.manager.recovery.base import verdict_on_status
+from manila_lite.states.share_group import SHARE_GROUP
+from manila_lite.states.share_group import GroupStatus
+from manila_lite.work.notify import notify_user
+from manila_lite.work.table import Claim
+
+GroupCase = RescueCase[ShareGroupRow, LoadedGroup]
+
+
+class ShareGroupRecovery(ProbedRecovery[ShareGroupRow, LoadedGroup]):
+    machine = SHARE_GROUP
+
+    def __init__(
+        self,
+        rescue_client: Client,
+        work_clients: dict[str, Client],
+        groups: ShareGroupsEndpoint,
+        message_ttl: int,
+    ):
+        super().__init__(rescue_client, work_clients)
+        self.groups = groups
+        self.message_ttl = message_ttl
+
+    def find(self, session: Session, id: str) -> GroupCase | None:
+        if share_groups.find(session, id) is None:
+            return None
+        loaded = group_view.load_group(session, id)
+        return RescueCase(loaded.row, loaded)
+
+    def driver_call(self, case: GroupCase, name: str) -> DriverCall:
+        if not isinstance(self.groups.driver, ShareGroupSupport):
+            return (_exists_without_driver,)
+        return (getattr(self.groups.driver, name), case.loaded.for_driver)
+
+    def interpret(self, case: GroupCase, reply: typing.Any) -> Verdict:
+        return verdict_on_status(reply, GroupStatus.AVAILABLE)
+
+    def converge(
+        self,
+        session: Session,
+        job: Claim,
+        case: GroupCase,
+        event: str,
+        facts: typing.Any,
+    ) -> None:
+        self.groups.created(session, case.row.id)
+
+    def give_up(
+        self, session: Session, job: Claim, case: GroupCase, event: str
+    ) -> None:
+        fire(session, SHARE_GROUP, case.row.id, event, updated_at=session.now)
+        notify_user(
+            session, job, Action.CREATE, Detail.UNKNOWN_ERROR, self.message_ttl
+        )
+
+
+def _exists_without_driver() -> StatusReply:
+    """Return the state of a group that the back end need not know of."""
+    return {'status': GroupStatus.AVAILABLE}

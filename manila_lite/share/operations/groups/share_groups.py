@@ -1,0 +1,283 @@
+"""Accept requests about share groups.
+
+A share joins a group when it is created, and leaves it when it is deleted.
+A request that adds one locks the group (shared); one that removes the group
+moves it first and then looks for shares.
+"""
+
+from collections.abc import Mapping, Sequence
+import dataclasses
+import typing
+
+from manila_lite import exception
+from manila_lite.context import RequestContext
+from manila_lite.db.queries.groups import share_groups
+from manila_lite.db.queries.groups import snapshots
+from manila_lite.db.queries.types import group_types
+from manila_lite.db.queries.types import types as share_types
+from manila_lite.db.queries.types.group_types import ShareGroupTypeRecord
+from manila_lite.db.queries.types.types import TypeWithSpecs
+from manila_lite.db.session import Database
+from manila_lite.db.session import Session
+from manila_lite.db.session import transaction
+from manila_lite.db.transitions import fire
+from manila_lite.db.transitions import insert_row
+from manila_lite.quota import charges
+from manila_lite.quota.charges import Owner
+from manila_lite.quota.groups import DELTAS
+from manila_lite.quota.groups import remove_and_credit
+from manila_lite.rpc.contract import Client
+from manila_lite.share.operations.shares import placement
+from manila_lite.share.operations.shares import share_request
+from manila_lite.states.share_group import CONSISTENCIES
+from manila_lite.states.share_group import SHARE_GROUP
+from manila_lite.work.admission import AdmissionControl
+from manila_lite.work.admission import placement_controlled
+
+CONSISTENT_SNAPSHOTS = 'consistent_snapshot_support'
+"""The group spec that says within what snapshots are consistent."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ShareGroupRequest:
+    """A request for a share group; fields as in the published body.
+
+    `apply_type_zones` enables a rule that depends on the API version.
+    """
+
+    name: str | None = None
+    description: str | None = None
+    share_types: Sequence[str] = ()
+    share_group_type_id: str | None = None
+    share_network_id: str | None = None
+    availability_zone: str | None = None
+    apply_type_zones: bool = False
+
+
+class ShareGroups:
+    """Operations on share groups. Each method is one transaction."""
+
+    def __init__(
+        self,
+        conf: typing.Any,
+        db: Database,
+        limits: Mapping[str, int],
+        scheduler: Client,
+        groups: Client,
+        admission: AdmissionControl,
+    ):
+        self.db = db
+        self.limits = limits
+        self.scheduler = scheduler
+        self.groups = groups
+        self.admission = admission
+        self.default_type = conf.default_share_type
+        self.default_group_type = conf.default_share_group_type
+
+    # Create
+
+    @placement_controlled
+    @transaction
+    def create(
+        self, session: Session, ctx: RequestContext, request: ShareGroupRequest
+    ) -> str:
+        """Accept a share group and return its id; placement follows."""
+        group_type = self._group_type(session, ctx, request)
+        types = self._share_types(session, ctx, request, group_type)
+        _refuse_share_servers(request, types)
+        zone = placement.get_zone(session, request.availability_zone)
+        zones = _allowed_zones(request, zone.name if zone else None, types)
+        charges.charge(
+            session,
+            Owner(typing.cast(str, ctx.project_id), ctx.user_id),
+            DELTAS,
+            limits=self.limits,
+        )
+        group_id = session.new_id()
+        insert_row(
+            session,
+            SHARE_GROUP,
+            'create',
+            id=group_id,
+            project_id=ctx.project_id,
+            user_id=ctx.user_id,
+            name=request.name,
+            description=request.description,
+            share_group_type_id=group_type.id,
+            availability_zone_id=zone and zone.id,
+            consistent_snapshot_support=_consistency(group_type),
+            created_at=session.now,
+        )
+        share_groups.insert_share_types(
+            session, group_id, [one.id for one in types]
+        )
+        self.scheduler.create_share_group(
+            session, ctx, share_group_id=group_id, zones=zones
+        )
+        return group_id
+
+    def _group_type(
+        self, session: Session, ctx: RequestContext, request: ShareGroupRequest
+    ) -> ShareGroupTypeRecord:
+        wanted = request.share_group_type_id or self.default_group_type
+        if not wanted:
+            raise exception.InvalidInput(
+                reason='share_group_type_id is required: there is no default '
+                'share group type'
+            )
+        found = group_types.find(session, ctx, wanted)
+        if found is None:
+            raise exception.ShareGroupTypeNotFound(share_group_type_id=wanted)
+        return found
+
+    def _share_types(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        request: ShareGroupRequest,
+        group_type: ShareGroupTypeRecord,
+    ) -> list[TypeWithSpecs]:
+        """Return the share types of the new group, by id."""
+        wanted = request.share_types or [self.default_type]
+        if not all(wanted):
+            raise exception.InvalidInput(
+                reason='share_types is required: there is no default share '
+                'type'
+            )
+        found = {}
+        for one in dict.fromkeys(wanted):
+            share_type = share_types.find_usable(
+                session, one, ctx.project_id, ctx.is_admin
+            )
+            if share_type is None:
+                raise exception.InvalidInput(
+                    reason=f'share_types: there is no share type {one}'
+                )
+            if share_type.id not in group_type.share_types:
+                raise exception.InvalidInput(
+                    reason=f'share_types: share type {one} is not one of '
+                    f'those of share group type {group_type.name}'
+                )
+            found[share_type.id] = share_type
+        return [found[id] for id in sorted(found)]
+
+    # Change
+
+    @transaction
+    def update(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        group_id: str,
+        values: Mapping[str, object],
+    ) -> None:
+        """Change the name or the description."""
+        if values:
+            share_groups.update(session, group_id, values)
+
+    # Delete
+
+    @transaction
+    def delete(
+        self, session: Session, ctx: RequestContext, group_id: str
+    ) -> None:
+        """Request the deletion of a share group without shares."""
+        fire(session, SHARE_GROUP, group_id, 'delete', updated_at=session.now)
+        if share_groups.has_members(session, group_id):
+            raise exception.InvalidShareGroup(
+                reason=f'share group {group_id} has shares; delete them first'
+            )
+        self._refuse_snapshots(session, group_id)
+        group = share_groups.get(session, group_id)
+        if group.host is None:
+            remove_and_credit(session, group)
+            return
+        self.groups.on(group.host).delete_share_group(
+            session, ctx, share_group_id=group_id
+        )
+
+    @transaction
+    def force_delete(
+        self, session: Session, ctx: RequestContext, group_id: str
+    ) -> None:
+        """Remove the rows of a group; its shares stay without it.
+
+        The back end is not called, as published.
+        """
+        group = share_groups.lock(session, group_id)
+        self._refuse_snapshots(session, group_id)
+        remove_and_credit(session, group, 'force_delete')
+        share_groups.release_members(session, group_id)
+
+    def _refuse_snapshots(self, session: Session, group_id: str) -> None:
+        if snapshots.has_any(session, group_id):
+            raise exception.InvalidShareGroup(
+                reason=f'share group {group_id} has snapshots; delete them '
+                'first'
+            )
+
+    # Administration
+
+    @transaction
+    def reset_status(
+        self, session: Session, ctx: RequestContext, group_id: str, status: str
+    ) -> None:
+        """Set the status by `reset_status`; raises InvalidInput."""
+        if status not in SHARE_GROUP.resets:
+            raise exception.InvalidInput(
+                reason='status must be one of: '
+                + ', '.join(sorted(SHARE_GROUP.resets))
+            )
+        fire(
+            session,
+            SHARE_GROUP,
+            group_id,
+            SHARE_GROUP.reset_event(status),
+            updated_at=session.now,
+        )
+
+
+def _refuse_share_servers(
+    request: ShareGroupRequest, types: Sequence[TypeWithSpecs]
+) -> None:
+    """Refuse groups on share servers, which are not supported."""
+    if request.share_network_id is not None:
+        raise exception.InvalidInput(
+            reason='share_network_id: share groups on share networks are not '
+            'supported'
+        )
+    for one in types:
+        if one.flag('driver_handles_share_servers'):
+            raise exception.InvalidInput(
+                reason=f'share_types: share groups of share type {one.name}, '
+                'whose driver_handles_share_servers is true, are not supported'
+            )
+
+
+def _allowed_zones(
+    request: ShareGroupRequest,
+    zone: str | None,
+    types: Sequence[TypeWithSpecs],
+) -> list[str]:
+    """Return the zones that all types allow; empty means any."""
+    allowed: set[str] | None = None if zone is None else {zone}
+    for one in types if request.apply_type_zones else ():
+        zones = set(share_request.type_zones(one))
+        if zones:
+            allowed = zones if allowed is None else allowed & zones
+    if allowed is not None and not allowed:
+        raise exception.InvalidInput(
+            reason='availability_zone: no zone is one of those of all share '
+            'types of the group'
+        )
+    return sorted(allowed or ())
+
+
+def _consistency(group_type: ShareGroupTypeRecord) -> str | None:
+    value = group_type.group_specs.get(CONSISTENT_SNAPSHOTS)
+    if value is not None and value not in CONSISTENCIES:
+        raise exception.InvalidInput(
+            reason=f'{CONSISTENT_SNAPSHOTS} of share group type '
+            f'{group_type.name} must be one of: {", ".join(CONSISTENCIES)}'
+        )
+    return value

@@ -1,0 +1,75 @@
+"""Reset the status of a share instance, which may be a replica."""
+
+from collections.abc import Sequence
+import typing
+
+from manila_lite.db import rows
+from manila_lite.db.moves import replicas as replica_moves
+from manila_lite.db.queries.replicas import replicas
+from manila_lite.db.queries.shares import instances as share_instances
+from manila_lite.db.session import Session
+from manila_lite.db.transitions import fire
+from manila_lite.share.operations.replication import creation
+from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_replica import LEAVING
+from manila_lite.states.share_replica import SHARE_REPLICA
+from manila_lite.states.share_replica import ReplicaState
+
+
+def reset_status(session: Session, instance_id: str, event: str) -> None:
+    """Fire a reset event of a share instance.
+
+    Snapshots that were taken while a replica was being deleted leave it out.
+    If it stays after all, it gets them now and counts as out of sync until
+    its back end has them.
+    """
+    found = share_instances.find(session, instance_id)
+    if found is None or found.replica_state is None:
+        fire(
+            session, SHARE_INSTANCE, instance_id, event, updated_at=session.now
+        )
+        return
+    instances = replicas.lock_instances(session, found.share_id)
+    fire(session, SHARE_INSTANCE, instance_id, event, updated_at=session.now)
+    before = next((row for row in instances if row.id == instance_id), None)
+    if (
+        before is not None
+        and before.host
+        and before.status in LEAVING
+        and SHARE_INSTANCE[event].target not in LEAVING
+    ):
+        _add_missing_snapshots(
+            session, instances, share_instances.get(session, instance_id)
+        )
+
+
+def _add_missing_snapshots(
+    session: Session,
+    instances: Sequence[typing.Any],
+    replica: rows.InstanceRow,
+) -> None:
+    source = next(
+        (
+            row
+            for row in instances
+            if row.id != replica.id
+            and row.replica_state == ReplicaState.ACTIVE
+            and row.status not in LEAVING
+        ),
+        None,
+    )
+    if source is None or not creation.insert_missing_snapshots(
+        session, source.id, replica.id
+    ):
+        return
+    if replica.replica_state == ReplicaState.ACTIVE:
+        replica_moves.retire(session, replica, replica.replication_type)
+    elif replica.replica_state == ReplicaState.IN_SYNC:
+        fire(
+            session,
+            SHARE_REPLICA,
+            replica.id,
+            'fell_behind',
+            updated_at=session.now,
+        )
+    replicas.advance_generation(session, replica.share_id)

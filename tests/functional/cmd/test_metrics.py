@@ -1,0 +1,106 @@
+"""The metrics that are read from the database, and all that there are."""
+
+import re
+
+import pytest
+
+from manila_lite import metrics
+from manila_lite.cmd.build import database_metrics
+from manila_lite.cmd.build.database_metrics import DatabaseMetrics
+from manila_lite.cmd.build.metrics import METRICS
+from manila_lite.db.session import Database
+from tests.functional.db import query_plans
+from tests.support import databases
+from tests.support import mass_rows
+
+SIZES = mass_rows.Sizes(
+    shares=20,
+    rules_of_share=1,
+    snapshots=4,
+    journal=20,
+    messages=1,
+    services=2,
+    pools=4,
+    projects=2,
+    networks=2,
+    servers=2,
+    migrations=1,
+    decisions=1,
+    waiting=5,
+)
+
+
+@pytest.fixture
+def db(tmp_path):
+    url = f'sqlite:///{tmp_path}/db'
+    databases.create_tables(url)
+    db = Database(url)
+    mass_rows.insert(db, SIZES)
+    yield db
+    db.dispose()
+
+
+def read(source):
+    """Return the samples of a source by name."""
+    return {
+        family.metric.name.removeprefix(metrics.PREFIX): family.samples
+        for family in source()
+    }
+
+
+def test_database_shows_work_services_and_pools(db):
+    found = read(DatabaseMetrics(db, 60.0, []))
+    assert found['database_up'] == {(): 1}
+    assert sum(found['work'].values()) == SIZES.waiting
+    assert min(found['work_oldest_age_seconds'].values()) >= 0
+    host = SIZES.service_host(0)
+    assert found['service_enabled']['manila-share', host] == 1
+    assert len(found['pool_total_bytes']) == SIZES.pools
+    assert min(found['pool_total_bytes'].values()) >= 1 << 30
+
+
+def test_service_without_heartbeat_is_not_up(db):
+    assert set(read(DatabaseMetrics(db, 60.0, []))['service_up'].values()) == {
+        1
+    }
+    assert set(read(DatabaseMetrics(db, -1.0, []))['service_up'].values()) == {
+        0
+    }
+
+
+def test_quota_is_shown_of_projects_that_are_named(db):
+    assert read(DatabaseMetrics(db, 60.0, []))['quota_in_use'] == {}
+
+
+def test_scrapes_in_quick_succession_read_once(db):
+    source = DatabaseMetrics(db, 60.0, ['project'])
+    with query_plans.recorded_statements() as statements:
+        for _ in range(3):
+            read(source)
+    assert len(statements) == 4
+
+
+def test_database_that_does_not_answer_leaves_out_its_metrics(tmp_path):
+    db = Database(f'sqlite:///{tmp_path}/missing/db')
+    assert read(DatabaseMetrics(db, 60.0, [])) == {'database_up': {(): 0}}
+
+
+def test_a_source_yields_what_is_documented(db):
+    names = {
+        metric.name.removeprefix(metrics.PREFIX)
+        for metric in database_metrics.METRICS
+    }
+    assert read(DatabaseMetrics(db, 60.0, [])).keys() == names
+
+
+@pytest.mark.parametrize('metric', METRICS, ids=lambda one: one.name)
+def test_name_and_labels_follow_the_conventions(metric):
+    assert re.fullmatch('manila_lite_[a-z_]+', metric.name)
+    assert metric.name.endswith('_total') == (metric.kind == 'counter')
+    assert metric.help.endswith('.')
+    assert not set(metric.labels) & {'id', 'share', 'user', 'le'}
+    assert 'project' not in metric.labels or 'quota' in metric.name
+
+
+def test_every_metric_has_a_name_of_its_own():
+    assert len({metric.name for metric in METRICS}) == len(METRICS)

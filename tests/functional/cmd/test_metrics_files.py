@@ -1,0 +1,155 @@
+"""Alert rules and dashboard name metrics and labels that there are.
+
+`promtool`, of Debian's package prometheus, checks their syntax if it is
+installed.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+import requests
+import yaml
+
+from manila_lite import conf as options
+from manila_lite import metrics
+from manila_lite.api.metrics_page import MetricsPage
+from manila_lite.cmd import monitoring
+from manila_lite.cmd.build.metrics import METRICS
+from tests.support.processes import free_port
+
+FOLDER = pathlib.Path(__file__).resolve().parents[3] / 'etc/manila_lite'
+ALERTS = FOLDER / 'prometheus-alerts.yaml'
+DASHBOARD = FOLDER / 'grafana-dashboard.json'
+
+SAMPLES = {
+    metric.name + suffix: metric
+    for metric in METRICS
+    for suffix in (
+        ('_bucket', '_sum', '_count') if metric.kind == 'histogram' else ('',)
+    )
+}
+
+
+def rules():
+    (group,) = yaml.safe_load(ALERTS.read_text())['groups']
+    return group['rules']
+
+
+def targets():
+    """Yield title, expression and legend of all lines of the dashboard."""
+    for panel in json.loads(DASHBOARD.read_text())['panels']:
+        for target in panel.get('targets', ()):
+            yield panel['title'], target['expr'], target['legendFormat']
+
+
+EXPRESSIONS = [
+    *((rule['alert'], rule['expr']) for rule in rules()),
+    *((title, expression) for title, expression, _ in targets()),
+]
+
+
+@pytest.mark.parametrize('expression', [found for _, found in EXPRESSIONS])
+def test_expression_names_metrics_and_labels_that_exist(expression):
+    names = re.findall(r'manila_lite_\w+', expression)
+    assert names
+    assert set(names) <= SAMPLES.keys()
+    known = {label for name in names for label in SAMPLES[name].labels}
+    matchers = re.findall(r'[{,]\s*(\w+)\s*(?:!?=~?|!~)', expression)
+    groups = re.findall(r'(?:by|on) \(([^)]*)\)', expression)
+    used = {*matchers, *(name for one in groups for name in one.split(', '))}
+    assert used <= known | {'le', 'instance'}
+
+
+@pytest.mark.parametrize(
+    'expression, text',
+    [
+        *(
+            (rule['expr'], ' '.join(rule['annotations'].values()))
+            for rule in rules()
+        ),
+        *((expression, legend) for _, expression, legend in targets()),
+    ],
+)
+def test_text_shows_labels_that_its_expression_leaves(expression, text):
+    shown = set(re.findall(r'{{\s*(?:\$labels\.)?(\w+)\s*}}', text))
+    groups = re.findall(r'by \(([^)]*)\)', expression)
+    left = (
+        set(groups[0].split(', '))
+        if groups
+        else {
+            label
+            for name in re.findall(r'manila_lite_\w+', expression)
+            for label in SAMPLES[name].labels
+        }
+    )
+    assert shown <= left | {'instance'}
+
+
+def test_every_metric_is_on_the_dashboard_or_in_an_alert():
+    text = ' '.join(expression for _, expression in EXPRESSIONS)
+    used = {SAMPLES[name] for name in re.findall(r'manila_lite_\w+', text)}
+    unused = {metric.name for metric in METRICS} - {one.name for one in used}
+    assert unused == {'manila_lite_pool_pending_bytes'}
+
+
+# promtool
+
+
+@pytest.fixture
+def promtool():
+    found = shutil.which('promtool')
+    if not found:
+        reason = 'promtool is not installed (package prometheus)'
+        if os.environ.get('CI'):
+            pytest.fail(reason)
+        pytest.skip(reason)
+
+    def run(*args, **kwargs):
+        done = subprocess.run(
+            [found, *map(str, args)],
+            capture_output=True,
+            text=True,
+            check=False,
+            **kwargs,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    return run
+
+
+def test_promtool_accepts_the_alert_rules(promtool):
+    promtool('check', 'rules', '--lint-fatal', ALERTS)
+
+
+def test_promtool_accepts_the_expressions_of_the_dashboard(promtool, tmp_path):
+    recorded = [
+        {
+            'record': f'line:{number}',
+            'expr': expression.replace('$__rate_interval', '5m'),
+        }
+        for number, (_, expression, _) in enumerate(targets())
+    ]
+    file = tmp_path / 'rules.yaml'
+    file.write_text(
+        yaml.safe_dump({'groups': [{'name': 'all', 'rules': recorded}]})
+    )
+    promtool('check', 'rules', file)
+
+
+def test_promtool_accepts_the_page(promtool):
+    port = free_port()
+    page = MetricsPage([metrics.counted])
+    (server,) = monitoring.servers(options.new(), port, {}, page)
+    server.start()
+    try:
+        url = f'http://127.0.0.1:{port}'
+        requests.get(f'{url}/healthcheck', timeout=10)
+        text = requests.get(f'{url}/metrics', timeout=10).text
+    finally:
+        server.stop(10)
+    promtool('check', 'metrics', input=text)

@@ -1,0 +1,134 @@
+"""Crashes at every point of the life of share groups.
+
+As in `test_crashes`, for groups and the shares in them.
+"""
+
+import pytest
+
+from tests.simulation import crash_images
+from tests.simulation import crashing
+from tests.simulation import pausing
+from tests.support import cloud_snapshots
+from tests.support import sampling
+from tests.support import share_groups
+from tests.support.rewind import rewindable
+
+SEEDS = sampling.seeds(100, 8)
+
+
+def create(cloud, group):
+    type_id = share_groups.show(cloud.api, group)['share_group_type_id']
+    share_groups.request(cloud.api, type_id)
+    cloud.settle()
+
+
+def create_and_delete(cloud, group):
+    type_id = share_groups.show(cloud.api, group)['share_group_type_id']
+    share_groups.request(cloud.api, type_id)
+    cloud.settle()
+    for one in cloud.api.get('/share-groups')['share_groups']:
+        share_groups.delete(cloud.api, one['id'], expect=None)
+    cloud.settle()
+
+
+def delete(cloud, group):
+    share_groups.delete(cloud.api, group)
+    cloud.settle()
+
+
+def create_share(cloud, group):
+    cloud.api.create(share_group_id=group)
+    cloud.settle()
+
+
+def take_snapshot(cloud, group):
+    share_groups.request_snapshot(cloud.api, group)
+    cloud.settle()
+
+
+def take_snapshot_and_delete(cloud, group):
+    answer = share_groups.request_snapshot(cloud.api, group)
+    cloud.settle()
+    share_groups.delete_snapshot(
+        cloud.api, answer.json['share_group_snapshot']['id']
+    )
+    cloud.settle()
+
+
+VERBS = {
+    verb.__name__: verb
+    for verb in (create, create_and_delete, delete, create_share)
+}
+SNAPSHOT_VERBS = {
+    verb.__name__: verb for verb in (take_snapshot, take_snapshot_and_delete)
+}
+
+
+@pytest.fixture(scope='module')
+def begin(tmp_path_factory):
+    with rewindable(
+        tmp_path_factory.mktemp('groups'),
+        share_groups.create,
+        kind=crash_images.CrashableCloud,
+        backends=['alpha'],
+    ) as begin:
+        yield begin
+
+
+@sampling.enumeration
+@pytest.mark.parametrize('name', VERBS)
+def test_a_crash_anywhere_breaks_no_invariant(begin, name):
+    crashing.crash_everywhere(begin, VERBS[name], name)
+
+
+@sampling.enumeration
+def test_two_crashes_and_bad_messages_break_no_invariant(begin):
+    crashing.crash_twice(begin, SEEDS, VERBS)
+
+
+@sampling.enumeration
+@pausing.FENCING
+@pytest.mark.parametrize('name', VERBS)
+def test_a_pause_in_any_driver_call_breaks_no_invariant(
+    begin, name, fencing, shared_database
+):
+    pausing.pause_verb(begin, VERBS[name], name, fencing, shared_database)
+
+
+def prepare_shares(cloud):
+    """Create a group with two shares."""
+    cloud_snapshots.enable_snapshot_features(cloud)
+    group = share_groups.create(cloud)
+    for _ in range(2):
+        cloud.create_share(share_group_id=group)
+    return group
+
+
+@pytest.fixture(scope='module')
+def begin_with_shares(tmp_path_factory):
+    with rewindable(
+        tmp_path_factory.mktemp('group snapshots'),
+        prepare_shares,
+        kind=crash_images.CrashableCloud,
+        backends=['alpha'],
+    ) as begin:
+        yield begin
+
+
+@sampling.enumeration
+@pytest.mark.parametrize('name', SNAPSHOT_VERBS)
+def test_a_crash_while_a_group_is_snapshotted_breaks_no_invariant(
+    begin_with_shares, name
+):
+    crashing.crash_everywhere(begin_with_shares, SNAPSHOT_VERBS[name], name)
+
+
+@sampling.enumeration
+@pausing.FENCING
+@pytest.mark.parametrize('name', SNAPSHOT_VERBS)
+def test_a_pause_while_a_group_is_snapshotted_breaks_no_invariant(
+    begin_with_shares, name, fencing, shared_database
+):
+    pausing.pause_verb(
+        begin_with_shares, SNAPSHOT_VERBS[name], name, fencing, shared_database
+    )
