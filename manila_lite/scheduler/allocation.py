@@ -91,7 +91,10 @@ class Allocator:
             )
             if choice is None:
                 return
-            for ranked in choice.ranked[:MAX_CANDIDATES]:
+            # Of what may be a second old, the best pool may only have
+            # reported again: it is still to be preferred to the others.
+            candidates = MAX_CANDIDATES if attempt else 1
+            for ranked in choice.ranked[:candidates]:
                 try:
                     job.hand_over(
                         self._allocate,

@@ -107,6 +107,14 @@ def test_pool_that_has_just_reported_is_passed_over_only_once(node):
     assert other in {host(node, share) for share in shares}
 
 
+def test_best_pool_is_used_although_it_has_just_reported(node):
+    """Its figures are the same as before."""
+    when_claimed(node, node.backend('alpha').report)
+    share = node.create(2)
+    node.run()
+    assert host(node, share) == 'node@alpha#pool'
+
+
 def test_capacity_reduced_by_a_report_causes_another_choice(build_node, node):
     """A report that others use the back end, too, has just arrived."""
     rival = build_node()
