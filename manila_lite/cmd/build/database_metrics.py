@@ -39,8 +39,9 @@ DATABASE_UP = metrics.Metric(
 )
 WORK = metrics.Metric(
     'work',
-    f'Accepted work that is owed, {figures.MOST_WORK} at most of each state; '
-    'abandoned is work whose process has lost its lease.',
+    'Accepted work that is owed. Delayed is work that waits for its next '
+    'try, abandoned is work whose process has lost its lease. Of waiting and '
+    f'of begun work {figures.MOST_WORK} at most are counted together.',
     'kind',
     'state',
 )
@@ -53,7 +54,7 @@ WORK_AGE = metrics.Metric(
 IN_FLIGHT = metrics.Metric(
     'in_flight',
     'Rows in a status that work is to end, '
-    f'{figures.MOST_ROWS} at most of each resource.',
+    f'{figures.MOST_ROWS} at most of each resource in all statuses together.',
     'resource',
     'status',
 )
@@ -67,7 +68,7 @@ UNHEALTHY = metrics.Metric(
     'unhealthy',
     'Rows at rest in a status that needs attention, such as an error or '
     'a replica that is out of sync; '
-    f'{figures.MOST_ROWS} at most of each resource.',
+    f'{figures.MOST_ROWS} at most of each resource in all statuses together.',
     'resource',
     'status',
 )

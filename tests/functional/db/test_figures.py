@@ -1,10 +1,13 @@
 """What metrics read of the database, at many rows and on every database."""
 
+import collections
 import datetime
 
 import pytest
 import sqlalchemy as sa
 
+from manila_lite.db.clock import db_now
+from manila_lite.db.models import engine
 from manila_lite.db.models import quotas
 from manila_lite.db.models import shares
 from manila_lite.db.queries.admin import figures
@@ -35,6 +38,7 @@ SHORT = {'services', 'pools', 'work'}
 """Tables that are short in every deployment, or of which most rows are
 counted, so that a scan that ends at the limit may be the best plan."""
 
+WORK = engine.Work.__table__
 INSTANCE = shares.ShareInstance.__table__
 USAGE = quotas.QuotaUsage.__table__
 AN_HOUR = datetime.timedelta(hours=1)
@@ -55,7 +59,25 @@ def db(request, tmp_path_factory):
 
 
 def move_some(session):
-    """Put 30 instances in flight, an hour ago, and 7 in error."""
+    """Put 30 instances in flight, an hour ago, and 7 in error.
+
+    One row of work runs, two are abandoned, three can start, and the others
+    wait for their next try.
+    """
+    now = session.value(sa.select(db_now()))
+    ids = [
+        row.id
+        for row in session.rows(sa.select(WORK.c.id).order_by(WORK.c.id))
+    ]
+    for chosen, values in (
+        (ids, {'state': 'queued', 'next_try_at': now + 900}),
+        (ids[:1], {'state': 'running', 'lease_until': now + 900}),
+        (ids[1:3], {'state': 'running', 'lease_until': now - 900}),
+        (ids[3:6], {'next_try_at': now - 1}),
+    ):
+        session.run(
+            sa.update(WORK).where(WORK.c.id.in_(chosen)).values(**values)
+        )
     ids = [
         row.id
         for row in session.rows(
@@ -110,22 +132,30 @@ def test_rows_that_are_not_at_rest_are_counted_with_the_age_of_the_first(db):
 
 def test_work_is_counted_by_kind_and_state(db):
     found = db.read(figures.read, [])
-    assert {row.state for row in found.work} <= {
-        'queued',
-        'running',
-        'abandoned',
+    numbers = collections.Counter()
+    for row in found.work:
+        numbers[row.state] += row.number
+    assert numbers == {
+        'running': 1,
+        'abandoned': 2,
+        'queued': 3,
+        'delayed': SIZES.waiting - 6,
     }
-    assert sum(row.number for row in found.work) == SIZES.waiting
     assert all(row.since <= found.now for row in found.work)
 
 
 def test_counts_end_at_their_limits(db):
     found = db.read(figures.read, [], most_rows=3, most_work=5)
-    numbers = {}
-    for row in found.statuses:
-        numbers[row.resource] = numbers.get(row.resource, 0) + row.number
-    assert numbers['share_instance'] == 3
-    assert sum(row.number for row in found.work if row.state == 'queued') == 5
+    in_error = {
+        row.status: row.number
+        for row in found.statuses
+        if row.resource == 'share_instance'
+    }
+    assert in_error == {'extending': 3, 'error': 3}
+    waiting = [
+        row.number for row in found.work if row.state in ('queued', 'delayed')
+    ]
+    assert sum(waiting) == 5
 
 
 def test_services_have_their_pools(db):

@@ -5,8 +5,9 @@ rest, nearly all there are, are not counted; of the others and of work, only
 a limited number is read, and a count ends there.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 import datetime
+import itertools
 import typing
 
 import sqlalchemy as sa
@@ -37,7 +38,7 @@ MOST_WORK = 5000
 """Rows of work that are read for each state."""
 
 MOST_ROWS = 1000
-"""Rows that are read for each state machine."""
+"""Rows in flight, and as many others, that are read for each machine."""
 
 JOURNAL = engine.Transition.__table__
 POOL = services.Pool.__table__
@@ -82,7 +83,16 @@ class Figures(typing.NamedTuple):
     quotas: Sequence[ProjectQuotaRow]
 
 
-def _statuses(machine: Machine) -> sa.Select:
+def _counted(machine: Machine) -> Iterator[sa.Select]:
+    """Count what is in flight apart: many errors must not hide it."""
+    counted = machine.statuses - frozenset(HEALTHY[machine])
+    in_flight = counted.intersection(machine.in_flight)
+    for statuses in (in_flight, counted - in_flight):
+        if statuses:
+            yield _statuses(machine, statuses)
+
+
+def _statuses(machine: Machine, statuses: Collection[str]) -> sa.Select:
     """Count rows by status, with the time of the first of their last moves."""
     table = models.metadata.tables[machine.table]
     status = table.c[machine.column]
@@ -94,10 +104,9 @@ def _statuses(machine: Machine) -> sa.Select:
         )
         .scalar_subquery()
     )
-    counted = machine.statuses - frozenset(HEALTHY[machine])
     found = (
         sa.select(status.label('status'), since.label('since'))
-        .where(status.in_(sorted(counted)))
+        .where(status.in_(sorted(statuses)))
         .limit(sa.bindparam('most', type_=sa.Integer()))
         .subquery()
     )
@@ -110,8 +119,17 @@ def _statuses(machine: Machine) -> sa.Select:
 
 
 def _work(state: str) -> sa.Select:
-    """Count work by kind; running work without a lease is abandoned."""
-    shown = sa.case((WORK.c.lease_until < db_now(), 'abandoned'), else_=state)
+    """Count work by kind and what it shows to an operator.
+
+    Queued work that must not start yet is delayed; running work whose lease
+    has ended is abandoned.
+    """
+    shown = sa.case(
+        (WORK.c.lease_until < db_now(), 'abandoned')
+        if state == 'running'
+        else (WORK.c.next_try_at > db_now(), 'delayed'),
+        else_=state,
+    )
     found = (
         sa.select(WORK.c.kind, shown.label('state'), WORK.c.created_at)
         .where(WORK.c.state == state)
@@ -126,7 +144,9 @@ def _work(state: str) -> sa.Select:
     ).group_by(found.c.kind, found.c.state)
 
 
-_STATUSES = sa.union_all(*map(_statuses, HEALTHY))
+_STATUSES = sa.union_all(
+    *itertools.chain.from_iterable(map(_counted, HEALTHY))
+)
 _WORK = sa.union_all(_work('queued'), _work('running'))
 _SERVICES = (
     sa.select(
