@@ -76,9 +76,9 @@ class Counter(_Counted):
 
     kind = 'counter'
 
-    def increment(self, *labels: str) -> None:
+    def increment(self, *labels: str, by: int = 1) -> None:
         value = self._value(labels)
-        value[0] += 1
+        value[0] += by
 
 
 class Gauge(_Counted):

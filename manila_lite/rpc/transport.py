@@ -341,8 +341,7 @@ class HintSender:
             if hint in self._waiting:
                 return
             if self._stopping or len(self._waiting) >= self._capacity:
-                self.dropped += 1
-                metrics.HINTS_LOST.increment()
+                self._drop(1)
                 return
             self._waiting[hint] = None
             # Started by the first hint, as a server may fork before that.
@@ -361,8 +360,12 @@ class HintSender:
         if self._thread is not None:
             self._thread.join(timeout)
         with self._changed:
-            self.dropped += len(self._waiting)
+            self._drop(len(self._waiting))
             self._waiting.clear()
+
+    def _drop(self, number: int) -> None:
+        self.dropped += number
+        metrics.HINTS_LOST.increment(by=number)
 
     def _run(self) -> None:
         while (hint := self._next()) is not None:
