@@ -126,6 +126,51 @@ def test_promtool_accepts_the_alert_rules(promtool):
     promtool('check', 'rules', '--lint-fatal', ALERTS)
 
 
+def test_alert_fires_for_the_first_row_in_error(promtool, tmp_path):
+    """Its series is not there an hour before."""
+    labels = {
+        'alertname': 'ManilaLiteInError',
+        'resource': 'share_instance',
+        'status': 'error',
+        'severity': 'info',
+    }
+    series = 'manila_lite_unhealthy{resource="share_instance",status="error"}'
+    fired = {
+        'exp_labels': labels,
+        'exp_annotations': {
+            'summary': 'More of share_instance are error than an hour ago.'
+        },
+    }
+    rule = {'alertname': 'ManilaLiteInError'}
+    file = tmp_path / 'test.yaml'
+    file.write_text(
+        yaml.safe_dump(
+            {
+                'rule_files': [str(ALERTS)],
+                'evaluation_interval': '1m',
+                'tests': [
+                    {
+                        'interval': '1m',
+                        'input_series': [
+                            {'series': series, 'values': '_x120 1x200'}
+                        ],
+                        'alert_rule_test': [
+                            {**rule, 'eval_time': '100m', 'exp_alerts': []},
+                            {
+                                **rule,
+                                'eval_time': '130m',
+                                'exp_alerts': [fired],
+                            },
+                            {**rule, 'eval_time': '200m', 'exp_alerts': []},
+                        ],
+                    }
+                ],
+            }
+        )
+    )
+    promtool('test', 'rules', file)
+
+
 def test_promtool_accepts_the_expressions_of_the_dashboard(promtool, tmp_path):
     recorded = [
         {
