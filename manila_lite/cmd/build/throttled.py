@@ -44,12 +44,12 @@ class Throttled:
         """Return what is wrong, or None."""
         if self._begin():
             thread = threading.Thread(
-                target=self._run, name='health-check', daemon=True
+                target=self._run, name='check', daemon=True
             )
             try:
                 thread.start()
             except RuntimeError as error:  # the limit of threads is reached
-                LOG.warning('A health check does not start: %s', error)
+                LOG.warning('A check does not start: %s', error)
                 self._end('cannot be checked')
             else:
                 thread.join(self._wait)
