@@ -3,7 +3,8 @@
 A message stores two published codes: the action and the detail. The text
 is composed when the message is read. A reason is added to it only where it is
 about what the user gave, such as a path or a client; other texts of drivers
-are for operators.
+are for operators. An explanation names hosts and pools: it is added for
+administrators only.
 """
 
 import datetime
@@ -20,6 +21,9 @@ INFO = 'INFO'
 
 LONGEST_REASON = 1000
 """Characters of a reason that are kept."""
+
+LONGEST_EXPLANATION = 8000
+"""Characters of an explanation that are kept."""
 
 _DONE = 'Done.'
 """The text for success, which has no published detail."""
@@ -223,11 +227,15 @@ _DETAILS = {detail.value: detail.words for detail in Detail}
 
 
 def user_message(
-    action_id: str, detail_id: str | None, reason: str | None = None
+    action_id: str,
+    detail_id: str | None,
+    reason: str | None = None,
+    explanation: str | None = None,
 ) -> str:
     """Return the text of a message; unknown codes read as unknown.
 
-    A message without a detail reports success.
+    A message without a detail reports success. An explanation is for
+    administrators.
     """
     action = _ACTIONS.get(action_id, 'unknown action')
     if detail_id is None:
@@ -235,7 +243,10 @@ def user_message(
     detail = _WORDS_OF_BOTH.get((action_id, detail_id)) or _DETAILS.get(
         detail_id, Detail.UNKNOWN_ERROR.words
     )
-    return f'{action}: {detail}{f" ({reason})" if reason else ""}'
+    return (
+        f'{action}: {detail}{f" ({reason})" if reason else ""}'
+        f'{f" {explanation}" if explanation else ""}'
+    )
 
 
 def detail_in(error: Exception) -> Detail | None:
@@ -252,6 +263,17 @@ def reason_in(error: Exception) -> str | None:
         return error.msg
     return None
 
+
+def explanation_in(error: Exception) -> str | None:
+    """Return what an error says about back ends that could not serve."""
+    if isinstance(error, _ABOUT_BACKENDS) or (
+        detail_in(error) is Detail.NO_SHARE_SERVER
+    ):
+        return f'{error}'
+    return None
+
+
+_ABOUT_BACKENDS = (exception.NoValidHost, exception.NoShareServiceUp)
 
 _ABOUT_REQUESTS = (
     exception.ManageInvalidShare,
@@ -273,6 +295,7 @@ def record(
     detail: Detail | None,
     ttl: int,
     reason: str | None = None,
+    explanation: str | None = None,
 ) -> str:
     """Write a message to the users of a project; return its id.
 
@@ -292,6 +315,7 @@ def record(
             'action_id': action.value,
             'detail_id': detail and detail.value,
             'reason': reason and reason[:LONGEST_REASON],
+            'explanation': explanation and explanation[:LONGEST_EXPLANATION],
             'created_at': session.now,
             'expires_at': session.now + datetime.timedelta(seconds=ttl),
         },

@@ -4,6 +4,7 @@ from manila_lite.exception.families import Conflict
 from manila_lite.exception.families import Invalid
 from manila_lite.exception.families import ManilaLiteError
 from manila_lite.exception.families import NotFound
+from manila_lite.exception.families import ServiceUnavailable
 
 
 class AvailabilityZoneNotFound(NotFound):
@@ -28,6 +29,10 @@ class ServiceAlreadyEnsuring(Conflict):
 
 class NoValidHost(ManilaLiteError):
     message = 'No back end can hold the share: {reason}'
+
+
+class NoShareServiceUp(ServiceUnavailable):
+    message = 'No share service is up: {reason}'
 
 
 class InvalidExpression(Invalid):

@@ -140,9 +140,7 @@ class Allocator:
             return None
         if choice.rejecting_filter == ServiceUp.name:
             # A service may be starting just now; the runner retries.
-            raise exception.ServiceUnavailable(
-                'No share service is up: ' + choice.explanation()
-            )
+            raise exception.NoShareServiceUp(reason=choice.explanation())
         if not choice.ranked:
             raise exception.NoValidHost(
                 reason=choice.explanation(),

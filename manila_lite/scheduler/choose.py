@@ -1,8 +1,8 @@
 """Choose a pool: filter, weigh and rank, or explain why none fits."""
 
+import collections
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from math import isfinite
 import operator
 import random
@@ -19,7 +19,7 @@ from manila_lite.scheduler.request import PlacementRequest
 from manila_lite.scheduler.weighers import Weigher
 
 NO_POOLS = '028'
-MAX_REJECTIONS_SHOWN = 10  # of each filter, in an explanation
+MAX_SHOWN = 10  # rejections of each filter, in an explanation
 
 
 class RankedPool(NamedTuple):
@@ -44,13 +44,15 @@ class Choice:
 
     `remaining` holds how many pools each filter left, up to the one that
     left none. `message_detail` is the detail code of the user message,
-    None if there is a pool.
+    None if there is a pool. `missing` is the pool that the share may not
+    leave, if that one is unknown.
     """
 
     ranked: list[RankedPool]
     remaining: list[tuple[str, int]]
     rejections: list[Rejection]
     message_detail: str | None
+    missing: str | None = None
 
     @property
     def rejecting_filter(self) -> str | None:
@@ -60,31 +62,39 @@ class Choice:
         return self.remaining[-1][0]
 
     def explanation(self) -> str:
-        """Return the whole decision as text, for administrators."""
+        """Return the whole decision as one line, for administrators."""
         considered = len(self.ranked) + len(self.rejections)
         accepted = len(self.ranked)
-        lines = [f'{considered} pools considered, {accepted} accepted.']
-        by_filter = {
-            name: list(group)
-            for name, group in groupby(
-                self.rejections, lambda rejection: rejection.filter
+        parts = [f'{considered} pools considered, {accepted} accepted.']
+        if self.missing is not None:
+            parts.append(f'{self.missing} is not among the known pools.')
+        rejections = collections.defaultdict(list)
+        for rejection in self.rejections:
+            rejections[rejection.filter].append(
+                f'{rejection.host}: {rejection.reason}'
             )
-        }
         for name, count in self.remaining:
-            lines.append(f'{name} left {count}')
-            rejections = by_filter.get(name, [])
-            lines += [
-                f'  rejected {rejection.host}: {rejection.reason}'
-                for rejection in rejections[:MAX_REJECTIONS_SHOWN]
+            # Each type of a share group has filters of the same names.
+            reasons = _shortened(rejections.pop(name, []))
+            parts.append(
+                f'{name} left {count}'
+                + (f', rejected {reasons}.' if reasons else '.')
+            )
+        if self.ranked:
+            weights = [
+                f'{ranked.pool.host} weighs {ranked.weight:.3f}'
+                for ranked in self.ranked
             ]
-            more = len(rejections) - MAX_REJECTIONS_SHOWN
-            if more > 0:
-                lines.append(f'  and {more} more')
-        lines += [
-            f'{ranked.pool.host} weighs {ranked.weight:.3f}'
-            for ranked in self.ranked[:MAX_REJECTIONS_SHOWN]
-        ]
-        return '\n'.join(lines)
+            parts.append(f'{_shortened(weights)}.')
+        return ' '.join(parts)
+
+
+def _shortened(items: list[str]) -> str:
+    """Return the first of the items and the number of the others."""
+    shown = items[:MAX_SHOWN]
+    if len(items) > MAX_SHOWN:
+        shown.append(f'and {len(items) - MAX_SHOWN} more')
+    return '; '.join(shown)
 
 
 def choose(
@@ -102,6 +112,7 @@ def choose(
     candidates = list(pools)
     if request.stays:
         candidates = [pool for pool in candidates if pool.host == request.host]
+    considered = bool(candidates)
     detail = NO_POOLS
     remaining: list[tuple[str, int]] = []
     rejections: list[Rejection] = []
@@ -120,7 +131,11 @@ def choose(
         detail = rule.detail
     ranked = _rank(candidates, request, weighers, rng)
     return Choice(
-        ranked, remaining, rejections, None if candidates else detail
+        ranked,
+        remaining,
+        rejections,
+        None if candidates else detail,
+        None if considered or not request.stays else request.host,
     )
 
 

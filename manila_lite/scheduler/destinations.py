@@ -31,7 +31,7 @@ def rejection_reasons(
         if not choice.ranked:
             reasons.append(
                 f'no pool accepts shares of type {need["share_type_id"]}: '
-                + ' '.join(choice.explanation().split())
+                + choice.explanation()
             )
         for ranked in choice.ranked:
             free_gb[ranked.pool.host] = _free_gb(ranked.pool, request)

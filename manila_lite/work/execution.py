@@ -391,6 +391,7 @@ class Executor:
                 notify.detail_of(error, failure),
                 self.settings.message_ttl,
                 messages.reason_in(error),
+                messages.explanation_in(error),
             )
 
 

@@ -26,6 +26,7 @@ def notify_user(
     detail: messages.Detail | None,
     ttl: int,
     reason: str | None = None,
+    explanation: str | None = None,
 ) -> None:
     """Write a user message about the resource of the claimed work.
 
@@ -64,6 +65,7 @@ def notify_user(
         **resource,
         ttl=ttl,
         reason=reason,
+        explanation=explanation,
     )
 
 

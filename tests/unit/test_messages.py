@@ -160,6 +160,7 @@ def test_a_record_stores_codes_resource_and_times(db):
         'created_at': MONDAY,
         'expires_at': MONDAY + datetime.timedelta(days=3),
         'reason': 'too large',
+        'explanation': None,
     }
 
 

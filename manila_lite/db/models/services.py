@@ -108,3 +108,4 @@ class Message(base.Base):
     created_at = mapped_column(base.Timestamp, nullable=False)
     expires_at = mapped_column(base.Timestamp, nullable=False)
     reason = mapped_column(base.MaskedText)
+    explanation = mapped_column(base.MaskedText)

@@ -16,6 +16,7 @@ class MessageRow(Protocol):
     action_id: str
     detail_id: str | None
     reason: str | None
+    explanation: str | None
     created_at: datetime.datetime
     expires_at: datetime.datetime
 

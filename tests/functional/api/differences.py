@@ -189,6 +189,9 @@ RULES = {
         'offered share not locked, since its next project could neither see '
         'nor remove the locks'
     ),
+    'user_message of failed placements': (
+        'also says why each pool was rejected if an administrator reads it'
+    ),
     'links of share transfers': (
         'lead to /share-transfers; the path in the published samples does '
         'not exist'

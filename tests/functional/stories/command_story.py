@@ -448,10 +448,9 @@ class CommandStory:
             (message,) = cli(
                 'share message list', '--resource-id', failed['id']
             )
-            assert (
-                'capacity'
-                in cli('share message show', message['ID'])['user_message']
-            )
+            text = cli('share message show', message['ID'])['user_message']
+            assert 'capacity' in text
+            assert 'CapacityFilter left 0, rejected ' in text
             cli('share message delete', message['ID'])
             assert cli('share message list') == []
         cli('share delete', name, '--force')

@@ -4,7 +4,6 @@ import functools
 import importlib
 import pkgutil
 import random
-import textwrap
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -129,14 +128,14 @@ def test_filters_are_applied_in_order_and_the_first_reason_counts():
         ('a@b#far', 'AvailabilityZoneFilter'),
         ('a@b#full', 'CapacityFilter'),
     ]
-    assert choice.explanation() == textwrap.dedent("""\
-        3 pools considered, 0 accepted.
-        ServiceUp left 2
-          rejected a@b#down: its service is down
-        AvailabilityZoneFilter left 1
-          rejected a@b#far: it is in zone x, wanted nova
-        CapacityFilter left 0
-          rejected a@b#full: 1 GiB requested, 0 GiB allocated, limit 0 GiB""")
+    assert choice.explanation() == (
+        '3 pools considered, 0 accepted. '
+        'ServiceUp left 2, rejected a@b#down: its service is down. '
+        'AvailabilityZoneFilter left 1, rejected a@b#far: it is in zone x, '
+        'wanted nova. '
+        'CapacityFilter left 0, rejected a@b#full: 1 GiB requested, 0 GiB '
+        'allocated, limit 0 GiB.'
+    )
 
 
 def test_pools_that_refused_the_share_are_rejected_whatever_is_configured():
@@ -154,11 +153,13 @@ def test_explanation_of_many_pools_stays_short():
     pools = [pool(f'a@b#{n:03}', service_up=n % 2 == 0) for n in range(200)]
     text = choose(request(), pools, [], []).explanation()
     assert text.startswith(
-        '200 pools considered, 100 accepted.\nServiceUp left 100\n'
+        '200 pools considered, 100 accepted. '
+        'ServiceUp left 100, rejected a@b#001: its service is down; '
     )
-    assert '  and 90 more\n' in text
-    assert text.endswith('a@b#018 weighs 0.000')
-    assert len(text.splitlines()) == 2 + 10 + 1 + 10
+    assert text.count('; and 90 more.') == 2
+    assert text.count('its service is down') == 10
+    assert text.endswith('a@b#018 weighs 0.000; and 90 more.')
+    assert '\n' not in text
 
 
 # fmt: off
@@ -209,6 +210,15 @@ def test_without_any_pool_the_user_gets_another_message(codes):
     assert choice.message_detail == codes['SHARE_BACKEND_NOT_READY_YET']
     assert choice.rejecting_filter is None
     assert choice.explanation() == '0 pools considered, 0 accepted.'
+
+
+def test_pool_that_a_share_may_not_leave_is_named_when_it_is_unknown():
+    placement = request(is_extend=True, host='a@b#gone')
+    choice = choose(placement, [pool('a@b#one')], ZONE_AND_SPACE, [])
+    assert choice.explanation() == (
+        '0 pools considered, 0 accepted. a@b#gone is not among the known '
+        'pools.'
+    )
 
 
 def test_extended_share_stays_where_it_is():

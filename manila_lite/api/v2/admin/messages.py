@@ -8,6 +8,7 @@ from manila_lite.api import wsgi
 from manila_lite.api.fields import LINKS
 from manila_lite.api.fields import Field
 from manila_lite.api.fields import fields
+from manila_lite.api.fields import fn2
 from manila_lite.api.filters import Filter
 from manila_lite.api.filters import exact
 from manila_lite.api.filters import filters
@@ -37,8 +38,13 @@ ITEM = fields(
     Field('resource_id'),
     Field(
         'user_message',
-        lambda row: words.user_message(
-            row.action_id, row.detail_id, row.reason
+        fn2(
+            lambda row, more: words.user_message(
+                row.action_id,
+                row.detail_id,
+                row.reason,
+                row.explanation if more['is_admin'] else None,
+            )
         ),
     ),
 )
@@ -98,4 +104,7 @@ def _get(session: Session, message_id: str) -> MessageRow:
 
 
 def _more(req: wsgi.Request) -> dict:
-    return {'links': links.Links(req, 'messages')}
+    return {
+        'links': links.Links(req, 'messages'),
+        'is_admin': req.ctx.is_admin,
+    }

@@ -28,7 +28,9 @@ SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
 SNAPSHOT = snapshots.Snapshot.__table__
 
 SORT_KEYS = tuple(
-    column.name for column in MESSAGE.c if column is not MESSAGE.c.reason
+    column.name
+    for column in MESSAGE.c
+    if column not in (MESSAGE.c.reason, MESSAGE.c.explanation)
 )
 FILTERS = (
     'request_id',

@@ -20,6 +20,7 @@ from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import insert_row
 from manila_lite.messages import Action
 from manila_lite.messages import Detail
+from manila_lite.messages import explanation_in
 from manila_lite.share.drivers.base import NetworkInfo
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.drivers.base import ShareServerSupport
@@ -465,6 +466,7 @@ class ServerSetup:
             Action.CREATE,
             failure_detail(error),
             self.message_ttl,
+            explanation=explanation_in(error),
         )
         return True
 

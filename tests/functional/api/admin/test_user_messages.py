@@ -3,6 +3,7 @@
 import pytest
 
 from manila_lite import exception
+from tests.functional.api import differences
 from tests.functional.api.conftest import member_of
 from tests.support import databases
 from tests.support import reference
@@ -138,12 +139,59 @@ def test_hint_that_no_pool_meets(cloud, member):
     assert codes(member) == published_codes('ALLOCATE_HOST', 'NO_VALID_HOST')
 
 
+@differences.proves('user_message of failed placements')
+def test_only_administrators_read_why_each_pool_was_rejected(
+    cloud, member, make_type
+):
+    make_type(color='red')
+    share = member.create(share_type='special')['id']
+    assert final_status(cloud, member, share) == 'error'
+    path = f'/messages/{message(member)["id"]}'
+    for answer in (member.get(path)['message'], message(member)):
+        assert answer['user_message'].endswith('Use another share type.')
+        assert 'node' not in answer['user_message']
+    for answer in (cloud.api.get(path)['message'], message(cloud.api)):
+        text = answer['user_message']
+        assert '2 pools considered, 0 accepted.' in text
+        assert 'ServiceUp left 2.' in text
+        assert 'CapabilitiesFilter left 0, rejected node@' in text
+        for backend in ('alpha', 'beta'):
+            assert f'node@{backend}#pool: it does not report color' in text
+
+
+def test_explanation_cannot_be_searched_or_sorted_by(cloud, member, make_type):
+    """A tenant would find out what it says, by halves."""
+    make_type(color='red')
+    member.create(share_type='special')
+    cloud.settle()
+    member.request('GET', '/messages?sort_key=explanation', expect=400)
+    for query in ('', '?explanation=node', '?explanation=0'):
+        assert len(member.get(f'/messages{query}')['messages']) == 1
+
+
+def test_log_says_why_each_pool_was_rejected(cloud, member, make_type, caplog):
+    make_type(color='red')
+    share = member.create(share_type='special')['id']
+    assert final_status(cloud, member, share) == 'error'
+    (line,) = {
+        record.getMessage()
+        for record in caplog.records
+        if record.getMessage().startswith('Placing ')
+    }
+    assert 'CapabilitiesFilter left 0, rejected node@' in line
+    assert '\n' not in line
+
+
 def test_no_room_to_extend(build_cloud):
     cloud = build_cloud('[quota]\ngigabytes = -1', capacity=10)
     share = cloud.create_share()
     cloud.api.act(share, 'extend', {'new_size': 10_000})
     cloud.settle()
     assert codes(cloud.api) == published_codes('EXTEND', 'FILTER_CAPACITY')
+    assert (
+        '1 pools considered, 0 accepted. ServiceUp left 1. CapacityFilter '
+        'left 0, rejected node@' in message(cloud.api)['user_message']
+    )
 
 
 # Drivers
