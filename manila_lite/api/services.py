@@ -10,6 +10,7 @@ from manila_lite.policies.enforcer import Enforcer
 from manila_lite.share.operations.access.locks import Locks
 from manila_lite.share.operations.access.share_rules import Access
 from manila_lite.share.operations.access.snapshot_rules import SnapshotAccess
+from manila_lite.share.operations.groups.copies import ShareGroupCopies
 from manila_lite.share.operations.groups.share_groups import ShareGroups
 from manila_lite.share.operations.groups.snapshots import ShareGroupSnapshots
 from manila_lite.share.operations.managing import Managing
@@ -49,6 +50,7 @@ class ApiServices:
     replicas: Replicas
     share_transfers: ShareTransfers
     share_groups: ShareGroups
+    share_group_copies: ShareGroupCopies
     share_group_snapshots: ShareGroupSnapshots
     limits: dict[str, int]
     admin_only_metadata: frozenset[str]

@@ -25,5 +25,12 @@ class ShareGroupSnapshotNotFound(ResourceNotFound):
     )
 
 
+class ShareGroupSnapshotMemberNotFound(ResourceNotFound):
+    message = (
+        'Member {share_group_snapshot_member_id} of a share group snapshot '
+        'could not be found.'
+    )
+
+
 class InvalidShareGroupSnapshot(Conflict):
     message = 'Invalid share group snapshot: {reason}'

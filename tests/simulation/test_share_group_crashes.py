@@ -55,12 +55,21 @@ def take_snapshot_and_delete(cloud, group):
     cloud.settle()
 
 
+def copy_group(cloud, group):
+    answer = share_groups.request_snapshot(cloud.api, group)
+    cloud.settle()
+    snapshot = answer.json['share_group_snapshot']['id']
+    share_groups.request_copy(cloud.api, snapshot, expect=None)
+    cloud.settle()
+
+
 VERBS = {
     verb.__name__: verb
     for verb in (create, create_and_delete, delete, create_share)
 }
 SNAPSHOT_VERBS = {
-    verb.__name__: verb for verb in (take_snapshot, take_snapshot_and_delete)
+    verb.__name__: verb
+    for verb in (take_snapshot, take_snapshot_and_delete, copy_group)
 }
 
 

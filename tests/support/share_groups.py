@@ -29,6 +29,12 @@ def request(api, type_id, expect=202, **body):
     )
 
 
+def request_copy(api, snapshot, expect=202, **body):
+    """Request a share group from a snapshot; return the response."""
+    body = {'source_share_group_snapshot_id': snapshot, **body}
+    return api.request('POST', GROUPS, {'share_group': body}, expect=expect)
+
+
 def create(cloud, type_id=None, **body):
     """Create a share group that is available; return its id."""
     type_id = type_id or create_type(cloud.api)

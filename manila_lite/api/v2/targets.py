@@ -108,6 +108,18 @@ def get_group(
     return row
 
 
+def get_group_snapshot(
+    db: Database, ctx: RequestContext, snapshot_id: str
+) -> rows.ShareGroupSnapshotRow:
+    """Return the snapshot; raises ShareGroupSnapshotNotFound."""
+    row = db.read(group_snapshots.get, snapshot_id)
+    if not is_of_project(ctx, row):
+        raise exception.ShareGroupSnapshotNotFound(
+            share_group_snapshot_id=snapshot_id
+        )
+    return row
+
+
 def usable_network_id(
     db: Database, ctx: RequestContext, network_id: str | None
 ) -> str | None:
@@ -246,14 +258,9 @@ class GroupSnapshotTargetController(wsgi.Controller):
     def target(
         self, req: wsgi.Request, share_group_snapshot_id: str
     ) -> rows.ShareGroupSnapshotRow:
-        row = self.services.db.read(
-            group_snapshots.get, share_group_snapshot_id
+        return get_group_snapshot(
+            self.services.db, req.ctx, share_group_snapshot_id
         )
-        if not is_of_project(req.ctx, row):
-            raise exception.ShareGroupSnapshotNotFound(
-                share_group_snapshot_id=share_group_snapshot_id
-            )
-        return row
 
 
 class ShareGroupTargetController(wsgi.Controller):

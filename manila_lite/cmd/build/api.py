@@ -38,6 +38,7 @@ from manila_lite.scheduler.pools import Pool
 from manila_lite.share.operations.access.locks import Locks
 from manila_lite.share.operations.access.share_rules import Access
 from manila_lite.share.operations.access.snapshot_rules import SnapshotAccess
+from manila_lite.share.operations.groups.copies import ShareGroupCopies
 from manila_lite.share.operations.groups.share_groups import ShareGroups
 from manila_lite.share.operations.groups.snapshots import ShareGroupSnapshots
 from manila_lite.share.operations.managing import Managing
@@ -118,6 +119,7 @@ def build_api(
         replicas=replica_operations(process),
         share_transfers=transfer_operations(process),
         share_groups=group_operations(process),
+        share_group_copies=group_copy_operations(process),
         share_group_snapshots=ShareGroupSnapshots(
             process.db,
             process.limits(),
@@ -208,6 +210,16 @@ def group_operations(process: Process) -> ShareGroups:
         process.limits(),
         process.client(PlacementRpc),
         process.client(ShareGroupsRpc),
+        process.admission,
+    )
+
+
+def group_copy_operations(process: Process) -> ShareGroupCopies:
+    return ShareGroupCopies(
+        process.db,
+        process.limits(),
+        process.client(ShareGroupsRpc),
+        process.client(ProvisioningRpc),
         process.admission,
     )
 

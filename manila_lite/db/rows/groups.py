@@ -54,6 +54,20 @@ class GroupSnapshotMemberRow(Protocol):
     updated_at: datetime.datetime | None
 
 
+class MemberSourceRow(Protocol):
+    """A member of a group snapshot as the source of a new share."""
+
+    id: str
+    size: int
+    share_proto: str
+    share_id: str
+    create_share_from_snapshot_support: bool
+    host: str
+    share_type_id: str
+    availability_zone_id: str | None
+    encryption_key_ref: str | None
+
+
 class GroupShareRow(Protocol):
     """A share of a group, which may become a member of its snapshot."""
 

@@ -23,6 +23,14 @@ class ShareGroupsRpc(Contract):
     def create_share_group(self, ctx: Ctx, share_group_id: str) -> None: ...
 
     @durable(
+        failure=(SHARE_GROUP, 'create_failed'),
+        action=Action.CREATE,
+        resource='share_group_id',
+        repeatable=True,
+    )
+    def await_shares_of_group(self, ctx: Ctx, share_group_id: str) -> None: ...
+
+    @durable(
         failure=(SHARE_GROUP, 'delete_failed'),
         action=Action.DELETE,
         resource='share_group_id',

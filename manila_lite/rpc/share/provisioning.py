@@ -46,6 +46,15 @@ class ProvisioningRpc(Contract):
     @durable(
         failure=(SHARE_INSTANCE, 'create_failed'),
         action=Action.CREATE,
+        detail=Detail.DRIVER_FAILED_CREATING_FROM_SNAP,
+    )
+    def create_share_from_group_snapshot(
+        self, ctx: Ctx, instance_id: str, member_id: str
+    ) -> None: ...
+
+    @durable(
+        failure=(SHARE_INSTANCE, 'create_failed'),
+        action=Action.CREATE,
         repeatable=True,
         detail=Detail.DRIVER_FAILED_CREATING_FROM_SNAP,
     )

@@ -39,6 +39,7 @@ from manila_lite.share.manager.clones import parse_reply
 from manila_lite.share.manager.driver_probe import AnswerPending
 from manila_lite.share.manager.driver_probe import BackendUnresponsive
 from manila_lite.share.manager.driver_probe import DriverProbe
+from manila_lite.share.manager.driver_view import group_view
 from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
@@ -199,14 +200,32 @@ class ProvisioningEndpoint:
         snapshot_id: str,
         placement: dict[str, typing.Any] | None = None,
     ) -> None:
+        self._clone(job, instance_id)
+
+    def prepare_create_share_from_group_snapshot(
+        self, session: Session, job: Claim
+    ) -> Clone:
+        instance = self._expect(
+            session, job, InstanceStatus.CREATING, share_view.load_new_instance
+        )
+        return Clone(
+            instance, group_view.load_member(session, job.args['member_id'])
+        )
+
+    def create_share_from_group_snapshot(
+        self, job: JobContext, instance_id: str, member_id: str
+    ) -> None:
+        self._clone(job, instance_id)
+
+    def _clone(self, job: JobContext, instance_id: str) -> None:
         clone: Clone = job.prepared
         instance = self.rescheduling.provide_server(
-            job, clone.share, clone.snapshot
+            job, clone.share, clone.share_snapshot
         )
         if instance is None:
             return
         share, server = self._view(instance), instance.share_server
-        snapshot = share_view.snapshot_for_driver(clone.snapshot, self.names)
+        snapshot = clone.snapshot_for_driver(self.names)
         # Only drivers with this interface are given such work.
         driver = typing.cast(CreateFromSnapshotSupport, self.driver)
         try:

@@ -57,10 +57,6 @@ UNREACHABLE_CODES |= {
     )
 }
 
-UNREACHABLE_CODES['POST /v2/share-groups', 409] = (
-    'groups cannot be created from snapshots of groups'
-)
-
 UNREACHABLE_CODES[
     'POST /v2/share-servers/{id}/action migration_get_progress', 409
 ] = (

@@ -361,6 +361,19 @@ def group_above_the_quota(sample):
     )
 
 
+@register(409, _GROUPS)
+def group_from_a_snapshot_in_error(sample):
+    id = sample.new_group_snapshot()
+    sample.admin.request(
+        'POST',
+        f'/share-group-snapshots/{id}/action',
+        {'reset_status': {'status': 'error'}},
+        expect=202,
+    )
+    body = {'source_share_group_snapshot_id': id}
+    return RefusedRequest(request_args({'share_group': body}))
+
+
 @register(409, 'DELETE /v2/share-groups/{id}')
 def group_that_is_being_created(sample):
     id = sample.new_group()

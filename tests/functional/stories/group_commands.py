@@ -9,7 +9,11 @@ def groups(story: typing.Any) -> None:
     """Create a group with a share, change, list and delete it."""
     cli, name = story.cli, f'group-{story.version}'
     group_type, share_type = f'of-{name}', f'in-{name}'
-    cli('share type create', share_type, 'false', '--snapshot-support', 'true')
+    cli(
+        'share type create',
+        *(share_type, 'false', '--snapshot-support', 'true'),
+        *('--create-share-from-snapshot-support', 'true'),
+    )
     cli(f'{COMMAND} type create', group_type, share_type)
     member = cli('share type show', share_type)['id']
     options = ('--share-group-type', group_type, '--share-types', member)
@@ -89,8 +93,22 @@ def _snapshots(story: typing.Any, group: str, share: str) -> None:
         listed = cli(f'{command} list', *options)
         assert [one['Name'] for one in listed] == [name], options
     cli('share delete', share, '--share-group', group, code=1)
+    _copy(story, name)
     cli(f'{command} delete', name, '--wait')
     cli(f'{command} create', group, '--name', name, '--wait')
     cli(f'{command} set', name, '--status', 'error')
     cli(f'{command} delete', name, '--force')
     assert cli(f'{command} list') == []
+
+
+def _copy(story: typing.Any, snapshot: str) -> None:
+    """Create a group from a snapshot with one member, and delete it."""
+    cli, copy = story.cli, f'copy-{snapshot}'
+    cli(
+        f'{COMMAND} create',
+        *('--source-share-group-snapshot', snapshot),
+        *('--name', copy, '--wait'),
+    )
+    (share,) = cli('share list', '--share-group', copy)
+    cli('share delete', share['ID'], '--share-group', copy, '--wait')
+    cli(f'{COMMAND} delete', copy, '--wait')

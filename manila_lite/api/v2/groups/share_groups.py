@@ -131,24 +131,26 @@ class ShareGroupsController(ShareGroupTargetController):
         'share_group:create', body=CREATE, status=202, refused=_REFUSED
     )
     def create(self, req: wsgi.Request, args: dict) -> dict:
-        """Request a group; its shares are created in it later."""
-        if args.get('source_share_group_snapshot_id'):
-            raise exception.InvalidInput(
-                reason='source_share_group_snapshot_id: share groups cannot '
-                'be created from snapshots of share groups'
-            )
-        group_id = self.services.share_groups.create(
-            req.ctx,
-            ShareGroupRequest(
-                name=args.get('name'),
-                description=args.get('description'),
-                share_types=args.get('share_types') or (),
-                share_group_type_id=args.get('share_group_type_id'),
-                share_network_id=args.get('share_network_id') or None,
-                availability_zone=args.get('availability_zone') or None,
-                apply_type_zones=req.minor >= 48,
-            ),
+        """Request a group: an empty one, or one from a snapshot."""
+        request = ShareGroupRequest(
+            name=args.get('name'),
+            description=args.get('description'),
+            share_types=args.get('share_types') or (),
+            share_group_type_id=args.get('share_group_type_id'),
+            share_network_id=args.get('share_network_id') or None,
+            availability_zone=args.get('availability_zone') or None,
+            apply_type_zones=req.minor >= 48,
         )
+        snapshot_id = args.get('source_share_group_snapshot_id')
+        if snapshot_id:
+            snapshot = targets.get_group_snapshot(
+                self.services.db, req.ctx, snapshot_id
+            )
+            group_id = self.services.share_group_copies.create(
+                req.ctx, snapshot, request
+            )
+        else:
+            group_id = self.services.share_groups.create(req.ctx, request)
         return self._response(
             req, self.services.db.read(share_groups.get, group_id)
         )

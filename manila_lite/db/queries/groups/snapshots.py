@@ -53,6 +53,7 @@ _MEMBERS = (
     .where(MEMBER.c.share_group_snapshot_id.in_(_IDS))
     .order_by(MEMBER.c.created_at, MEMBER.c.id)
 )
+_MEMBER = sa.select(MEMBER).where(MEMBER.c.id == sa.bindparam('member_id'))
 _SHARES = (
     sa.select(
         SHARE.c.id,
@@ -147,6 +148,16 @@ def list_members(
         for row in session.rows(_MEMBERS, ids=sorted(found)):
             found[row.share_group_snapshot_id].append(row)
     return found
+
+
+def get_member(session: Session, member_id: str) -> GroupSnapshotMemberRow:
+    """Return a member; raises ShareGroupSnapshotMemberNotFound."""
+    row = session.one(_MEMBER, member_id=member_id)
+    if row is None:
+        raise exception.ShareGroupSnapshotMemberNotFound(
+            share_group_snapshot_member_id=member_id
+        )
+    return row
 
 
 def list_shares(session: Session, group_id: str) -> Sequence[GroupShareRow]:

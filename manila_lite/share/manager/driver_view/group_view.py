@@ -2,6 +2,7 @@
 
 import typing
 
+from manila_lite.db.queries.groups import member_sources
 from manila_lite.db.queries.groups import share_groups
 from manila_lite.db.queries.groups import snapshots
 from manila_lite.db.rows import GroupSnapshotMemberRow
@@ -107,6 +108,19 @@ class LoadedGroupSnapshot(typing.NamedTuple):
             created_at=row.created_at,
             updated_at=row.updated_at,
         )
+
+
+def load_member(session: Session, member_id: str) -> LoadedMember:
+    """Read a member of an available snapshot, with its share.
+
+    The snapshot is locked (shared): it is not deleted before the transaction
+    ends. Raises ShareGroupSnapshotMemberNotFound, InvalidShareGroupSnapshot.
+    """
+    row = snapshots.get_member(session, member_id)
+    member_sources.lock_available(session, row.share_group_snapshot_id)
+    return LoadedMember(
+        row, share_view.load_instance(session, row.share_instance_id)
+    )
 
 
 def load_snapshot(

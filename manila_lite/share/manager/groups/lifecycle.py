@@ -8,12 +8,14 @@ import contextlib
 import functools
 
 from manila_lite import exception
+from manila_lite.db.queries.groups import member_sources
 from manila_lite.db.queries.groups import share_groups
 from manila_lite.db.queries.groups import snapshots
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.quota.groups import remove_and_credit
 from manila_lite.rpc.contract import implements
+from manila_lite.rpc.contract import work_kinds
 from manila_lite.rpc.share import ShareGroupsRpc
 from manila_lite.share.drivers.base import GroupReply
 from manila_lite.share.drivers.base import ShareDriver
@@ -25,8 +27,14 @@ from manila_lite.share.manager.endpoint import undo_if_gone
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.states.share_group import SHARE_GROUP
 from manila_lite.states.share_group import GroupStatus
+from manila_lite.work import table
 from manila_lite.work.job import JobContext
 from manila_lite.work.table import Claim
+
+INTERVAL = 1.0
+"""Seconds until a new group looks for its shares again."""
+
+_AWAIT = work_kinds(ShareGroupsRpc)['share_groups.await_shares_of_group']
 
 
 @implements(ShareGroupsRpc)
@@ -53,11 +61,29 @@ class ShareGroupsEndpoint:
             )
         undo = functools.partial(self._remove, group)
         with undo_if_gone(job, share_groups.find, share_group_id, undo):
-            job.finish(self.created, share_group_id)
+            if group.row.source_share_group_snapshot_id is None:
+                job.finish(self.created, share_group_id)
+            else:
+                job.hand_over(_await_shares, job.claim, share_group_id)
 
     def created(self, session: Session, group_id: str) -> None:
         """Record that a group exists on its back end."""
         fire(session, SHARE_GROUP, group_id, 'created', updated_at=session.now)
+
+    # Its shares, if it is created from a snapshot
+
+    def prepare_await_shares_of_group(
+        self, session: Session, job: Claim
+    ) -> LoadedGroup:
+        return _expect(session, job, GroupStatus.CREATING)
+
+    def await_shares_of_group(
+        self, job: JobContext, share_group_id: str
+    ) -> None:
+        if job.read(member_sources.are_shares_created, share_group_id):
+            job.finish(self.created, share_group_id)
+        else:
+            job.pause(INTERVAL)
 
     # Delete
 
@@ -88,6 +114,12 @@ class ShareGroupsEndpoint:
                         driver_context(), group.for_driver
                     )
                 )
+
+
+def _await_shares(session: Session, job: Claim, group_id: str) -> None:
+    table.hand_over(
+        session, job, _AWAIT, job.queue, {'share_group_id': group_id}
+    )
 
 
 def _expect(session: Session, job: Claim, status: str) -> LoadedGroup:

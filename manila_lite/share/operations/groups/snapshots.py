@@ -14,6 +14,7 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
 from manila_lite.db.moves.snapshots import release_shares
+from manila_lite.db.queries.groups import member_sources
 from manila_lite.db.queries.groups import share_groups
 from manila_lite.db.queries.groups import snapshots
 from manila_lite.db.session import Database
@@ -139,6 +140,7 @@ class ShareGroupSnapshots:
             'delete',
             updated_at=session.now,
         )
+        member_sources.check_not_being_cloned(session, snapshot_id)
         snapshot = snapshots.get(session, snapshot_id)
         self.work.on(snapshot.host).delete_share_group_snapshot(
             session, ctx, share_group_snapshot_id=snapshot_id

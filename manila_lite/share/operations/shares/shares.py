@@ -5,14 +5,11 @@ import dataclasses
 import datetime
 import typing
 
-from oslo_db import exception as db_exc
-
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
 from manila_lite.db.queries.access import locks
 from manila_lite.db.queries.admin import pools
-from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import affinity
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.shares import shares
@@ -24,7 +21,6 @@ from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.session import transaction
 from manila_lite.db.transitions import fire
-from manila_lite.db.transitions import insert_row
 from manila_lite.quota import shares as share_quota
 from manila_lite.quota.charges import Owner
 from manila_lite.rpc.contract import Client
@@ -33,11 +29,11 @@ from manila_lite.share.operations.groups import membership
 from manila_lite.share.operations.replication import guards as replica_guards
 from manila_lite.share.operations.replication import resets
 from manila_lite.share.operations.shares import clone_request
+from manila_lite.share.operations.shares import insertion
 from manila_lite.share.operations.shares import placement
 from manila_lite.share.operations.shares import removal
 from manila_lite.share.operations.shares import share_request
 from manila_lite.share.operations.shares.share_request import ShareRequest
-from manila_lite.states.access_rule import RulesStatus
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.work.admission import AdmissionControl
 from manila_lite.work.admission import admission_controlled
@@ -109,7 +105,6 @@ class Shares:
         qos_type_id = qos_types.lock_default(session, share_type)
         zones = placement.list_zones(session, request, share_type)
         hints = placement.parse_hints(session, ctx, request.scheduler_hints)
-        share_id, instance_id = session.new_id(), session.new_id()
         capabilities = share_request.capability_columns(share_type)
         project_id = typing.cast(str, ctx.project_id)
         owner = Owner(
@@ -125,12 +120,10 @@ class Shares:
             gigabytes=size,
             replicas=1 if capabilities['replication_type'] else 0,
         )
-        shares.insert(
+        share_id, instance_id = insertion.insert(
             session,
+            ctx,
             {
-                'id': share_id,
-                'project_id': ctx.project_id,
-                'user_id': ctx.user_id,
                 'size': request.size,
                 'display_name': request.name,
                 'display_description': request.description,
@@ -138,9 +131,18 @@ class Shares:
                 'share_group_id': request.share_group_id,
                 'share_proto': proto,
                 'is_public': request.is_public,
-                'is_soft_deleted': False,
-                'created_at': session.now,
                 **capabilities,
+            },
+            {
+                'share_type_id': owner.share_type_id,
+                'qos_type_id': qos_type_id,
+                'host': self._host_of_clone(source),
+                'availability_zone_id': zone and zone.id,
+                'share_network_id': request.share_network_id,
+                'encryption_key_ref': request.encryption_key_ref,
+                'mount_point_name': share_request.full_mount_point_name(
+                    request, share_type, self.mount_prefix, project_id
+                ),
             },
             request.metadata,
         )
@@ -150,34 +152,6 @@ class Shares:
             hints,
             of_project=None if ctx.is_admin else project_id,
         )
-        try:
-            insert_row(
-                session,
-                SHARE_INSTANCE,
-                'create',
-                id=instance_id,
-                share_id=share_id,
-                share_type_id=owner.share_type_id,
-                qos_type_id=qos_type_id,
-                host=self._host_of_clone(source),
-                availability_zone_id=zone and zone.id,
-                share_network_id=request.share_network_id,
-                access_rules_status=RulesStatus.ACTIVE,
-                cast_rules_to_readonly=False,
-                created_at=session.now,
-                **replicas.initial_columns(
-                    share_id, capabilities['replication_type']
-                ),
-                encryption_key_ref=request.encryption_key_ref,
-                mount_point_name=share_request.full_mount_point_name(
-                    request, share_type, self.mount_prefix, project_id
-                ),
-            )
-        except db_exc.DBReferenceError:
-            # The type was deleted after it was read.
-            raise exception.ShareTypeNotFound(
-                share_type_id=owner.share_type_id
-            ) from None
         if source is not None:
             self._clone(
                 session, ctx, source, request, instance_id, zones, hints

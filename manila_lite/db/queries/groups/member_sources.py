@@ -1,0 +1,124 @@
+"""Snapshots of share groups as sources of new groups."""
+
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+
+from manila_lite import exception
+from manila_lite.db.models import share_groups
+from manila_lite.db.models import shares
+from manila_lite.db.queries.groups import snapshots
+from manila_lite.db.rows import MemberSourceRow
+from manila_lite.db.rows import ShareGroupSnapshotRow
+from manila_lite.db.session import Session
+from manila_lite.states.share_group import GroupStatus
+from manila_lite.states.share_group_snapshot import GroupSnapshotStatus
+from manila_lite.states.share_instance import InstanceStatus
+
+GROUP = share_groups.ShareGroup.__table__
+MEMBER = share_groups.ShareGroupSnapshotMember.__table__
+SHARE = shares.Share.__table__
+INSTANCE = shares.ShareInstance.__table__
+
+_CREATING = (InstanceStatus.CREATING, InstanceStatus.CREATING_FROM_SNAPSHOT)
+
+_SOURCES = (
+    sa.select(
+        MEMBER.c.id,
+        MEMBER.c.size,
+        MEMBER.c.share_proto,
+        SHARE.c.id.label('share_id'),
+        SHARE.c.create_share_from_snapshot_support,
+        INSTANCE.c.host,
+        INSTANCE.c.share_type_id,
+        INSTANCE.c.availability_zone_id,
+        INSTANCE.c.encryption_key_ref,
+    )
+    .select_from(
+        MEMBER.join(
+            INSTANCE, INSTANCE.c.id == MEMBER.c.share_instance_id
+        ).join(SHARE, SHARE.c.id == INSTANCE.c.share_id)
+    )
+    .where(MEMBER.c.share_group_snapshot_id == sa.bindparam('of_snapshot'))
+    .order_by(MEMBER.c.id)
+)
+_NEW_GROUP = (
+    sa.select(GROUP.c.id)
+    .where(
+        GROUP.c.source_share_group_snapshot_id == sa.bindparam('of_snapshot'),
+        GROUP.c.status == GroupStatus.CREATING,
+    )
+    .limit(1)
+)
+_NEW_SHARE = (
+    sa.select(SHARE.c.id)
+    .select_from(
+        MEMBER.join(
+            SHARE, SHARE.c.source_share_group_snapshot_member_id == MEMBER.c.id
+        ).join(INSTANCE, INSTANCE.c.share_id == SHARE.c.id)
+    )
+    .where(
+        MEMBER.c.share_group_snapshot_id == sa.bindparam('of_snapshot'),
+        INSTANCE.c.status.in_(_CREATING),
+    )
+    .limit(1)
+)
+_STATUSES = (
+    sa.select(INSTANCE.c.status)
+    .join(SHARE, SHARE.c.id == INSTANCE.c.share_id)
+    .where(SHARE.c.share_group_id == sa.bindparam('of_group'))
+    .distinct()
+)
+
+
+def lock_available(
+    session: Session, snapshot_id: str
+) -> ShareGroupSnapshotRow:
+    """Lock an available snapshot (shared), and return it.
+
+    A request that removes the snapshot, and moves it first, sees the shares
+    that are created from it. Raises InvalidShareGroupSnapshot.
+    """
+    found = snapshots.lock_shared(session, snapshot_id)
+    if found.status != GroupSnapshotStatus.AVAILABLE:
+        raise exception.InvalidShareGroupSnapshot(
+            reason=f'share group snapshot {snapshot_id} must be available, '
+            f'not {found.status}'
+        )
+    return found
+
+
+def list_sources(
+    session: Session, snapshot_id: str
+) -> Sequence[MemberSourceRow]:
+    """Return the members of a snapshot, with what their shares are like."""
+    return session.rows(_SOURCES, of_snapshot=snapshot_id)
+
+
+def check_not_being_cloned(session: Session, snapshot_id: str) -> None:
+    """Raise InvalidShareGroupSnapshot while a group is created from it.
+
+    Call it after the move that removes the snapshot and in the same
+    transaction, so that no group can be created in between.
+    """
+    for query in (_NEW_GROUP, _NEW_SHARE):
+        if session.value(query, of_snapshot=snapshot_id) is not None:
+            raise exception.InvalidShareGroupSnapshot(
+                reason='a share group is being created from share group '
+                f'snapshot {snapshot_id}'
+            )
+
+
+def are_shares_created(session: Session, group_id: str) -> bool:
+    """Whether no share of the group is being created any more.
+
+    Raises InvalidShareGroup if one of them is in error.
+    """
+    found = {row.status for row in session.rows(_STATUSES, of_group=group_id)}
+    if not found.isdisjoint(_CREATING):
+        return False
+    if InstanceStatus.ERROR in found:
+        raise exception.InvalidShareGroup(
+            reason=f'a share of share group {group_id} could not be created'
+        )
+    return True

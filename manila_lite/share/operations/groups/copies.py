@@ -1,0 +1,235 @@
+"""Accept share groups that are created from snapshots of share groups.
+
+The new group is on the back end of the snapshot, so the scheduler is not
+asked. Its shares are created from the members, each by work of its own; the
+group is being created until they are there.
+"""
+
+import collections
+from collections.abc import Mapping, Sequence
+import typing
+
+from manila_lite import exception
+from manila_lite.context import RequestContext
+from manila_lite.db import rows
+from manila_lite.db.queries.admin import pools
+from manila_lite.db.queries.groups import member_sources
+from manila_lite.db.queries.groups import share_groups
+from manila_lite.db.queries.types import group_types
+from manila_lite.db.queries.types import qos_types
+from manila_lite.db.queries.types import types as share_types
+from manila_lite.db.queries.types.types import TypeWithSpecs
+from manila_lite.db.session import Database
+from manila_lite.db.session import Session
+from manila_lite.db.session import transaction
+from manila_lite.db.transitions import insert_row
+from manila_lite.quota import charges
+from manila_lite.quota import shares as share_quota
+from manila_lite.quota.charges import Owner
+from manila_lite.quota.groups import DELTAS
+from manila_lite.rpc.contract import Client
+from manila_lite.share.operations.groups.share_groups import ShareGroupRequest
+from manila_lite.share.operations.shares import insertion
+from manila_lite.share.operations.shares import share_request
+from manila_lite.states.share_group import SHARE_GROUP
+from manila_lite.work.admission import AdmissionControl
+from manila_lite.work.admission import admission_controlled
+
+
+class ShareGroupCopies:
+    """Creation of groups from snapshots. Each method is one transaction."""
+
+    def __init__(
+        self,
+        db: Database,
+        limits: Mapping[str, int],
+        groups: Client,
+        provisioning: Client,
+        admission: AdmissionControl,
+    ):
+        self.db = db
+        self.limits = limits
+        self.groups = groups
+        self.provisioning = provisioning
+        self.admission = admission
+
+    @admission_controlled
+    @transaction
+    def create(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        snapshot: rows.ShareGroupSnapshotRow,
+        request: ShareGroupRequest,
+    ) -> str:
+        """Accept a group with a share for each member of the snapshot.
+
+        Returns the id of the group. Type, availability zone and share
+        network may be omitted or must be those of the group of the snapshot.
+        """
+        member_sources.lock_available(session, snapshot.id)
+        source = share_groups.get(session, snapshot.share_group_id)
+        _check_repeats(session, ctx, request, source)
+        members = member_sources.list_sources(session, snapshot.id)
+        _refuse_without_support(members)
+        types = {
+            id: _share_type(session, ctx, id)
+            for id in sorted({one.share_type_id for one in members})
+        }
+        self._charge(session, ctx, members, types)
+        group_id = session.new_id()
+        insert_row(
+            session,
+            SHARE_GROUP,
+            'create',
+            id=group_id,
+            project_id=ctx.project_id,
+            user_id=ctx.user_id,
+            name=request.name,
+            description=request.description,
+            share_group_type_id=source.share_group_type_id,
+            host=source.host,
+            availability_zone_id=source.availability_zone_id,
+            consistent_snapshot_support=source.consistent_snapshot_support,
+            source_share_group_snapshot_id=snapshot.id,
+            created_at=session.now,
+        )
+        share_groups.insert_share_types(
+            session,
+            group_id,
+            share_groups.list_share_types(session, [source.id])[source.id],
+        )
+        self.groups.on(typing.cast(str, source.host)).create_share_group(
+            session, ctx, share_group_id=group_id
+        )
+        for member in members:
+            self._create_share(
+                session, ctx, group_id, member, types[member.share_type_id]
+            )
+        _allocate(session, members)
+        return group_id
+
+    def _charge(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        members: Sequence[rows.MemberSourceRow],
+        types: Mapping[str, TypeWithSpecs],
+    ) -> None:
+        project_id = typing.cast(str, ctx.project_id)
+        charges.charge(
+            session, Owner(project_id, ctx.user_id), DELTAS, limits=self.limits
+        )
+        for type_id, share_type in types.items():
+            sizes = [
+                one.size for one in members if one.share_type_id == type_id
+            ]
+            has_replicas = 'replication_type' in share_type.extra_specs
+            share_quota.charge(
+                session,
+                Owner(project_id, ctx.user_id, type_id),
+                max(sizes),
+                limits=self.limits,
+                shares=len(sizes),
+                gigabytes=sum(sizes),
+                replicas=int(has_replicas),
+            )
+
+    def _create_share(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        group_id: str,
+        member: rows.MemberSourceRow,
+        share_type: TypeWithSpecs,
+    ) -> None:
+        _, instance_id = insertion.insert(
+            session,
+            ctx,
+            {
+                'size': member.size,
+                'share_group_id': group_id,
+                'source_share_group_snapshot_member_id': member.id,
+                'share_proto': member.share_proto,
+                'is_public': False,
+                **share_request.capability_columns(share_type),
+            },
+            {
+                'share_type_id': member.share_type_id,
+                'qos_type_id': qos_types.lock_default(session, share_type),
+                'host': member.host,
+                'availability_zone_id': member.availability_zone_id,
+                'encryption_key_ref': member.encryption_key_ref,
+            },
+            {},
+        )
+        self.provisioning.on(member.host).create_share_from_group_snapshot(
+            session, ctx, instance_id=instance_id, member_id=member.id
+        )
+
+
+def _share_type(
+    session: Session, ctx: RequestContext, type_id: str
+) -> TypeWithSpecs:
+    """Return the type of a member, which its owner may use."""
+    found = share_types.find_usable(session, type_id, ctx.project_id, True)
+    if found is None:
+        raise exception.ShareTypeNotFound(share_type_id=type_id)
+    return found
+
+
+def _check_repeats(
+    session: Session,
+    ctx: RequestContext,
+    request: ShareGroupRequest,
+    source: rows.ShareGroupRow,
+) -> None:
+    """Raise InvalidInput where the request contradicts the snapshot."""
+    if request.share_types:
+        raise exception.InvalidInput(
+            reason='share_types cannot be used with '
+            'source_share_group_snapshot_id: they are those of the group of '
+            'the snapshot'
+        )
+    wanted = request.share_group_type_id
+    if wanted is not None:
+        found = group_types.find(session, ctx, wanted)
+        if found is None or found.id != source.share_group_type_id:
+            raise exception.InvalidInput(
+                reason='share_group_type_id must be that of the group of the '
+                'snapshot, or omitted'
+            )
+    if request.share_network_id not in (None, source.share_network_id):
+        raise exception.InvalidInput(
+            reason='share_network_id must be that of the group of the '
+            'snapshot, or omitted'
+        )
+    if request.availability_zone not in (
+        None,
+        source.availability_zone,
+        source.availability_zone_id,
+    ):
+        raise exception.InvalidInput(
+            reason='availability_zone must be that of the group of the '
+            'snapshot, or omitted'
+        )
+
+
+def _refuse_without_support(members: Sequence[rows.MemberSourceRow]) -> None:
+    for one in members:
+        if not one.create_share_from_snapshot_support:
+            raise exception.InvalidShareGroupSnapshot(
+                reason=f'share {one.share_id}, a member of it, does not '
+                'support creating shares from its snapshots'
+            )
+
+
+def _allocate(
+    session: Session, members: Sequence[rows.MemberSourceRow]
+) -> None:
+    """Count the new shares on their pools, last to avoid deadlocks."""
+    by_host = collections.Counter[str]()
+    for one in members:
+        by_host[one.host] += one.size
+    for host in sorted(by_host):
+        pools.adjust_allocated(session, host, by_host[host])
