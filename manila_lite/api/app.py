@@ -14,6 +14,7 @@ from manila_lite.api import routes
 from manila_lite.api import versions
 from manila_lite.api import wsgi
 from manila_lite.api.services import ApiServices
+from manila_lite.api.ui import entry
 from manila_lite.api.v2 import versions as version_list
 from manila_lite.policies.enforcer import Enforcer
 
@@ -30,6 +31,7 @@ def build_app(
     checks: typing.Mapping[str, health.Check] | None = None,
     required: typing.Collection[str] | None = None,
     metrics: App | None = None,
+    ui: bool = False,
     table: typing.Sequence[router.Route] = routes.ROUTES,
 ) -> App:
     """Build the application from its middlewares, routes and controllers.
@@ -38,7 +40,7 @@ def build_app(
     that needs authentication; the default is the configured strategy with
     this enforcer, which computes hashes by `run`. The checks are served at
     /healthcheck, which fails with the `required` ones, or with any;
-    `metrics`, if given, is the page /metrics.
+    `metrics`, if given, is the page /metrics; with `ui` there is one at /ui.
     """
     controllers = {
         controller: controller(services)
@@ -53,6 +55,8 @@ def build_app(
             project_id_regex=conf.project_id_regex,
         )
     )
+    if ui:
+        v2 = entry.BehindSignIn(v2, services)
     v2, identity_api = (
         (auth(v2), None)
         if auth
@@ -64,6 +68,9 @@ def build_app(
     if metrics is not None:
         pages['/metrics'] = metrics
     app: App = _Entry(pages, v2, identity_api, base_url)
+    if ui:
+        front = entry.BeforeSignIn(v2, identity_api, services)
+        app = _with_ui(app, front)
     app = middleware.BodyLimitMiddleware(app, conf.max_request_body_size)
     return middleware.RequestIdMiddleware(
         faults.FaultMiddleware(_with_optional_middlewares(conf, app))
@@ -86,6 +93,18 @@ def _with_optional_middlewares(conf: cfg.ConfigOpts, app: App) -> App:
 
         app = http_proxy_to_wsgi.HTTPProxyToWSGI(app, conf)
     return app
+
+
+def _with_ui(app: App, front: App) -> App:
+    """Return an application that has the page at /ui as well."""
+
+    def serve(
+        environ: dict, start_response: typing.Callable
+    ) -> typing.Iterable[bytes]:
+        chosen = front if entry.serves(environ['PATH_INFO']) else app
+        return chosen(environ, start_response)
+
+    return serve
 
 
 class _Entry:

@@ -157,6 +157,7 @@ def _configure(args: typing.Any) -> typing.Any:
     # There is no authentication of scrapers.
     if running.is_loopback(conf.osapi_share_listen):
         conf.set_default('api_metrics', True, 'monitoring')
+        conf.set_default('enabled', True, 'ui')
     if not args.config_file:
         conf.set_default('host', 'manila-lite')
         names = [_first_backend(args), 'dummy']

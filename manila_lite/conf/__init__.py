@@ -31,6 +31,7 @@ from manila_lite.conf import scheduler
 from manila_lite.conf import service
 from manila_lite.conf import share_manager
 from manila_lite.conf import transfers
+from manila_lite.conf import ui
 from manila_lite.conf import work
 from manila_lite.conf import wsgi
 
@@ -53,6 +54,7 @@ _AREAS = (
     service,
     share_manager,
     transfers,
+    ui,
     work,
     wsgi,
 )

@@ -35,6 +35,7 @@ NOUNS = (
 CONCERNS = ('access', 'networks', 'recovery', 'replication', 'servers')
 PLACES = {
     'api': 'functional/api',
+    'api/ui': 'functional/ui',
     'cmd': 'functional/cmd',
     'cmd/build': 'functional/stories',
     'conf': 'unit/conf',

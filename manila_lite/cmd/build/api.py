@@ -148,6 +148,7 @@ def build_api(
         metrics=(
             page_of_service(process) if conf.monitoring.api_metrics else None
         ),
+        ui=conf.ui.enabled,
     )
     return limit_reads(app, conf.read_time_limit), found
 

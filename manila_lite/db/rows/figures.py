@@ -47,3 +47,22 @@ class ProjectQuotaRow(Protocol):
     in_use: int
     reserved: int
     hard_limit: int
+
+
+class ConditionCountRow(Protocol):
+    """How many rows of a kind are in a condition such as `stuck`."""
+
+    resource: str
+    condition: str
+    number: int
+
+
+class ConditionRow(Protocol):
+    """A row in a condition, with the time of its last move."""
+
+    id: str
+    status: str | None
+    host: str | None
+    project_id: str | None
+    share_id: str | None
+    since: datetime.datetime | None

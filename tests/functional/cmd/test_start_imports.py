@@ -31,6 +31,8 @@ HEAVY = {
     'eventlet',
     'greenlet',  # the other concurrency
     'prometheus_client',
+    'jinja2',
+    'markupsafe',
     'cliff',
     'prettytable',  # of commands, or replaced by something smaller
     'openstack',

@@ -1,0 +1,67 @@
+"""The pages, by method and path."""
+
+from collections.abc import Callable, Iterable
+import re
+
+from manila_lite import exception
+from manila_lite.api import router
+from manila_lite.api import wsgi
+from manila_lite.api.auth.caller import App
+from manila_lite.api.services import ApiServices
+from manila_lite.api.ui import overview
+from manila_lite.api.ui.visit import Answer
+from manila_lite.api.ui.visit import Handler
+from manila_lite.api.ui.visit import Visit
+
+PAGES: dict[str, dict[str, Handler]] = {
+    '/ui/': {'GET': overview.show},
+    '/ui/rows': {'GET': overview.list_rows},
+}
+"""The handlers of each template of a path, by method."""
+
+_VARIABLE = re.compile(r'\{(\w+)\}')
+_PATTERNS = [
+    (
+        re.compile(_VARIABLE.sub(r'(?P<\1>[A-Za-z0-9_-]{1,64})', template)),
+        template,
+        handlers,
+    )
+    for template, handlers in PAGES.items()
+]
+
+
+class Site:
+    """The WSGI application of the pages; callers are authenticated."""
+
+    def __init__(self, api: App, services: ApiServices):
+        self._api, self._services = api, services
+
+    def __call__(
+        self, environ: dict, start_response: Callable
+    ) -> Iterable[bytes]:
+        visit = Visit(environ, self._api, self._services)
+        try:
+            answer = self._answer(visit)
+        except exception.ManilaLiteError as error:
+            if error.code >= 500:
+                raise
+            answer = visit.page(
+                'error.html', error.code, message=error.public_message
+            )
+        return visit.render(answer, start_response)
+
+    def _answer(self, visit: Visit) -> Answer:
+        method = visit.environ['REQUEST_METHOD']
+        if visit.path == '/ui':
+            return visit.see('/ui/')
+        for pattern, template, handlers in _PATTERNS:
+            match = pattern.fullmatch(visit.path)
+            if match is None:
+                continue
+            visit.environ[wsgi.ROUTE] = template
+            visit.names = match.groupdict()
+            handler = handlers.get('GET' if method == 'HEAD' else method)
+            if handler is None:
+                raise router.method_not_allowed(handlers)
+            return handler(visit)
+        raise exception.NotFound('There is no such page.')

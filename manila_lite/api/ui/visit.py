@@ -1,0 +1,104 @@
+"""One request to a page: who asks, what was sent, and how it is answered."""
+
+from collections.abc import Iterable, Mapping
+import functools
+import typing
+import urllib.parse
+
+from manila_lite import exception
+from manila_lite.api import wsgi
+from manila_lite.api.auth.caller import App
+from manila_lite.api.services import ApiServices
+from manila_lite.api.ui import front
+from manila_lite.api.ui import html
+from manila_lite.api.ui.api_client import ApiClient
+from manila_lite.context import RequestContext
+
+_NAVIGATION: tuple[tuple[str, str, str | None], ...] = (
+    ('/ui/', 'Overview', None),
+)
+"""Path, title, and the policy of those who see it."""
+
+
+class Visit:
+    """A request to a page; `page` and `see` return what it is answered.
+
+    `names` are the parts of its path that vary, `form` what was posted.
+    """
+
+    names: Mapping[str, str] = {}
+
+    def __init__(self, environ: dict, api: App, services: ApiServices):
+        self.environ = environ
+        self.path: str = environ['PATH_INFO']
+        self.form: Mapping[str, str] = environ.get(front.FORM, {})
+        self.services = services
+        self.api = ApiClient(api, environ)
+
+    @property
+    def ctx(self) -> RequestContext:
+        return self.environ[wsgi.CONTEXT]
+
+    @functools.cached_property
+    def query(self) -> dict[str, str]:
+        return wsgi.Request(self.environ).query
+
+    @functools.cached_property
+    def now(self) -> typing.Any:
+        return self.services.db.utcnow()
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether the caller sees the rows of all projects in flight."""
+        return self.ctx.can('recovery:in_flight')
+
+    @property
+    def project_id(self) -> str | None:
+        """The project whose rows the caller sees; None for all."""
+        return None if self.is_admin else str(self.ctx.project_id)
+
+    def authorize(self, rule: str) -> None:
+        """Raise Forbidden unless a policy allows it."""
+        if not self.ctx.can(rule):
+            raise exception.AccessDenied(rule=rule)
+
+    def page(
+        self, template: str, status: int = 200, **values: typing.Any
+    ) -> 'Answer':
+        return Answer(status, template, values)
+
+    def see(self, path: str, **query: str) -> 'Answer':
+        """Send the browser to another page."""
+        text = urllib.parse.urlencode(query)
+        return Answer(303, path + (f'?{text}' if text else ''), {})
+
+    def render(
+        self, answer: 'Answer', start_response: typing.Callable
+    ) -> Iterable[bytes]:
+        if answer.status == 303:
+            return html.redirect(start_response, answer.template)
+        return html.send(
+            start_response,
+            answer.status,
+            answer.template,
+            visit=self,
+            now=self.now,
+            form_token=self.environ[front.FORM_TOKEN],
+            navigation=[
+                (path, title)
+                for path, title, rule in _NAVIGATION
+                if rule is None or self.ctx.can(rule)
+            ],
+            **answer.values,
+        )
+
+
+class Answer(typing.NamedTuple):
+    """A template with its values, or with status 303 another address."""
+
+    status: int
+    template: str
+    values: Mapping[str, typing.Any]
+
+
+Handler = typing.Callable[[Visit], Answer]

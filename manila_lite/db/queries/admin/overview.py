@@ -1,0 +1,213 @@
+"""How many resources are healthy, worked on, stuck or failed, and which.
+
+Few resources are anything but healthy, so a limited number of rows is read
+of each kind, by the indexes of their statuses; a count ends at that number.
+"""
+
+import functools
+import typing
+
+import sqlalchemy as sa
+
+from manila_lite.db.clock import db_now
+from manila_lite.db.models import engine
+from manila_lite.db.models import shares
+from manila_lite.db.planner import filter_only
+from manila_lite.db.queries.admin.figures import HEALTHY as HEALTHY_STATUSES
+from manila_lite.db.queries.admin.recovery_kinds import KINDS
+from manila_lite.db.queries.admin.recovery_kinds import ResourceKind
+from manila_lite.db.rows import ConditionCountRow
+from manila_lite.db.rows import ConditionRow
+from manila_lite.db.session import Session
+from manila_lite.states import access_rule
+from manila_lite.states import share_replica
+from manila_lite.states import share_server
+
+HEALTHY, WORKING, STUCK, FAILED = CONDITIONS = (
+    'healthy',
+    'working',
+    'stuck',
+    'failed',
+)
+
+MOST = 500
+"""Rows that are counted of each kind and condition."""
+
+JOURNAL = engine.Transition.__table__
+WORK = engine.Work.__table__
+SHARE = shares.Share.__table__
+INSTANCE = shares.ShareInstance.__table__
+
+_REPLICA = ResourceKind(
+    share_replica.SHARE_REPLICA,
+    INSTANCE,
+    INSTANCE.join(SHARE),
+    (),
+    INSTANCE.c.id,
+)
+_KINDS = {**KINDS, share_replica.SHARE_REPLICA.resource: _REPLICA}
+RESOURCES = tuple(_KINDS)
+"""The names of the state machines whose rows are counted."""
+
+OF_PROJECTS = tuple(
+    resource
+    for resource in RESOURCES
+    if resource
+    not in {
+        access_rule.SHARE_INSTANCE_ACCESS.resource,
+        share_server.SHARE_SERVER.resource,
+        share_server.SHARE_SERVER_TASK.resource,
+    }
+)
+"""Those whose rows the users of a project know."""
+
+_MOST = sa.bindparam('most', type_=sa.Integer())
+
+
+def _is_alive() -> sa.ColumnElement[bool]:
+    """Return the condition that work waits for a worker or has one."""
+    return sa.or_(WORK.c.lease_until.is_(None), WORK.c.lease_until > db_now())
+
+
+def _is_held(kind: ResourceKind) -> sa.ColumnElement[bool]:
+    held: list[sa.ColumnElement[bool]] = [
+        sa.exists().where(by, _is_alive()) for by in kind.holders
+    ]
+    if kind.waits is not None:
+        held.append(kind.waits)
+    return sa.or_(*held)
+
+
+def _in_condition(
+    kind: ResourceKind, condition: str
+) -> sa.ColumnElement[bool]:
+    machine = kind.machine
+    healthy = frozenset(HEALTHY_STATUSES[machine])
+    if condition == HEALTHY:
+        return kind.status.in_(sorted(healthy))
+    if condition == FAILED:
+        failed = machine.statuses - healthy - frozenset(machine.in_flight)
+        return kind.status.in_(sorted(failed))
+    held = _is_held(kind)
+    return sa.and_(kind.is_in_flight, held if condition == WORKING else ~held)
+
+
+def _parts(resource: str, condition: str) -> tuple[ResourceKind, ...]:
+    kind = _KINDS[resource]
+    if condition in (HEALTHY, FAILED):
+        return (kind,)
+    return kind.parts if kind.holders else ()
+
+
+def _rows(
+    kind: ResourceKind, condition: str, of_project: bool, *columns: typing.Any
+) -> sa.Select:
+    if of_project and condition == HEALTHY and kind is not _REPLICA:
+        # Nearly all rows are: those of the project are found first.
+        kind = kind._replace(shown_status=filter_only(kind.status))
+    found = (
+        sa.select(*columns)
+        .select_from(kind.from_clause)
+        .where(_in_condition(kind, condition))
+    )
+    if of_project:
+        found = found.where(kind.owner.c.project_id == sa.bindparam('project'))
+    return found
+
+
+@functools.cache
+def _counts(of_project: bool) -> sa.CompoundSelect:
+    counts = []
+    for resource in OF_PROJECTS if of_project else RESOURCES:
+        for condition in CONDITIONS:
+            for kind in _parts(resource, condition):
+                found = _rows(
+                    kind, condition, of_project, sa.literal(1).label('one')
+                )
+                limited = found.limit(_MOST).subquery()
+                counts.append(
+                    sa.select(
+                        sa.literal(resource).label('resource'),
+                        sa.literal(condition).label('condition'),
+                        sa.func.count().label('number'),
+                    ).select_from(limited)
+                )
+    return sa.union_all(*counts)
+
+
+def count(
+    session: Session, project_id: str | None, *, most: int = MOST
+) -> typing.Sequence[ConditionCountRow]:
+    """Return the numbers of rows in each condition, by kind.
+
+    They are those of a project, or with None of all. A number is at most
+    `most`, which stands for more. Kinds without rows are left out.
+    """
+    values: dict[str, object] = {'most': most}
+    if project_id is not None:
+        values['project'] = project_id
+    rows = session.rows(_counts(project_id is not None), **values)
+    return [row for row in rows if row.number]
+
+
+@functools.cache
+def _listed(
+    resource: str, condition: str, of_project: bool
+) -> sa.CompoundSelect:
+    found = []
+    for kind in _parts(resource, condition):
+        since = (
+            sa.select(sa.func.max(JOURNAL.c.made_at))
+            .where(
+                JOURNAL.c.resource == resource,
+                JOURNAL.c.resource_id == kind.table.c.id,
+            )
+            .scalar_subquery()
+        )
+        is_on_instance = INSTANCE in _tables(kind)
+        part = _rows(
+            kind,
+            condition,
+            of_project,
+            kind.table.c.id.label('id'),
+            kind.status.label('status'),
+            kind.host.label('host'),
+            kind.owner.c.project_id.label('project_id'),
+            (INSTANCE.c.share_id if is_on_instance else sa.null()).label(
+                'share_id'
+            ),
+            since.label('since'),
+        )
+        part = part.where(kind.table.c.id > sa.bindparam('after'))
+        part = part.order_by(kind.table.c.id).limit(_MOST)
+        found.append(sa.select(part.subquery()))
+    return sa.union_all(*found).order_by('id').limit(_MOST)
+
+
+def _tables(kind: ResourceKind) -> set[typing.Any]:
+    return {
+        element
+        for element in sa.sql.visitors.iterate(kind.from_clause)
+        if isinstance(element, sa.Table)
+    }
+
+
+def list_rows(
+    session: Session,
+    resource: str,
+    condition: str,
+    project_id: str | None,
+    *,
+    most: int,
+    after: str = '',
+) -> typing.Sequence[ConditionRow]:
+    """Return up to `most` rows of a kind in a condition, behind an id."""
+    known = RESOURCES if project_id is None else OF_PROJECTS
+    if resource not in known or not _parts(resource, condition):
+        return []
+    values: dict[str, object] = {'most': most, 'after': after}
+    if project_id is not None:
+        values['project'] = project_id
+    return session.rows(
+        _listed(resource, condition, project_id is not None), **values
+    )

@@ -1,0 +1,110 @@
+"""What the overview of the page reads, at many rows and on every database."""
+
+import time
+
+import pytest
+import sqlalchemy as sa
+
+from manila_lite.db.models import shares
+from manila_lite.db.queries.admin import overview
+from manila_lite.db.session import Database
+from tests.functional.db import query_plans
+from tests.support import databases
+from tests.support import mass_rows
+
+SIZES = mass_rows.Sizes(
+    shares=100_000,
+    rules_of_share=1,
+    snapshots=10_000,
+    journal=100_000,
+    messages=1000,
+    services=40,
+    pools=80,
+    projects=100,
+    networks=1000,
+    servers=1000,
+    migrations=100,
+    decisions=100,
+    waiting=100,
+)
+INSTANCE = shares.ShareInstance.__table__
+PROJECT = 'project-1003'
+BUDGET = 0.050
+"""Seconds of the processor for the whole page at 100,000 shares."""
+
+
+@pytest.fixture(scope='module', params=databases.KINDS)
+def db(request, tmp_path_factory):
+    with databases.temporary_database(
+        request.param, tmp_path_factory.mktemp('database')
+    ) as url:
+        databases.create_tables(url)
+        db = Database(url)
+        mass_rows.insert(db, SIZES)
+        db.write(move_some)
+        mass_rows.analyze(db)
+        yield db
+        db.dispose()
+
+
+def move_some(session):
+    """Let 7 shares fail, all of one project."""
+    ids = [f'00000002-0000-4000-8000-{10**11 + 3 + 100 * n}' for n in range(7)]
+    assert (
+        session.run(
+            sa.update(INSTANCE)
+            .where(INSTANCE.c.id.in_(ids))
+            .values(status='error')
+        )
+        == 7
+    )
+
+
+def counts(db, project):
+    return {
+        (row.resource, row.condition): row.number
+        for row in db.read(overview.count, project)
+    }
+
+
+@pytest.mark.parametrize('project', [None, PROJECT, 'project-1004'])
+def test_failed_rows_are_those_of_the_project_or_of_all(db, project):
+    failed = counts(db, project).get(('share_instance', 'failed'), 0)
+    assert failed == (0 if project == 'project-1004' else 7)
+
+
+def test_a_count_ends_at_a_number(db):
+    found = counts(db, None)
+    assert found['share_instance', 'healthy'] == overview.MOST
+    assert max(found.values()) <= 2 * overview.MOST
+
+
+@pytest.mark.parametrize('project', [None, PROJECT])
+def test_counts_are_one_statement_within_the_budget(db, project):
+    counts(db, project)
+    with query_plans.recorded_statements() as statements:
+        began = time.thread_time()
+        counts(db, project)
+        spent = time.thread_time() - began
+    assert len(statements) == 1
+    # SQLite does its work here; that of servers is in benchmarks only.
+    assert db.dialect != 'sqlite' or spent < BUDGET
+
+
+@pytest.mark.parametrize('condition', overview.CONDITIONS)
+@pytest.mark.parametrize('project', [None, PROJECT])
+def test_rows_are_listed_in_the_order_of_their_ids(db, condition, project):
+    rows = db.read(
+        overview.list_rows, 'share_instance', condition, project, most=3
+    )
+    assert [row.id for row in rows] == sorted(row.id for row in rows)
+    if len(rows) == 3:
+        following = db.read(
+            overview.list_rows,
+            'share_instance',
+            condition,
+            project,
+            most=3,
+            after=rows[-1].id,
+        )
+        assert all(row.id > rows[-1].id for row in following)

@@ -1,0 +1,146 @@
+"""What the overview shows, to whom, and what it costs."""
+
+import pytest
+import sqlalchemy as sa
+
+from manila_lite.db.models import shares
+from manila_lite.db.queries.admin import overview
+
+INSTANCE = shares.ShareInstance.__table__
+
+
+def create_type(admin_api, name):
+    """Create a share type that no back end offers."""
+    admin_api.request(
+        'POST',
+        '/types',
+        {
+            'share_type': {
+                'name': name,
+                'extra_specs': {
+                    'driver_handles_share_servers': 'False',
+                    'share_backend_name': name,
+                },
+            }
+        },
+        expect=200,
+    )
+
+
+def cell(page, kind, condition):
+    """Return the link of a number in the table, or None."""
+    link = f'/ui/rows?kind={kind}&condition={condition}'
+    return link if link in page.links else None
+
+
+def test_share_is_healthy_when_it_is_available(cloud, api, alice):
+    api.create()
+    working = alice.open('/ui/')
+    assert cell(working, 'share_instance', 'working')
+    assert not cell(working, 'share_instance', 'healthy')
+    cloud.settle()
+    healthy = alice.open('/ui/')
+    assert cell(healthy, 'share_instance', 'healthy')
+    assert not cell(healthy, 'share_instance', 'working')
+
+
+def test_failure_is_shown_with_its_reason_and_its_request(
+    cloud, api, admin_api, alice, root
+):
+    create_type(admin_api, 'nowhere')
+    api.create(share_type='nowhere')
+    cloud.settle()
+    for browser in (alice, root):
+        page = browser.open('/ui/')
+        assert cell(page, 'share_instance', 'failed')
+        assert 'share type requires' in page.text
+        assert 'req-' in page.text
+        rows = browser.open(cell(page, 'share_instance', 'failed'))
+        assert 'error' in rows.text
+
+
+def test_resource_without_work_is_stuck(cloud, api, root):
+    share = api.create()
+    cloud.settle()
+    cloud.db.write(
+        lambda session: session.run(
+            sa.update(INSTANCE)
+            .where(INSTANCE.c.share_id == share['id'])
+            .values(status='extending')
+        )
+    )
+    page = root.open('/ui/')
+    assert cell(page, 'share_instance', 'stuck')
+    assert not cell(page, 'share_instance', 'working')
+    rows = root.open(cell(page, 'share_instance', 'stuck'))
+    assert 'extending' in rows.text
+
+
+def test_other_projects_see_nothing_of_it(cloud, api, bob):
+    share = api.create(name='private')
+    cloud.settle()
+    page = bob.open('/ui/')
+    assert 'There is nothing yet.' in page.text
+    for condition in overview.CONDITIONS:
+        rows = bob.open(f'/ui/rows?kind=share_instance&condition={condition}')
+        assert 'There are none.' in rows.text
+        assert share['id'] not in rows.html
+
+
+def test_hosts_and_services_are_for_administrators(cloud, api, alice, root):
+    api.create()
+    cloud.settle()
+    link = '/ui/rows?kind=share_instance&condition=healthy'
+    for path in ('/ui/', link):
+        assert '@alpha' in root.open(path).html + root.open('/ui/').html
+        assert 'node@' not in alice.open(path).html
+
+
+@pytest.mark.parametrize(
+    'query',
+    [
+        '',
+        '?kind=share_instance',
+        '?kind=share_instance&condition=x',
+        '?kind=%3Cb%3E&condition=failed',
+        '?kind=share_server&condition=failed',
+    ],
+)
+def test_unknown_kinds_and_conditions_are_not_found(alice, query):
+    page = alice.open(f'/ui/rows{query}', expect=404)
+    assert '<b>' not in page.html
+
+
+@pytest.mark.parametrize('resource', overview.RESOURCES)
+@pytest.mark.parametrize('condition', overview.CONDITIONS)
+def test_every_number_leads_to_rows(root, resource, condition):
+    root.open(f'/ui/rows?kind={resource}&condition={condition}')
+
+
+def test_rows_are_shown_in_pages(cloud, api, root, monkeypatch):
+    monkeypatch.setattr('manila_lite.api.ui.overview.ROWS', 2)
+    ids = {api.create()['id'] for _ in range(5)}
+    cloud.settle()
+    path, seen = '/ui/rows?kind=share_instance&condition=healthy', ''
+    pages = 0
+    while path:
+        page = root.open(path)
+        seen, pages = seen + page.html, pages + 1
+        path = next((link for link in page.links if 'after=' in link), None)
+    instances = cloud.db.read(
+        lambda session: session.rows(
+            sa.select(INSTANCE.c.id).where(INSTANCE.c.share_id.in_(ids))
+        )
+    )
+    assert pages == 3
+    assert all(seen.count(f'<code>{row.id}</code>') == 1 for row in instances)
+
+
+def test_overview_takes_at_most_eight_statements(cloud, api, root, alice):
+    api.create()
+    cloud.settle()
+    for browser in (root, alice):
+        browser.open('/ui/')
+        before = cloud.statements
+        browser.open('/ui/')
+        assert cloud.statements - before <= 8
