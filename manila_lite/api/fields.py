@@ -10,6 +10,7 @@ import re
 import typing
 
 from manila_lite.api import versions
+from manila_lite.api.answers import Shape
 
 _SQLITE_FORM = '2026-08-01 12:30:00.000000'
 _ATTRIBUTE = re.compile(r'\brow\.(\w+)')
@@ -90,9 +91,13 @@ LINKS = FieldValue("more['links'](row.id)")
 
 
 class Field:
-    """A field of a view: its name, value, versions and audience."""
+    """A field of a view: its name, value, versions and audience.
 
-    __slots__ = ('admin_only', 'name', 'value', 'window')
+    The API description derives its type from the value: the column, or the
+    type that the function returns. `shape` is for values that do not say.
+    """
+
+    __slots__ = ('admin_only', 'name', 'shape', 'value', 'window')
 
     def __init__(
         self,
@@ -101,6 +106,7 @@ class Field:
         since: str | None = None,
         until: str | None = None,
         admin_only: bool = False,
+        shape: Shape = None,
     ):
         if value is None:
             value = time_attr(name) if name.endswith('_at') else attr(name)
@@ -108,6 +114,7 @@ class Field:
         self.value = value if isinstance(value, FieldValue) else fn(value)
         self.window = versions.window(since, until)
         self.admin_only = admin_only
+        self.shape = shape
 
 
 class View:

@@ -41,10 +41,21 @@ class Filter:
 
     Keys outside their versions are ignored like unknown ones, and so are
     those with `admin_only` from others. A key with a policy is refused
-    without it.
+    without it. For the API description, `words` are those that the key
+    accepts, and `required` says that the handler refuses a query without it;
+    other types follow from what `parse` returns.
     """
 
-    __slots__ = ('admin_only', 'key', 'name', 'parse', 'policy', 'window')
+    __slots__ = (
+        'admin_only',
+        'key',
+        'name',
+        'parse',
+        'policy',
+        'required',
+        'window',
+        'words',
+    )
 
     def __init__(
         self,
@@ -56,6 +67,8 @@ class Filter:
         parse: Parser = text,
         policy: str | None = None,
         admin_only: bool = False,
+        words: typing.Iterable[str] = (),
+        required: bool = False,
     ):
         self.key = key
         self.name = name or key
@@ -63,6 +76,8 @@ class Filter:
         self.parse = parse
         self.policy = policy
         self.admin_only = admin_only
+        self.words = tuple(words)
+        self.required = required
 
 
 class Filters:

@@ -8,6 +8,7 @@ from manila_lite import exception
 from manila_lite.api import links
 from manila_lite.api import schema
 from manila_lite.api import wsgi
+from manila_lite.api.filters import Filter
 from manila_lite.db.queries import pages
 from manila_lite.db.rows import Position
 
@@ -135,6 +136,27 @@ def _number(query: typing.Mapping[str, str], name: str) -> int | None:
             reason=f'{name} must be an integer from 0 to {_LARGEST}'
         )
     return int(text)
+
+
+def query_keys(
+    sort_keys: typing.Iterable[str] | None = None,
+) -> tuple[Filter, ...]:
+    """Return the keys that `parse` reads, for the API description."""
+    sorting = (
+        ()
+        if sort_keys is None
+        else (
+            Filter('sort_key', words=sorted(sort_keys)),
+            Filter('sort_dir', words=('asc', 'desc')),
+        )
+    )
+    return (
+        Filter('limit', parse=_number),
+        Filter('offset', parse=_number),
+        Filter('marker'),
+        Filter(LINKED_ROW),
+        *sorting,
+    )
 
 
 _boolean = schema.boolean.at(0)

@@ -18,6 +18,7 @@ import webob
 
 from manila_lite import context
 from manila_lite import exception
+from manila_lite.api import answers
 from manila_lite.api import schema
 from manila_lite.api import versions
 from manila_lite.api.services import ApiServices
@@ -198,6 +199,9 @@ class Declaration(typing.NamedTuple):
     body: schema.Schema | None
     target: str | None  # the controller's method that loads the target
     refused: Refusals | None
+    answer: answers.Shape = None  # of the body; None if there is none
+    unchanged: int | None = None  # the status if there was nothing to do
+    query: tuple = ()  # the filters whose keys the handler reads
 
 
 class ActionDeclaration(typing.NamedTuple):
@@ -215,11 +219,14 @@ def _declare(
     body: schema.Schema | None,
     target: bool | str | None,
     refused: Refusals | None,
+    **described: typing.Any,
 ) -> Declaration:
     """Return the declaration; refuse one that forgets the policy."""
     if not policy or not isinstance(policy, str | Unchecked):
         raise TypeError(f'{policy!r} is neither a policy nor OPEN')
-    return Declaration(policy, status, body, _loader(target), refused)
+    return Declaration(
+        policy, status, body, _loader(target), refused, **described
+    )
 
 
 def _loader(target: bool | str | None) -> str | None:
@@ -233,6 +240,8 @@ def method(
     body: schema.Schema | None = None,
     target: bool | str | None = None,
     refused: Refusals | None = None,
+    answer: answers.Shape = None,
+    query: tuple = (),
 ) -> typing.Callable:
     """Declare a handler that a route names.
 
@@ -245,9 +254,13 @@ def method(
     found: a role that never allows the operation gets 403 for every id.
     `OPEN` and `IN_HANDLER` say why none is checked here. Errors of the
     handler that are listed in `refused` are raised as the published error of
-    the operation instead.
+    the operation instead. `answer` and `query`, the shape of the body and
+    the filters whose keys are read, are what the API description says;
+    requests do not use them.
     """
-    declared = _declare(policy, status, body, target, refused)
+    declared = _declare(
+        policy, status, body, target, refused, answer=answer, query=query
+    )
 
     def declare(function: typing.Callable) -> typing.Callable:
         function.declared = declared  # type: ignore[attr-defined]
@@ -267,18 +280,29 @@ def action(
     body: schema.Schema | None = None,
     target: bool | str | None = True,
     refused: Refusals | None = None,
+    answer: answers.Shape = None,
+    unchanged: int | None = None,
 ) -> typing.Callable:
     """Declare one name of an action; these decorators can be stacked.
 
     `experimental` is a span of versions such as '2.29-2.95' or '2.57-'. The
     handler is called like that of `method`; `args` is the value under the
-    action's name. Without a schema the value is ignored.
+    action's name. Without a schema the value is ignored. `unchanged` is the
+    status of its answer without a body if there was nothing to do.
     """
     row = ActionDeclaration(
         name,
         versions.window(since, until),
         versions.span(experimental),
-        _declare(policy, status, body, target, refused),
+        _declare(
+            policy,
+            status,
+            body,
+            target,
+            refused,
+            answer=answer,
+            unchanged=unchanged,
+        ),
     )
 
     def declare(function: typing.Callable) -> typing.Callable:
@@ -351,8 +375,7 @@ def bind_method(controller: Controller, name: str) -> typing.Callable:
 def bind_actions(controller: Controller) -> typing.Callable:
     """Return the function (req) -> (status, result) of all actions."""
     found: dict[str, list[BoundHandler]] = {}
-    kind: type = type(controller)
-    for method in _action_methods(kind):
+    for method in action_methods(type(controller)):
         handler = getattr(controller, method)
         for row in handler.actions:
             found.setdefault(row.name, []).append(
@@ -392,6 +415,12 @@ def bind_actions(controller: Controller) -> typing.Callable:
     return run
 
 
+def action_methods(controller: type[Controller]) -> tuple[str, ...]:
+    """Return the names of the methods that are actions."""
+    kind: type = controller
+    return _action_methods(kind)
+
+
 @functools.cache
 def _action_methods(controller: type) -> tuple[str, ...]:
     """Return the names of the methods that are actions."""
@@ -415,7 +444,7 @@ def _with_checks(
     arguments: typing.Callable,
 ) -> typing.Callable[[Request], tuple[int, Result]]:
     """Wrap the handler in its checks: target, policy, then body."""
-    policy, status, body, loader, refused = declared
+    policy, status, body, loader, refused, *_ = declared
     rule = None if isinstance(policy, Unchecked) else policy
     call = _refusing(handler, refused) if refused else handler
     load = getattr(controller, loader) if loader else None

@@ -15,6 +15,7 @@ class Schema:
     With a wrapper, the body is `{wrapper: {...}}`; without the wrapper the
     response has the code `missing`. The wrapper of an action is its name and
     is not given here. If no field is required, `null` is an empty object.
+    `codes` are those of responses to bodies that are refused.
     """
 
     def __init__(
@@ -30,6 +31,7 @@ class Schema:
         self._optional = optional
         self._wrapper = wrapper
         self._missing = missing
+        self.codes = {400, missing} if wrapper else {400}
         self._checks: dict[int, Check] = {}
 
     def arguments(self, body: typing.Any, minor: int) -> typing.Any:

@@ -36,13 +36,13 @@ class MetadataController(wsgi.Controller):
         """The keys that need the policy `update_admin_only` to change."""
         return frozenset()
 
-    @wsgi.method('get', target=True)
+    @wsgi.method('get', target=True, answer={'metadata': dict[str, str]})
     def index(
         self, req: wsgi.Request, target: IdentifiedRow, **path: str
     ) -> dict:
         return _response(self.read(self.parent(req, target, path)))
 
-    @wsgi.method('get', target=True)
+    @wsgi.method('get', target=True, answer={'meta': dict[str, str]})
     def show(
         self, req: wsgi.Request, target: IdentifiedRow, key: str, **path: str
     ) -> dict:
@@ -52,14 +52,18 @@ class MetadataController(wsgi.Controller):
             raise exception.MetadataItemNotFound(key=key)
         return {'meta': {key: found[key]}}
 
-    @wsgi.method('update', target=True, body=VALUES)
+    @wsgi.method(
+        'update', target=True, body=VALUES, answer={'metadata': dict[str, str]}
+    )
     def create(
         self, req: wsgi.Request, target: IdentifiedRow, args: dict, **path: str
     ) -> dict:
         """Set these keys and keep the others."""
         return self._write(req, target, path, args['metadata'])
 
-    @wsgi.method('update', target=True, body=VALUES)
+    @wsgi.method(
+        'update', target=True, body=VALUES, answer={'metadata': dict[str, str]}
+    )
     def create_one(
         self,
         req: wsgi.Request,
@@ -76,7 +80,9 @@ class MetadataController(wsgi.Controller):
             )
         return self._write(req, target, path, values)
 
-    @wsgi.method('update', target=True, body=VALUES)
+    @wsgi.method(
+        'update', target=True, body=VALUES, answer={'metadata': dict[str, str]}
+    )
     def replace(
         self, req: wsgi.Request, target: IdentifiedRow, args: dict, **path: str
     ) -> dict:

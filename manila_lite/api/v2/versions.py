@@ -1,5 +1,6 @@
 """The list of API versions, which clients read first."""
 
+from manila_lite.api import answers
 from manila_lite.api import versions
 from manila_lite.api import wsgi
 
@@ -32,8 +33,23 @@ def document(public_url: str) -> dict:
     }
 
 
+_ANSWER = {
+    'versions': [
+        {
+            'id': str,
+            'status': str,
+            'version': str,
+            'min_version': str,
+            'updated': str,
+            'links': [{answers.MayLack('type'): str, 'rel': str, 'href': str}],
+            'media-types': list[dict[str, str]],
+        }
+    ]
+}
+
+
 class VersionsController(wsgi.Controller):
-    @wsgi.method(wsgi.OPEN)
+    @wsgi.method(wsgi.OPEN, answer=_ANSWER)
     def index(self, req: wsgi.Request) -> dict:
         """List the versions; there is only /v2."""
         return document(req.public_url)

@@ -3,6 +3,7 @@
 import typing
 
 from manila_lite import exception
+from manila_lite.api import answers
 from manila_lite.api import links
 from manila_lite.api import paging
 from manila_lite.api import schema as s
@@ -10,6 +11,8 @@ from manila_lite.api import wsgi
 from manila_lite.api.fields import LINKS
 from manila_lite.api.fields import Field
 from manila_lite.api.fields import fields
+from manila_lite.api.filters import Filter
+from manila_lite.api.filters import exact
 from manila_lite.api.services import ApiServices
 from manila_lite.db import rows
 from manila_lite.db.queries.access import locks
@@ -57,6 +60,16 @@ ITEM = fields(
 )
 
 
+_QUERY = (
+    *paging.query_keys(_SORT_KEYS),
+    *exact(*locks.FILTERS, 'lock_reason~'),
+    Filter('created_since', parse=paging.parse_time),
+    Filter('created_before', parse=paging.parse_time),
+    Filter('all_projects', parse=paging.parse_flag),
+    Filter('with_count', parse=paging.parse_flag),
+)
+
+
 class ResourceLocksController(wsgi.Controller):
     def __init__(self, services: ApiServices):
         super().__init__(services)
@@ -71,7 +84,11 @@ class ResourceLocksController(wsgi.Controller):
             raise exception.ResourceLockNotFound(lock_id=lock_id)
         return row
 
-    @wsgi.method('resource_lock:get_all')
+    @wsgi.method(
+        'resource_lock:get_all',
+        answer=answers.page('resource_locks', ITEM, count=True),
+        query=_QUERY,
+    )
     def index(self, req: wsgi.Request) -> dict:
         """List a page of the locks of the project, or of all projects."""
         page = paging.parse(
@@ -112,11 +129,15 @@ class ResourceLocksController(wsgi.Controller):
             paging.parse_time(query, 'created_before'),
         )
 
-    @wsgi.method('resource_lock:get', target=True)
+    @wsgi.method(
+        'resource_lock:get', target=True, answer={'resource_lock': ITEM}
+    )
     def show(self, req: wsgi.Request, lock: rows.ResourceLockRow) -> dict:
         return _response(req, lock)
 
-    @wsgi.method('resource_lock:create', body=CREATE)
+    @wsgi.method(
+        'resource_lock:create', body=CREATE, answer={'resource_lock': ITEM}
+    )
     def create(self, req: wsgi.Request, args: dict) -> dict:
         kind = args['resource_type']
         if kind == ResourceType.ACCESS_RULE and req.minor < _RULES_SINCE:
@@ -137,7 +158,12 @@ class ResourceLocksController(wsgi.Controller):
             ),
         )
 
-    @wsgi.method('resource_lock:update', target=True, body=UPDATE)
+    @wsgi.method(
+        'resource_lock:update',
+        target=True,
+        body=UPDATE,
+        answer={'resource_lock': ITEM},
+    )
     def update(
         self, req: wsgi.Request, lock: rows.ResourceLockRow, args: dict
     ) -> dict:

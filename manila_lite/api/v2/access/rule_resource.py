@@ -62,6 +62,8 @@ class ShareAccessRulesController(AccessRuleTargetController):
     @wsgi.method(
         'share_access_rule:index',
         refused={exception.ShareNotFound: exception.InvalidInput},
+        answer={'access_list': [share_access.IN_LIST]},
+        query=(Filter('share_id', required=True), _EXACT, _OTHERS),
     )
     def index(self, req: wsgi.Request) -> dict:
         """List the rules of the share that the query must name."""
@@ -88,12 +90,21 @@ class ShareAccessRulesController(AccessRuleTargetController):
             )
         return get_share(self.services.db, req.ctx, share_id)
 
-    @wsgi.method('share_access_rule:get', target=True)
+    @wsgi.method(
+        'share_access_rule:get',
+        target=True,
+        answer={'access': share_access.DETAIL},
+    )
     def show(self, req: wsgi.Request, rule: rows.AccessRuleTarget) -> dict:
         req.ctx.authorize('share:access_get', rule)
         return self._response(req, rule)
 
-    @wsgi.method('share_access_rule:update', target=True, body=UPDATE)
+    @wsgi.method(
+        'share_access_rule:update',
+        target=True,
+        body=UPDATE,
+        answer={'access': share_access.DETAIL},
+    )
     def update(
         self, req: wsgi.Request, rule: rows.AccessRuleTarget, args: dict
     ) -> dict:

@@ -90,7 +90,7 @@ _FIELDS = (
     Field('access_key', _masked('access_key'), since='2.21'),
     Field('created_at', since='2.33'),
     Field('updated_at', since='2.33'),
-    Field('metadata', child('metadata'), since='2.45'),
+    Field('metadata', child('metadata'), since='2.45', shape=dict[str, str]),
 )
 IN_LIST = fields(*_FIELDS)
 DETAIL = fields(*_FIELDS, Field('share_id'))
@@ -156,6 +156,7 @@ class ShareAccessActionsController(ShareTargetController):
         policy='share:allow_access',
         body=ALLOW,
         status=200,
+        answer={'access': DETAIL},
     )
     @wsgi.action(
         'allow_access',
@@ -163,6 +164,7 @@ class ShareAccessActionsController(ShareTargetController):
         policy='share:allow_access',
         body=ALLOW,
         status=200,
+        answer={'access': DETAIL},
     )
     def allow_access(
         self, req: wsgi.Request, share: rows.ShareTarget, args: dict
@@ -218,6 +220,7 @@ class ShareAccessActionsController(ShareTargetController):
         until='2.6',
         policy='share:access_get_all',
         status=200,
+        answer={'access_list': [IN_LIST]},
     )
     @wsgi.action(
         'access_list',
@@ -225,6 +228,7 @@ class ShareAccessActionsController(ShareTargetController):
         until='2.44',
         policy='share:access_get_all',
         status=200,
+        answer={'access_list': [IN_LIST]},
     )
     def access_list(self, req: wsgi.Request, share: rows.ShareTarget) -> dict:
         return show_all(

@@ -29,6 +29,7 @@ class SnapshotAccessActionsController(SnapshotTargetController):
         since='2.32',
         policy='share_snapshot:allow_access',
         body=ALLOW,
+        answer={'snapshot_access': VIEW},
     )
     def allow_access(
         self, req: wsgi.Request, snapshot: rows.SnapshotTarget, args: dict
@@ -58,7 +59,11 @@ class SnapshotAccessActionsController(SnapshotTargetController):
 
 
 class SnapshotAccessListController(SnapshotTargetController):
-    @wsgi.method('share_snapshot:access_list', target=True)
+    @wsgi.method(
+        'share_snapshot:access_list',
+        target=True,
+        answer={'snapshot_access_list': [VIEW]},
+    )
     def index(self, req: wsgi.Request, snapshot: rows.SnapshotTarget) -> dict:
         rules = self.services.db.read(snapshot_rules.list_rules, snapshot.id)
         return {'snapshot_access_list': VIEW.many(req.minor)(rules)}

@@ -11,7 +11,9 @@ ITEM = fields(
 
 
 class AvailabilityZonesController(wsgi.Controller):
-    @wsgi.method('availability_zone:index')
+    @wsgi.method(
+        'availability_zone:index', answer={'availability_zones': [ITEM]}
+    )
     def index(self, req: wsgi.Request) -> dict:
         """List all zones by name."""
         rows = self.services.db.read(services.list_zones)

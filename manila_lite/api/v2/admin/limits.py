@@ -28,7 +28,12 @@ _WORDS = (
 
 ABSOLUTE = fields(
     *(
-        Field(name, FieldValue(f'row[{resource!r}].{part}'), since=since)
+        Field(
+            name,
+            FieldValue(f'row[{resource!r}].{part}'),
+            since=since,
+            shape=int,
+        )
         for resource, word, since in _WORDS
         for name, part in (
             (f'maxTotal{word}', 'limit'),
@@ -39,7 +44,9 @@ ABSOLUTE = fields(
 
 
 class LimitsController(wsgi.Controller):
-    @wsgi.method(wsgi.OPEN)
+    @wsgi.method(
+        wsgi.OPEN, answer={'limits': {'rate': list, 'absolute': ABSOLUTE}}
+    )
     def index(self, req: wsgi.Request) -> dict:
         """Show the limits to every member; there are no rate limits."""
         project_id = typing.cast(str, req.ctx.project_id)

@@ -2,6 +2,7 @@
 
 from manila_lite import exception
 from manila_lite import messages as words
+from manila_lite.api import answers
 from manila_lite.api import links
 from manila_lite.api import paging
 from manila_lite.api import wsgi
@@ -46,6 +47,7 @@ ITEM = fields(
                 row.explanation if more['is_admin'] else None,
             )
         ),
+        shape=str,
     ),
 )
 
@@ -62,7 +64,11 @@ class MessagesController(wsgi.Controller):
             raise exception.MessageNotFound(message_id=message_id)
         return row
 
-    @wsgi.method('message:get_all')
+    @wsgi.method(
+        'message:get_all',
+        answer=answers.page('messages', ITEM),
+        query=(*paging.query_keys(_SORT_KEYS), _FILTERS, _TIMES),
+    )
     def index(self, req: wsgi.Request) -> dict:
         """List a page of the messages of the project.
 
@@ -84,7 +90,7 @@ class MessagesController(wsgi.Controller):
         items = ITEM.many(req.minor)(rows, _more(req))
         return paging.answer(req, page, 'messages', 'messages', items, rows)
 
-    @wsgi.method('message:get', target=True)
+    @wsgi.method('message:get', target=True, answer={'message': ITEM})
     def show(self, req: wsgi.Request, message: MessageRow) -> dict:
         """Show one message."""
         return {'message': ITEM.function(req.minor)(message, _more(req))}

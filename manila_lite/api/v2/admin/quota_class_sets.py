@@ -8,6 +8,8 @@ from manila_lite import exception
 from manila_lite.api import schema as s
 from manila_lite.api import wsgi
 from manila_lite.api.v2.admin.quota_sets import LIMITS
+from manila_lite.api.v2.admin.quota_sets import SHOWN
+from manila_lite.api.v2.admin.quota_sets import UPDATED
 from manila_lite.api.v2.admin.quota_sets import limits_of_version
 from manila_lite.quota import sets
 
@@ -23,7 +25,7 @@ UPDATE = s.schema(
 
 
 class QuotaClassSetsController(wsgi.Controller):
-    @wsgi.method('quota_class_set:show')
+    @wsgi.method('quota_class_set:show', answer={'quota_class_set': SHOWN})
     def show(self, req: wsgi.Request, class_name: str) -> dict:
         limits = self.services.db.read(
             sets.show_class, self.services.limits, class_name
@@ -35,7 +37,11 @@ class QuotaClassSetsController(wsgi.Controller):
             }
         }
 
-    @wsgi.method('quota_class_set:update', body=UPDATE)
+    @wsgi.method(
+        'quota_class_set:update',
+        body=UPDATE,
+        answer={'quota_class_set': UPDATED},
+    )
     def update(self, req: wsgi.Request, args: dict, class_name: str) -> dict:
         """Set some limits; they apply at once to projects without own ones."""
         if len(class_name) > _NAME_LENGTH:

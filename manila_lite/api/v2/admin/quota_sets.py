@@ -9,6 +9,9 @@ from manila_lite import exception
 from manila_lite.api import schema as s
 from manila_lite.api import versions
 from manila_lite.api import wsgi
+from manila_lite.api.fields import Field
+from manila_lite.api.fields import fields
+from manila_lite.api.filters import Filter
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.admin.quotas import Scope
 from manila_lite.db.queries.types import types as share_types
@@ -39,6 +42,27 @@ UPDATE = s.schema(
     force=s.boolean,
     **LIMITS,
 )
+
+
+UPDATED = fields(
+    *(
+        Field(resource.name, since=resource.since, shape=int)
+        for resource in RESOURCES
+    )
+)
+SHOWN = fields(Field('id', shape=str), *UPDATED.rows)
+_WITH_USAGE = fields(
+    Field('id', shape=str),
+    *(
+        Field(
+            resource.name,
+            since=resource.since,
+            shape={'limit': int, 'in_use': int, 'reserved': int},
+        )
+        for resource in RESOURCES
+    ),
+)
+_QUERY = (Filter('user_id'), Filter('share_type', since='2.39'))
 
 
 def limits_of_version(
@@ -80,12 +104,22 @@ class QuotaSetsController(wsgi.Controller):
             _check_id('project_id', project_id), user_id, share_type
         )
 
-    @wsgi.method('quota_set:show', target=True)
+    @wsgi.method(
+        'quota_set:show',
+        target=True,
+        answer={'quota_set': SHOWN},
+        query=_QUERY,
+    )
     def show(self, req: wsgi.Request, quota_target: QuotaTarget) -> dict:
         limits = self._run(self.services.db.read, req, quota_target, sets.show)
         return _response(req, limits, id=quota_target.project_id)
 
-    @wsgi.method('quota_set:show', target=True)
+    @wsgi.method(
+        'quota_set:show',
+        target=True,
+        answer={'quota_set': _WITH_USAGE},
+        query=_QUERY,
+    )
     def detail(self, req: wsgi.Request, quota_target: QuotaTarget) -> dict:
         """Show the limits with their usage."""
         found = self._run(
@@ -97,14 +131,20 @@ class QuotaSetsController(wsgi.Controller):
             id=quota_target.project_id,
         )
 
-    @wsgi.method('quota_set:show')
+    @wsgi.method('quota_set:show', answer={'quota_set': SHOWN})
     def defaults(self, req: wsgi.Request, project_id: str) -> dict:
         """Show the default limits, which are the same for every project."""
         _check_id('project_id', project_id)
         limits = self.services.db.read(sets.show_class, self.services.limits)
         return _response(req, limits, id=project_id)
 
-    @wsgi.method('quota_set:update', target=True, body=UPDATE)
+    @wsgi.method(
+        'quota_set:update',
+        target=True,
+        body=UPDATE,
+        answer={'quota_set': UPDATED},
+        query=_QUERY,
+    )
     def update(
         self, req: wsgi.Request, quota_target: QuotaTarget, args: dict
     ) -> dict:
@@ -126,7 +166,7 @@ class QuotaSetsController(wsgi.Controller):
             ) from error
         return _response(req, limits)
 
-    @wsgi.method('quota_set:delete', target=True, status=202)
+    @wsgi.method('quota_set:delete', target=True, status=202, query=_QUERY)
     def delete(self, req: wsgi.Request, quota_target: QuotaTarget) -> None:
         """Reset to the limits of the project, or to the defaults."""
         self._run(self.services.db.write, req, quota_target, sets.reset)

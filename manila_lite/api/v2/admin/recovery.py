@@ -4,13 +4,17 @@ These paths are not part of the published API and do not collide with it.
 """
 
 from manila_lite import exception
+from manila_lite.api import answers
 from manila_lite.api import paging
 from manila_lite.api import schema
 from manila_lite.api import wsgi
 from manila_lite.api.fields import Field
+from manila_lite.api.fields import attr
 from manila_lite.api.fields import fields
+from manila_lite.api.filters import Filter
 from manila_lite.api.services import ApiServices
 from manila_lite.share.operations.recovery import RESOURCES
+from manila_lite.share.operations.recovery import InFlight
 
 _name = schema.string(255, 1)
 RUN = schema.schema(
@@ -23,25 +27,14 @@ RUN = schema.schema(
 )
 
 IN_FLIGHT = fields(
-    Field('resource_type'),
-    Field('resource_id'),
-    Field('status'),
-    Field('host'),
-    Field('project_id'),
-    Field('age'),
-    Field('holder'),
-    Field('work_id'),
-    Field('work_kind'),
-    Field('owner'),
-    Field('lease_left'),
-    Field('heartbeat_age'),
-    Field('attempt'),
-    Field('error'),
-    Field('next_step'),
+    *(
+        Field(name, shape=kind)
+        for name, kind in InFlight.__annotations__.items()
+    )
 )
 DECISION = fields(
-    Field('id'),
-    Field('resource_type', lambda row: row.resource),
+    Field('id', shape=int),
+    Field('resource_type', attr('resource')),
     Field('resource_id'),
     Field('host'),
     Field('status_before'),
@@ -57,18 +50,29 @@ DECISION = fields(
 )
 
 
+_QUERY = (
+    *paging.query_keys(),
+    Filter('resource_type', words=RESOURCES),
+    Filter('host'),
+)
+
+
 class RecoveryController(wsgi.Controller):
     def __init__(self, services: ApiServices):
         super().__init__(services)
         self._max_limit = services.conf.osapi_max_limit
         self._recovery = services.recovery
 
-    @wsgi.method('recovery:in_flight')
+    @wsgi.method(
+        'recovery:in_flight', answer={'in_flight': [IN_FLIGHT]}, query=_QUERY
+    )
     def in_flight(self, req: wsgi.Request) -> dict:
         """List resources in flight, in the order of a pass."""
         return {'in_flight': self._list_in_flight(req, candidates=False)}
 
-    @wsgi.method('recovery:preview')
+    @wsgi.method(
+        'recovery:preview', answer={'preview': [IN_FLIGHT]}, query=_QUERY
+    )
     def preview(self, req: wsgi.Request) -> dict:
         """List those that a pass would handle; changes nothing."""
         return {'preview': self._list_in_flight(req, candidates=True)}
@@ -85,7 +89,11 @@ class RecoveryController(wsgi.Controller):
         )
         return IN_FLIGHT.many(req.minor)(found[page.offset :], {})
 
-    @wsgi.method('recovery:log')
+    @wsgi.method(
+        'recovery:log',
+        answer={'log': [DECISION]},
+        query=(*_QUERY, Filter('resource_id')),
+    )
     def log(self, req: wsgi.Request) -> dict:
         """List the decisions, newest first."""
         page = paging.parse(req.query, cap=self._max_limit)
@@ -98,7 +106,12 @@ class RecoveryController(wsgi.Controller):
         )
         return {'log': DECISION.many(req.minor)(found, {})}
 
-    @wsgi.method('recovery:run', status=202, body=RUN)
+    @wsgi.method(
+        'recovery:run',
+        status=202,
+        body=RUN,
+        answer={answers.MayLack('hosts'): list[str]},
+    )
     def run(self, req: wsgi.Request, args: dict) -> dict:
         """Request a pass of all services, of one, or for one resource."""
         if ('resource_id' in args) != ('resource_type' in args) or (

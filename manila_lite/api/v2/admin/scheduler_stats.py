@@ -12,6 +12,8 @@ from manila_lite.api import wsgi
 from manila_lite.api.fields import Field
 from manila_lite.api.fields import View
 from manila_lite.api.fields import fields
+from manila_lite.api.filters import Filter
+from manila_lite.api.filters import exact
 from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import literals
 from manila_lite.context import RequestContext
@@ -26,8 +28,17 @@ _FILTERS = ('host', 'backend', 'pool')
 _FILTER_BY_TYPE = versions.window(since='2.23')
 _LONGEST = 255  # characters of a regular expression
 
-SUMMARY = fields(Field('name'), Field('host'), Field('backend'), Field('pool'))
-DETAIL = fields(*SUMMARY.rows, Field('capabilities'))
+SUMMARY = fields(
+    *(Field(name, shape=str) for name in ('name', 'host', 'backend', 'pool'))
+)
+DETAIL = fields(*SUMMARY.rows, Field('capabilities', shape=dict))
+
+
+_QUERY = (
+    *exact(*_FILTERS),
+    Filter('capabilities', parse=literals.parse),
+    Filter('share_type', since='2.23'),
+)
 
 
 class PoolView(typing.NamedTuple):
@@ -62,12 +73,20 @@ class SchedulerStatsController(wsgi.Controller):
         super().__init__(services)
         self._down_time = services.conf.service_down_time
 
-    @wsgi.method('scheduler_stats:pools:index')
+    @wsgi.method(
+        'scheduler_stats:pools:index',
+        answer={'pools': [SUMMARY]},
+        query=_QUERY,
+    )
     def index(self, req: wsgi.Request) -> dict:
         """List the names of pools."""
         return self._answer(req, SUMMARY)
 
-    @wsgi.method('scheduler_stats:pools:detail')
+    @wsgi.method(
+        'scheduler_stats:pools:detail',
+        answer={'pools': [DETAIL]},
+        query=_QUERY,
+    )
     def detail(self, req: wsgi.Request) -> dict:
         """List pools with the capabilities that their back ends report."""
         return self._answer(req, DETAIL)

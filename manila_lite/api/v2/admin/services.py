@@ -25,8 +25,33 @@ UPDATE = schema.schema(
     disabled_reason=schema.since('2.83', _name, below='refuse'),
 )
 
-ENSURE = schema.schema(['host'], host=_name)
-ENSURE_WRAPPER = 'ensure_shares'
+_HOST = schema.obj(['host'], host=_name)
+_IN_WRAPPER = schema.obj(['ensure_shares'], ensure_shares=_HOST)
+
+
+class _Ensure(schema.Type):
+    """The name of a host.
+
+    It is published inside a wrapper, but the official clients send it without
+    one.
+    """
+
+    def at(self, minor: int) -> schema.Check:
+        bare, wrapped = _HOST.at(minor), _IN_WRAPPER.at(minor)
+
+        def check(value: typing.Any) -> dict:
+            if 'ensure_shares' in value:
+                return wrapped(value)['ensure_shares']
+            return bare(value)
+
+        return check
+
+    def json_schema(self, minor: int) -> dict:
+        choices = (_HOST, _IN_WRAPPER)
+        return {'anyOf': [choice.json_schema(minor) for choice in choices]}
+
+
+ENSURE = schema.body_of(_Ensure())
 
 
 class UpdatedService(typing.NamedTuple):
@@ -52,10 +77,10 @@ UPDATED = fields(
     Field('binary'),
     Field('status', _status),
     Field('disabled_reason', since='2.83'),
-    Field('ensuring', since='2.86'),
+    Field('ensuring', since='2.86', shape=bool | None),
 )
 LIST_ITEM = fields(
-    Field('id'),
+    Field('id', shape=int),
     *UPDATED.rows,
     Field('zone'),
     Field('state', fn2(_state)),
@@ -82,7 +107,9 @@ class ServicesController(wsgi.Controller):
         super().__init__(services)
         self._more = {'down_time': services.conf.service_down_time}
 
-    @wsgi.method('service:index')
+    @wsgi.method(
+        'service:index', answer={'services': [LIST_ITEM]}, query=(_FILTERS,)
+    )
     def index(self, req: wsgi.Request) -> dict:
         """List the services whose fields match the query."""
         wanted = _FILTERS.values(req)
@@ -95,7 +122,7 @@ class ServicesController(wsgi.Controller):
             ]
         }
 
-    @wsgi.method('service:update', body=UPDATE)
+    @wsgi.method('service:update', body=UPDATE, answer=UPDATED)
     def update(self, req: wsgi.Request, args: dict, verb: str) -> dict:
         """Enable or disable a service for new work."""
         if verb not in _VERBS:
@@ -117,15 +144,7 @@ class ServicesController(wsgi.Controller):
         )
         return UPDATED.function(req.minor)(updated)
 
-    @wsgi.method('service:ensure_shares', status=202)
-    def ensure_shares(self, req: wsgi.Request) -> None:
-        """Request that a service ensures its shares.
-
-        The host is published inside a wrapper, but the official clients
-        send it without one.
-        """
-        body = req.json
-        if isinstance(body, dict) and ENSURE_WRAPPER in body:
-            body = body[ENSURE_WRAPPER]
-        args = ENSURE.arguments(body, req.minor)
+    @wsgi.method('service:ensure_shares', body=ENSURE, status=202)
+    def ensure_shares(self, req: wsgi.Request, args: dict) -> None:
+        """Request that a service ensures its shares."""
         self.services.services.ensure_shares(req.ctx, args['host'])

@@ -22,6 +22,11 @@ class Criteria:
 
     def __init__(self, *exact: Filter):
         self._exact = filters(*exact)
+        self.query = (
+            self._exact,
+            _LIKE,
+            Filter('all_tenants', parse=paging.parse_flag),
+        )
         self._known = {
             *paging.KEYS,
             *(row.key for row in (*exact, *_LIKE.rows)),

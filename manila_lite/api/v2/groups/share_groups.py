@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 import typing
 
 from manila_lite import exception
+from manila_lite.api import answers
 from manila_lite.api import links
 from manila_lite.api import paging
 from manila_lite.api import schema as s
@@ -57,7 +58,7 @@ DETAIL = fields(
     Field('share_group_type_id'),
     Field('source_share_group_snapshot_id'),
     Field('share_network_id'),
-    Field('share_types', child('share_types', [])),
+    Field('share_types', child('share_types', []), shape=list[str]),
     Field('links', LINKS),
     Field('share_server_id', admin_only=True),
     Field('availability_zone', since='2.34'),
@@ -73,6 +74,8 @@ _CRITERIA = Criteria(
     *exact(*share_groups.FILTERS),
 )
 _SORT_KEYS = {name: name for name in share_groups.SORT_KEYS}
+
+_QUERY = (*paging.query_keys(_SORT_KEYS), *_CRITERIA.query)
 
 _REFUSED: wsgi.Refusals = {
     exception.InvalidStatus: exception.ShareGroupConflict,
@@ -92,7 +95,11 @@ class ShareGroupsController(ShareGroupTargetController):
         super().__init__(services)
         self._max_limit = services.conf.osapi_max_limit
 
-    @wsgi.method('share_group:get_all')
+    @wsgi.method(
+        'share_group:get_all',
+        answer=answers.page('share_groups', SUMMARY),
+        query=_QUERY,
+    )
     def index(self, req: wsgi.Request) -> dict:
         page = self._page(req)
         found = self.services.db.read(
@@ -103,7 +110,11 @@ class ShareGroupsController(ShareGroupTargetController):
             req, page, 'share-groups', 'share_groups', items, found
         )
 
-    @wsgi.method('share_group:get_all')
+    @wsgi.method(
+        'share_group:get_all',
+        answer=answers.page('share_groups', DETAIL),
+        query=_QUERY,
+    )
     def detail(self, req: wsgi.Request) -> dict:
         page = self._page(req)
         found = self.services.db.read(
@@ -123,12 +134,18 @@ class ShareGroupsController(ShareGroupTargetController):
             req.query, cap=self._max_limit, sort_keys=_SORT_KEYS
         )
 
-    @wsgi.method('share_group:get', target=True)
+    @wsgi.method(
+        'share_group:get', target=True, answer={'share_group': DETAIL}
+    )
     def show(self, req: wsgi.Request, group: rows.ShareGroupRow) -> dict:
         return self._response(req, group)
 
     @wsgi.method(
-        'share_group:create', body=CREATE, status=202, refused=_REFUSED
+        'share_group:create',
+        body=CREATE,
+        status=202,
+        refused=_REFUSED,
+        answer={'share_group': DETAIL},
     )
     def create(self, req: wsgi.Request, args: dict) -> dict:
         """Request a group: an empty one, or one from a snapshot."""
@@ -155,7 +172,12 @@ class ShareGroupsController(ShareGroupTargetController):
             req, self.services.db.read(share_groups.get, group_id)
         )
 
-    @wsgi.method('share_group:update', target=True, body=UPDATE)
+    @wsgi.method(
+        'share_group:update',
+        target=True,
+        body=UPDATE,
+        answer={'share_group': DETAIL},
+    )
     def update(
         self, req: wsgi.Request, group: rows.ShareGroupRow, args: dict
     ) -> dict:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 import typing
 
 from manila_lite import exception
+from manila_lite.api import answers
 from manila_lite.api import links
 from manila_lite.api import paging
 from manila_lite.api import schema as s
@@ -42,6 +43,8 @@ STATUS = s.schema(['status'], status=s.string(255, 1))
 
 SUMMARY = fields(Field('id'), Field('name'), Field('links', LINKS))
 
+_NESTED_MEMBER = fields(Field('id'), Field('size'), Field('share_id'))
+
 DETAIL = fields(
     Field('id'),
     Field('name'),
@@ -50,24 +53,24 @@ DETAIL = fields(
     Field('description'),
     Field('project_id'),
     Field('share_group_id'),
-    Field('members', child('members', [])),
+    Field('members', child('members', []), shape=[_NESTED_MEMBER]),
     Field('links', LINKS),
 )
-
-_NESTED_MEMBER = fields(Field('id'), Field('size'), Field('share_id'))
 
 MEMBER = fields(
     Field('id'),
     Field('created_at'),
     Field('size'),
     Field('share_protocol', attr('share_proto')),
-    Field('project_id', extra('project_id')),
+    Field('project_id', extra('project_id'), shape=str),
     Field('share_group_snapshot_id'),
     Field('share_id'),
 )
 
 _CRITERIA = Criteria(*exact(*snapshots.FILTERS))
 _SORT_KEYS = {name: name for name in snapshots.SORT_KEYS}
+
+_QUERY = (*paging.query_keys(_SORT_KEYS), *_CRITERIA.query)
 
 _REFUSED: wsgi.Refusals = {
     exception.InvalidStatus: exception.InvalidShareGroupSnapshot,
@@ -87,7 +90,15 @@ class ShareGroupSnapshotsController(GroupSnapshotTargetController):
         super().__init__(services)
         self._max_limit = services.conf.osapi_max_limit
 
-    @wsgi.method('share_group_snapshot:get_all')
+    @wsgi.method(
+        'share_group_snapshot:get_all',
+        answer=answers.page(
+            'share_group_snapshots',
+            SUMMARY,
+            links_key='share_group_snapshot_links',
+        ),
+        query=_QUERY,
+    )
     def index(self, req: wsgi.Request) -> dict:
         page = self._page(req)
         found = self.services.db.read(
@@ -96,7 +107,15 @@ class ShareGroupSnapshotsController(GroupSnapshotTargetController):
         items = SUMMARY.many(req.minor)(found, _more(req))
         return _answer(req, page, 'share-group-snapshots', items, found)
 
-    @wsgi.method('share_group_snapshot:get_all')
+    @wsgi.method(
+        'share_group_snapshot:get_all',
+        answer=answers.page(
+            'share_group_snapshots',
+            DETAIL,
+            links_key='share_group_snapshot_links',
+        ),
+        query=_QUERY,
+    )
     def detail(self, req: wsgi.Request) -> dict:
         page = self._page(req)
         found = self.services.db.read(
@@ -115,13 +134,22 @@ class ShareGroupSnapshotsController(GroupSnapshotTargetController):
             req.query, cap=self._max_limit, sort_keys=_SORT_KEYS
         )
 
-    @wsgi.method('share_group_snapshot:get', target=True)
+    @wsgi.method(
+        'share_group_snapshot:get',
+        target=True,
+        answer={'share_group_snapshot': DETAIL},
+    )
     def show(
         self, req: wsgi.Request, snapshot: rows.ShareGroupSnapshotRow
     ) -> dict:
         return self._response(req, snapshot)
 
-    @wsgi.method('share_group_snapshot:get', target=True)
+    @wsgi.method(
+        'share_group_snapshot:get',
+        target=True,
+        answer={'share_group_snapshot_members': [MEMBER]},
+        query=paging.query_keys(),
+    )
     def members(
         self, req: wsgi.Request, snapshot: rows.ShareGroupSnapshotRow
     ) -> dict:
@@ -138,6 +166,7 @@ class ShareGroupSnapshotsController(GroupSnapshotTargetController):
         body=CREATE,
         status=202,
         refused=_REFUSED,
+        answer={'share_group_snapshot': DETAIL},
     )
     def create(self, req: wsgi.Request, args: dict) -> dict:
         """Request a snapshot of all shares of a group."""
@@ -159,7 +188,12 @@ class ShareGroupSnapshotsController(GroupSnapshotTargetController):
             # The published code of this error is 400 here.
             raise exception.InvalidInput(reason=error.msg) from error
 
-    @wsgi.method('share_group_snapshot:update', target=True, body=UPDATE)
+    @wsgi.method(
+        'share_group_snapshot:update',
+        target=True,
+        body=UPDATE,
+        answer={'share_group_snapshot': DETAIL},
+    )
     def update(
         self,
         req: wsgi.Request,

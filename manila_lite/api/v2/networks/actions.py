@@ -2,11 +2,13 @@
 
 import typing
 
+from manila_lite.api import answers
 from manila_lite.api import schema as s
 from manila_lite.api import wsgi
 from manila_lite.api.v2.networks.share_networks import neutron_ids
 from manila_lite.api.v2.networks.share_networks import show_network
 from manila_lite.api.v2.networks.subnets import SUBNET_FIELDS
+from manila_lite.api.v2.networks.views import DETAIL
 from manila_lite.api.v2.targets import ShareNetworkTargetController
 from manila_lite.api.v2.targets import get_security_service
 from manila_lite.db import rows
@@ -29,12 +31,27 @@ _IN_USE_SINCE = 63
 """The minor version since which networks in use get services."""
 
 
+_CHECKED: answers.Shape = {
+    'compatible': bool | None,
+    answers.MayLack('hosts_check_result'): dict[str, bool | None],
+}
+_CHECKED_SERVICE: answers.Shape = {
+    **_CHECKED,
+    'requested_operation': {
+        'operation': str,
+        'current_security_service': str | None,
+        'new_security_service': str,
+    },
+}
+
+
 class ShareNetworkActionsController(ShareNetworkTargetController):
     @wsgi.action(
         'add_security_service',
         status=200,
         body=SERVICE,
         policy='share_network:add_security_service',
+        answer={'share_network': DETAIL},
     )
     def add_security_service(
         self, req: wsgi.Request, network: rows.ShareNetworkRow, args: dict
@@ -54,6 +71,7 @@ class ShareNetworkActionsController(ShareNetworkTargetController):
         since='2.63',
         body=SERVICE_CHECK,
         policy='share_network:add_security_service_check',
+        answer=_CHECKED_SERVICE,
     )
     def add_security_service_check(
         self, req: wsgi.Request, network: rows.ShareNetworkRow, args: dict
@@ -67,6 +85,7 @@ class ShareNetworkActionsController(ShareNetworkTargetController):
         since='2.63',
         body=SERVICES,
         policy='share_network:update_security_service',
+        answer={'share_network': DETAIL},
     )
     def update_security_service(
         self, req: wsgi.Request, network: rows.ShareNetworkRow, args: dict
@@ -83,6 +102,7 @@ class ShareNetworkActionsController(ShareNetworkTargetController):
         since='2.63',
         body=SERVICES_CHECK,
         policy='share_network:update_security_service_check',
+        answer=_CHECKED_SERVICE,
     )
     def update_security_service_check(
         self, req: wsgi.Request, network: rows.ShareNetworkRow, args: dict
@@ -120,6 +140,7 @@ class ShareNetworkActionsController(ShareNetworkTargetController):
         since='2.70',
         body=SUBNET_CHECK,
         policy='share_network:subnet_create_check',
+        answer=_CHECKED,
     )
     def subnet_create_check(
         self, req: wsgi.Request, network: rows.ShareNetworkRow, args: dict
@@ -141,6 +162,7 @@ class ShareNetworkActionsController(ShareNetworkTargetController):
         status=200,
         body=SERVICE,
         policy='share_network:remove_security_service',
+        answer={'share_network': DETAIL},
     )
     def remove_security_service(
         self, req: wsgi.Request, network: rows.ShareNetworkRow, args: dict

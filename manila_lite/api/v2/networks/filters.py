@@ -41,6 +41,17 @@ _OTHERS = filters(
 )
 
 
+QUERY = (
+    *paging.query_keys(),
+    _ON_NETWORK,
+    _ON_SUBNET,
+    _LIKE,
+    _OTHERS,
+    Filter('all_tenants', parse=paging.parse_flag),
+    Filter('project_id'),
+)
+
+
 def parse(req: wsgi.Request) -> network_views.ShareNetworkFilter:
     """Return the filter of a list query, restricted by policies.
 

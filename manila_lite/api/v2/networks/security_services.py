@@ -4,6 +4,7 @@ from collections.abc import Callable
 import typing
 
 from manila_lite import exception
+from manila_lite.api import answers
 from manila_lite.api import paging
 from manila_lite.api import schema as s
 from manila_lite.api import wsgi
@@ -62,7 +63,9 @@ _DETAIL = (
     Field('default_ad_site', since='2.76'),
 )
 DETAIL = fields(*_DETAIL)
-LIST_DETAIL = fields(*_DETAIL, Field('share_networks', child('networks', [])))
+LIST_DETAIL = fields(
+    *_DETAIL, Field('share_networks', child('networks', []), shape=list[str])
+)
 
 _FILTERS = filters(
     *exact('id', 'name', 'type', 'user', 'server', 'dns_ip', 'domain'),
@@ -78,18 +81,34 @@ _KNOWN_KEYS = {row.key for row in _FILTERS.rows} | {
 }
 
 
+_QUERY = (
+    *paging.query_keys(),
+    _FILTERS,
+    Filter('all_tenants', parse=paging.parse_flag),
+    *exact('project_id', 'share_network_id', 'status'),
+)
+
+
 class SecurityServicesController(SecurityServiceTargetController):
     def __init__(self, services: ApiServices):
         super().__init__(services)
         self._max_limit = services.conf.osapi_max_limit
 
-    @wsgi.method('security_service:index')
+    @wsgi.method(
+        'security_service:index',
+        answer=answers.page('security_services', SUMMARY),
+        query=_QUERY,
+    )
     def index(self, req: wsgi.Request) -> dict:
         return self._listed(
             req, records.list_summaries, SUMMARY, 'security-services'
         )
 
-    @wsgi.method('security_service:detail')
+    @wsgi.method(
+        'security_service:detail',
+        answer=answers.page('security_services', LIST_DETAIL),
+        query=_QUERY,
+    )
     def detail(self, req: wsgi.Request) -> dict:
         return self._listed(
             req, records.list_details, LIST_DETAIL, 'security-services/detail'
@@ -129,13 +148,21 @@ class SecurityServicesController(SecurityServiceTargetController):
             match_nothing=not _KNOWN_KEYS.issuperset(query),
         )
 
-    @wsgi.method('security_service:show', target=True)
+    @wsgi.method(
+        'security_service:show',
+        target=True,
+        answer={'security_service': DETAIL},
+    )
     def show(
         self, req: wsgi.Request, service: rows.SecurityServiceRow
     ) -> dict:
         return _response(req, service)
 
-    @wsgi.method('security_service:create', body=CREATE)
+    @wsgi.method(
+        'security_service:create',
+        body=CREATE,
+        answer={'security_service': DETAIL},
+    )
     def create(self, req: wsgi.Request, args: dict) -> dict:
         _check_site(args)
         return _response(
@@ -145,7 +172,12 @@ class SecurityServicesController(SecurityServiceTargetController):
             ),
         )
 
-    @wsgi.method('security_service:update', target=True, body=UPDATE)
+    @wsgi.method(
+        'security_service:update',
+        target=True,
+        body=UPDATE,
+        answer={'security_service': DETAIL},
+    )
     def update(
         self, req: wsgi.Request, service: rows.SecurityServiceRow, args: dict
     ) -> dict:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 import typing
 
 from manila_lite import exception
+from manila_lite.api import answers
 from manila_lite.api import paging
 from manila_lite.api import schema as s
 from manila_lite.api import wsgi
@@ -65,7 +66,11 @@ class ShareNetworksController(ShareNetworkTargetController):
         super().__init__(services)
         self._max_limit = services.conf.osapi_max_limit
 
-    @wsgi.method('share_network:index')
+    @wsgi.method(
+        'share_network:index',
+        answer=answers.page('share_networks', views.SUMMARY),
+        query=share_network_filters.QUERY,
+    )
     def index(self, req: wsgi.Request) -> dict:
         return self._list(
             req,
@@ -74,7 +79,11 @@ class ShareNetworksController(ShareNetworkTargetController):
             'share-networks',
         )
 
-    @wsgi.method('share_network:detail')
+    @wsgi.method(
+        'share_network:detail',
+        answer=answers.page('share_networks', views.DETAIL),
+        query=share_network_filters.QUERY,
+    )
     def detail(self, req: wsgi.Request) -> dict:
         return self._list(
             req,
@@ -97,11 +106,19 @@ class ShareNetworksController(ShareNetworkTargetController):
             req, page, path, 'share_networks', show(found), found.rows
         )
 
-    @wsgi.method('share_network:show', target=True)
+    @wsgi.method(
+        'share_network:show',
+        target=True,
+        answer={'share_network': views.DETAIL},
+    )
     def show(self, req: wsgi.Request, network: rows.ShareNetworkRow) -> dict:
         return show_network(self.services.db, req, network.id)
 
-    @wsgi.method('share_network:create', body=CREATE)
+    @wsgi.method(
+        'share_network:create',
+        body=CREATE,
+        answer={'share_network': views.DETAIL},
+    )
     def create(self, req: wsgi.Request, args: dict) -> dict:
         """Create a network with its first subnet."""
         _refuse_nova(args)
@@ -117,7 +134,12 @@ class ShareNetworksController(ShareNetworkTargetController):
             ),
         )
 
-    @wsgi.method('share_network:update', target=True, body=UPDATE)
+    @wsgi.method(
+        'share_network:update',
+        target=True,
+        body=UPDATE,
+        answer={'share_network': views.DETAIL},
+    )
     def update(
         self, req: wsgi.Request, network: rows.ShareNetworkRow, args: dict
     ) -> dict:

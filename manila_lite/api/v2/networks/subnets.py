@@ -27,7 +27,11 @@ SEVERAL_PER_ZONE_SINCE = 70
 
 
 class ShareNetworkSubnetsController(SubnetTargetController):
-    @wsgi.method('share_network_subnet:index', target=True)
+    @wsgi.method(
+        'share_network_subnet:index',
+        target=True,
+        answer={'share_network_subnets': [views.SUBNET]},
+    )
     def index(self, req: wsgi.Request, network: rows.ShareNetworkRow) -> dict:
         return {
             'share_network_subnets': views.show_subnets(
@@ -37,13 +41,22 @@ class ShareNetworkSubnetsController(SubnetTargetController):
             )
         }
 
-    @wsgi.method('share_network_subnet:show', target=True)
+    @wsgi.method(
+        'share_network_subnet:show',
+        target=True,
+        answer={'share_network_subnet': views.SUBNET},
+    )
     def show(
         self, req: wsgi.Request, network: rows.ShareNetworkRow, subnet_id: str
     ) -> dict:
         return self._response(req, network, subnet_id)
 
-    @wsgi.method('share_network_subnet:create', target=True, body=CREATE)
+    @wsgi.method(
+        'share_network_subnet:create',
+        target=True,
+        body=CREATE,
+        answer={'share_network_subnet': views.SUBNET},
+    )
     def create(
         self, req: wsgi.Request, network: rows.ShareNetworkRow, args: dict
     ) -> dict:

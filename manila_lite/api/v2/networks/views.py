@@ -38,6 +38,28 @@ _NOTHING = Subnet(*[None] * len(Subnet._fields))  # type: ignore[arg-type]
 
 SUMMARY = fields(Field('id'), Field('name'))
 
+_SUBNET_FIELDS = (
+    Field('id'),
+    Field('availability_zone'),
+    Field('created_at'),
+    Field('updated_at'),
+    Field('neutron_net_id'),
+    Field('neutron_subnet_id'),
+    Field('ip_version'),
+    Field('cidr'),
+    Field('mtu'),
+    Field('gateway'),
+    Field('segmentation_id', _privileged('segmentation_id')),
+    Field('network_type', _privileged('network_type')),
+    Field('metadata', since='2.78', shape=dict[str, str]),
+)
+NESTED_SUBNET = fields(*_SUBNET_FIELDS)
+SUBNET = fields(
+    *_SUBNET_FIELDS,
+    Field('share_network_id'),
+    Field('share_network_name', extra('name'), shape=str | None),
+)
+
 DETAIL = fields(
     Field('id'),
     Field('name'),
@@ -60,32 +82,15 @@ DETAIL = fields(
     Field('nova_net_id', const(None), until='2.25'),
     Field('gateway', _of_default('gateway'), since='2.18', until='2.50'),
     Field('mtu', _of_default('mtu'), since='2.20', until='2.50'),
-    Field('share_network_subnets', child('subnets', []), since='2.51'),
+    Field(
+        'share_network_subnets',
+        child('subnets', []),
+        since='2.51',
+        shape=[NESTED_SUBNET],
+    ),
     Field('status', since='2.63'),
     Field('security_service_update_support', since='2.63'),
     Field('network_allocation_update_support', since='2.70'),
-)
-
-_SUBNET_FIELDS = (
-    Field('id'),
-    Field('availability_zone'),
-    Field('created_at'),
-    Field('updated_at'),
-    Field('neutron_net_id'),
-    Field('neutron_subnet_id'),
-    Field('ip_version'),
-    Field('cidr'),
-    Field('mtu'),
-    Field('gateway'),
-    Field('segmentation_id', _privileged('segmentation_id')),
-    Field('network_type', _privileged('network_type')),
-    Field('metadata', since='2.78'),
-)
-NESTED_SUBNET = fields(*_SUBNET_FIELDS)
-SUBNET = fields(
-    *_SUBNET_FIELDS,
-    Field('share_network_id'),
-    Field('share_network_name', extra('name')),
 )
 
 

@@ -2,6 +2,7 @@
 
 from manila_lite.api import schema as s
 from manila_lite.api import wsgi
+from manila_lite.api.v2.replicas.replicas import DETAIL
 from manila_lite.api.v2.replicas.replicas import EXPERIMENTAL
 from manila_lite.api.v2.replicas.replicas import REFUSED
 from manila_lite.api.v2.replicas.replicas import show_replica
@@ -21,6 +22,8 @@ class ShareReplicaActionsController(ShareReplicaTargetController):
         experimental=EXPERIMENTAL,
         policy='share_replica:promote',
         refused=REFUSED,
+        answer={'share_replica': DETAIL},
+        unchanged=200,
     )
     @wsgi.action(
         'promote',
@@ -28,6 +31,8 @@ class ShareReplicaActionsController(ShareReplicaTargetController):
         policy='share_replica:promote',
         body=PROMOTE,
         refused=REFUSED,
+        answer={'share_replica': DETAIL},
+        unchanged=200,
     )
     def promote(
         self,
@@ -51,6 +56,7 @@ class ShareReplicaActionsController(ShareReplicaTargetController):
         experimental=EXPERIMENTAL,
         policy='share_replica:resync',
         refused=REFUSED,
+        unchanged=200,
     )
     def resync(
         self, req: wsgi.Request, replica: rows.ReplicaTarget

@@ -17,13 +17,21 @@ DETAIL = fields(*views.DETAIL.rows, *_OF_REPLICAS)
 class ShareReplicaExportLocationsController(ShareReplicaTargetController):
     """Export locations of replicas; admin-only ones for admins only."""
 
-    @wsgi.method('share_replica_export_location:index', target=True)
+    @wsgi.method(
+        'share_replica_export_location:index',
+        target=True,
+        answer={'export_locations': [SUMMARY]},
+    )
     def index(self, req: wsgi.Request, replica: rows.ReplicaTarget) -> dict:
         return views.show_export_locations(
             req, self._listing(replica), SUMMARY
         )
 
-    @wsgi.method('share_replica_export_location:show', target=True)
+    @wsgi.method(
+        'share_replica_export_location:show',
+        target=True,
+        answer={'export_location': DETAIL},
+    )
     def show(
         self,
         req: wsgi.Request,

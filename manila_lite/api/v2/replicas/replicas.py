@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from manila_lite import exception
+from manila_lite.api import answers
 from manila_lite.api import paging
 from manila_lite.api import schema as s
 from manila_lite.api import wsgi
@@ -10,6 +11,7 @@ from manila_lite.api.fields import Field
 from manila_lite.api.fields import View
 from manila_lite.api.fields import child
 from manila_lite.api.fields import fields
+from manila_lite.api.filters import Filter
 from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import targets
 from manila_lite.api.v2.replicas.replica_state_names import replica_state_field
@@ -48,8 +50,11 @@ DETAIL = fields(
     Field('share_server_id', admin_only=True),
     Field('host', admin_only=True),
     Field('cast_rules_to_readonly', since='2.30', admin_only=True),
-    Field('metadata', child('metadata'), since='2.95'),
+    Field('metadata', child('metadata'), since='2.95', shape=dict[str, str]),
 )
+
+
+_QUERY = (*paging.query_keys(), Filter('share_id'))
 
 
 def show_replica(
@@ -76,13 +81,25 @@ class ShareReplicasController(targets.ShareReplicaTargetController):
         super().__init__(services)
         self._max_limit = services.conf.osapi_max_limit
 
-    @wsgi.method('share_replica:get_all')
+    @wsgi.method(
+        'share_replica:get_all',
+        answer=answers.page(
+            'share_replicas', SUMMARY, links_key='share_replica_links'
+        ),
+        query=_QUERY,
+    )
     def index(self, req: wsgi.Request) -> dict:
         return self._list(
             req, replica_views.list_summaries, SUMMARY, 'share-replicas'
         )
 
-    @wsgi.method('share_replica:get_all')
+    @wsgi.method(
+        'share_replica:get_all',
+        answer=answers.page(
+            'share_replicas', DETAIL, links_key='share_replica_links'
+        ),
+        query=_QUERY,
+    )
     def detail(self, req: wsgi.Request) -> dict:
         return self._list(
             req, replica_views.list_details, DETAIL, 'share-replicas/detail'
@@ -122,7 +139,7 @@ class ShareReplicasController(targets.ShareReplicaTargetController):
             filters.after = req.query.get('marker')
         return filters
 
-    @wsgi.method(wsgi.IN_HANDLER)
+    @wsgi.method(wsgi.IN_HANDLER, answer={'share_replica': DETAIL})
     def show(self, req: wsgi.Request, share_replica_id: str) -> dict:
         return show_replica(
             self.services.db, req, share_replica_id, 'share_replica:show'
@@ -137,6 +154,7 @@ class ShareReplicasController(targets.ShareReplicaTargetController):
             # The published code for an unknown network in a body is 400.
             exception.ShareNetworkNotFound: exception.InvalidInput,
         },
+        answer={'share_replica': DETAIL},
     )
     def create(self, req: wsgi.Request, args: dict) -> dict:
         """Accept a new replica; responds before it is placed."""

@@ -7,6 +7,7 @@ states have the wire names of `task_state_names`.
 import typing
 
 from manila_lite import exception
+from manila_lite.api import answers
 from manila_lite.api import schema as s
 from manila_lite.api import wsgi
 from manila_lite.api.fields import timestamp
@@ -32,6 +33,29 @@ TASK_STATE = s.schema(
 )
 
 
+_CHECKED: answers.Shape = {
+    'compatible': bool,
+    'requested_capabilities': {
+        **dict.fromkeys(CAPABILITIES, bool),
+        'share_network_id': str | None,
+        'host': str,
+    },
+    'supported_capabilities': {
+        **dict.fromkeys((*CAPABILITIES, *OPTIONAL_OPERATIONS), bool),
+        'share_network_id': str | None,
+    },
+    'reasons': list[str],
+}
+_PROGRESS: answers.Shape = {
+    'total_progress': int | None,
+    'details': dict | None,
+    'task_state': str | None,
+    'destination_share_server_id': str,
+    'phase': int | None,
+    'last_heard_at': str | None,
+}
+
+
 class ShareServerMigrationsController(wsgi.Controller):
     """The actions of share servers that concern migration."""
 
@@ -41,6 +65,7 @@ class ShareServerMigrationsController(wsgi.Controller):
         status=200,
         body=MIGRATE,
         policy='share_server:share_server_migration_check',
+        answer=_CHECKED,
     )
     def migration_check(
         self, req: wsgi.Request, server: rows.ServerTarget, args: dict
@@ -86,6 +111,7 @@ class ShareServerMigrationsController(wsgi.Controller):
         since='2.57',
         status=200,
         policy='share_server:share_server_migration_complete',
+        answer={'destination_share_server_id': str},
     )
     def migration_complete(
         self, req: wsgi.Request, server: rows.ServerTarget
@@ -114,6 +140,7 @@ class ShareServerMigrationsController(wsgi.Controller):
         status=200,
         target=False,
         policy='share_server:share_server_migration_get_progress',
+        answer=_PROGRESS,
     )
     def migration_get_progress(
         self, req: wsgi.Request, share_server_id: str

@@ -12,6 +12,8 @@ from manila_lite.api.fields import child
 from manila_lite.api.fields import fields
 from manila_lite.api.fields import fn
 from manila_lite.api.fields import fn2
+from manila_lite.api.filters import Filter
+from manila_lite.api.filters import exact
 from manila_lite.api.v2.servers.task_state_names import task_state_from_wire
 from manila_lite.api.v2.servers.task_state_names import task_state_to_wire
 from manila_lite.api.v2.targets import ShareServerTargetController
@@ -73,7 +75,12 @@ _OF_ALL = (
     Field('task_state', fn(task_state_to_wire, 'task_state'), since='2.57'),
     Field('source_share_server_id', since='2.57'),
     Field('security_service_update_support', since='2.63'),
-    Field('share_network_subnet_ids', child('subnets', []), since='2.70'),
+    Field(
+        'share_network_subnet_ids',
+        child('subnets', []),
+        shape=list[str],
+        since='2.70',
+    ),
     Field('network_allocation_update_support', since='2.70'),
     Field('encryption_key_ref', since='2.90'),
 )
@@ -81,12 +88,28 @@ _OF_ALL = (
 SUMMARY = fields(*_OF_ALL)
 
 DETAIL = fields(
-    *_OF_ALL, Field('created_at'), Field('backend_details', child('details'))
+    *_OF_ALL,
+    Field('created_at'),
+    Field('backend_details', child('details'), shape=dict[str, str | None]),
+)
+
+
+_QUERY = (
+    *exact(
+        *_EXACT,
+        'task_state',
+        'project_id',
+        'share_network',
+        'share_network_subnet_id',
+    ),
+    *(Filter(flag, parse=paging.parse_flag) for flag in _FLAGS),
 )
 
 
 class ShareServersController(ShareServerTargetController):
-    @wsgi.method('share_server:index')
+    @wsgi.method(
+        'share_server:index', answer={'share_servers': [SUMMARY]}, query=_QUERY
+    )
     def index(self, req: wsgi.Request) -> dict:
         found = self.services.db.read(
             server_views.list_servers, parse_filter(req.query)
@@ -94,7 +117,7 @@ class ShareServersController(ShareServerTargetController):
         view = SUMMARY.many(req.minor, True)
         return {'share_servers': view(found.rows, found.children)}
 
-    @wsgi.method('share_server:show')
+    @wsgi.method('share_server:show', answer={'share_server': DETAIL})
     def show(self, req: wsgi.Request, share_server_id: str) -> dict:
         return self._response(req, share_server_id)
 
@@ -103,7 +126,11 @@ class ShareServersController(ShareServerTargetController):
         view = DETAIL.function(req.minor, True)
         return {'share_server': view(found.rows[0], found.children)}
 
-    @wsgi.method('share_server:details', target=True)
+    @wsgi.method(
+        'share_server:details',
+        target=True,
+        answer={'details': dict[str, str | None]},
+    )
     def details(self, req: wsgi.Request, server: rows.ServerTarget) -> dict:
         """Return the back-end details that the driver stored."""
         return {
@@ -130,6 +157,7 @@ class ShareServersController(ShareServerTargetController):
             exception.ShareNetworkNotFound: exception.InvalidInput,
             exception.ServiceNotFound: exception.InvalidInput,
         },
+        answer={'share_server': DETAIL},
     )
     def manage(self, req: wsgi.Request, args: dict) -> dict:
         """Accept a server; responds before the back end is asked."""

@@ -152,7 +152,9 @@ class ShareActionsController(ShareAccessActionsController):
     def soft_delete(self, req: wsgi.Request, share: rows.ShareTarget) -> None:
         self.services.shares.soft_delete(req.ctx, share)
 
-    @wsgi.action('restore', since='2.69', policy='share:restore')
+    @wsgi.action(
+        'restore', since='2.69', policy='share:restore', unchanged=200
+    )
     def restore(
         self, req: wsgi.Request, share: rows.ShareTarget
     ) -> wsgi.Response | None:

@@ -103,13 +103,21 @@ def list_for_share(
 
 
 class ShareExportLocationsController(ShareTargetController):
-    @wsgi.method('share_export_location:index', target=True)
+    @wsgi.method(
+        'share_export_location:index',
+        target=True,
+        answer={'export_locations': [SUMMARY]},
+    )
     def index(self, req: wsgi.Request, share: rows.ShareTarget) -> dict:
         return show_export_locations(
             req, list_for_share(self.services.db, req, share.id)
         )
 
-    @wsgi.method('share_export_location:show', target=True)
+    @wsgi.method(
+        'share_export_location:show',
+        target=True,
+        answer={'export_location': DETAIL},
+    )
     def show(
         self,
         req: wsgi.Request,
@@ -148,11 +156,19 @@ class ShareExportLocationMetadataController(
 
 
 class ShareInstanceExportLocationsController(ShareInstanceTargetController):
-    @wsgi.method('share_instance_export_location:index', target=True)
+    @wsgi.method(
+        'share_instance_export_location:index',
+        target=True,
+        answer={'export_locations': [SUMMARY]},
+    )
     def index(self, req: wsgi.Request, instance: rows.IdRow) -> dict:
         return show_export_locations(req, self._listing(instance))
 
-    @wsgi.method('share_instance_export_location:show', target=True)
+    @wsgi.method(
+        'share_instance_export_location:show',
+        target=True,
+        answer={'export_location': DETAIL},
+    )
     def show(
         self, req: wsgi.Request, instance: rows.IdRow, export_location_id: str
     ) -> dict:

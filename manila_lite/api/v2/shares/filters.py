@@ -57,6 +57,18 @@ _OTHERS = filters(
 )
 
 
+QUERY = (
+    *paging.query_keys(SORT_KEYS),
+    _ON_SHARE,
+    _ON_INSTANCE,
+    _LIKE,
+    _OTHERS,
+    Filter('all_tenants', parse=paging.parse_flag),
+    Filter('project_id'),
+    Filter('with_count', parse=paging.parse_flag),
+)
+
+
 def parse(req: wsgi.Request) -> share_views.ShareFilter:
     """Return the filter of a list query, restricted by policies.
 

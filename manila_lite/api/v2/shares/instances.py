@@ -1,6 +1,7 @@
 """Share instances, for administrators."""
 
 from manila_lite import exception
+from manila_lite.api import answers
 from manila_lite.api import paging
 from manila_lite.api import wsgi
 from manila_lite.api.fields import Field
@@ -56,7 +57,11 @@ _OTHERS = filters(
 
 
 class ShareInstancesController(ShareInstanceTargetController):
-    @wsgi.method('share_instance:index')
+    @wsgi.method(
+        'share_instance:index',
+        answer=answers.page('share_instances', DETAIL),
+        query=(*paging.query_keys(), _EXACT, _OTHERS),
+    )
     def index(self, req: wsgi.Request) -> dict:
         return _response(
             self.services,
@@ -67,7 +72,9 @@ class ShareInstancesController(ShareInstanceTargetController):
             'share_instances',
         )
 
-    @wsgi.method('share_instance:show', target=True)
+    @wsgi.method(
+        'share_instance:show', target=True, answer={'share_instance': DETAIL}
+    )
     def show(self, req: wsgi.Request, instance: rows.IdRow) -> dict:
         found = self.services.db.read(
             instance_views.list_instances,
@@ -84,7 +91,12 @@ class ShareInstancesController(ShareInstanceTargetController):
 
 
 class InstancesOfShareController(ShareTargetController):
-    @wsgi.method('share_instance:index', target=True)
+    @wsgi.method(
+        'share_instance:index',
+        target=True,
+        answer=answers.page('share_instances', DETAIL),
+        query=paging.query_keys(),
+    )
     def index(self, req: wsgi.Request, share: rows.ShareTarget) -> dict:
         return _response(
             self.services,

@@ -6,6 +6,7 @@ from manila_lite import exception
 from manila_lite.api import schema as s
 from manila_lite.api import wsgi
 from manila_lite.api.services import ApiServices
+from manila_lite.api.v2.shares.shares import DETAIL
 from manila_lite.api.v2.shares.shares import show_share
 from manila_lite.api.v2.targets import ShareTargetController
 from manila_lite.db import rows
@@ -67,6 +68,7 @@ class ShareManageController(wsgi.Controller):
         body=MANAGE,
         # The published code for an unknown server in a body is 400.
         refused={exception.ShareServerNotFound: exception.InvalidInput},
+        answer={'share': DETAIL},
     )
     def create(self, req: wsgi.Request, args: dict) -> dict:
         """Accept a share; responds before the back end is asked."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 import typing
 
 from manila_lite import exception
+from manila_lite.api import answers
 from manila_lite.api import links
 from manila_lite.api import paging
 from manila_lite.api import schema as s
@@ -16,6 +17,7 @@ from manila_lite.api.fields import child
 from manila_lite.api.fields import fields
 from manila_lite.api.fields import fn
 from manila_lite.api.fields import fn2
+from manila_lite.api.filters import Filter
 from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import targets
 from manila_lite.api.v2.metadata import refuse_admin_only
@@ -97,7 +99,9 @@ STATUS_AND_EXPORT_FIELDS = (
     Field('status', fn(_status_before_progress), until='2.53'),
     Field('status', since='2.54'),
     Field('export_location', fn2(_first_path), until='2.8'),
-    Field('export_locations', child('exports', []), until='2.8'),
+    Field(
+        'export_locations', child('exports', []), until='2.8', shape=list[str]
+    ),
     Field('progress', since='2.54'),
 )
 
@@ -118,7 +122,7 @@ DETAIL = fields(
     Field('snapshot_id'),
     Field('share_network_id'),
     Field('share_proto'),
-    Field('metadata', child('metadata')),
+    Field('metadata', child('metadata'), shape=dict[str, str]),
     Field('volume_type', attr('share_type_name')),
     Field('is_public'),
     Field('links', LINKS),
@@ -173,11 +177,19 @@ class SharesController(targets.ShareTargetController):
         super().__init__(services)
         self._max_limit = services.conf.osapi_max_limit
 
-    @wsgi.method('share:get_all')
+    @wsgi.method(
+        'share:get_all',
+        answer=answers.page('shares', SUMMARY, count=True),
+        query=share_filters.QUERY,
+    )
     def index(self, req: wsgi.Request) -> dict:
         return self._list(req, detailed=False)
 
-    @wsgi.method('share:get_all')
+    @wsgi.method(
+        'share:get_all',
+        answer=answers.page('shares', DETAIL, count=True),
+        query=share_filters.QUERY,
+    )
     def detail(self, req: wsgi.Request) -> dict:
         return self._list(req, detailed=True)
 
@@ -216,7 +228,7 @@ class SharesController(targets.ShareTargetController):
             req, page, path, 'shares', items, found.rows, count=found.total
         )
 
-    @wsgi.method(wsgi.IN_HANDLER)
+    @wsgi.method(wsgi.IN_HANDLER, answer={'share': DETAIL})
     def show(self, req: wsgi.Request, share_id: str) -> dict:
         return self._response(req, share_id)
 
@@ -225,7 +237,7 @@ class SharesController(targets.ShareTargetController):
     ) -> dict:
         return show_share(self.services.db, req, share_id, policy)
 
-    @wsgi.method('share:create', body=CREATE)
+    @wsgi.method('share:create', body=CREATE, answer={'share': DETAIL})
     def create(self, req: wsgi.Request, args: dict) -> dict:
         """Accept a new share; responds before it is placed."""
         if args.get('is_public'):
@@ -282,7 +294,9 @@ class SharesController(targets.ShareTargetController):
             raise exception.ShareSnapshotNotFound(snapshot_id=snapshot_id)
         return row.id
 
-    @wsgi.method('share:update', target=True, body=UPDATE)
+    @wsgi.method(
+        'share:update', target=True, body=UPDATE, answer={'share': DETAIL}
+    )
     def update(
         self, req: wsgi.Request, share: rows.ShareTarget, args: dict
     ) -> dict:
@@ -296,6 +310,7 @@ class SharesController(targets.ShareTargetController):
         target=True,
         status=202,
         refused={exception.InvalidStatus: exception.ShareNotAllowed},
+        query=(Filter('share_group_id'),),
     )
     def delete(self, req: wsgi.Request, share: rows.ShareTarget) -> None:
         if share.share_group_id and (

@@ -3,6 +3,7 @@
 import typing
 
 from manila_lite import exception
+from manila_lite.api import answers
 from manila_lite.api import links
 from manila_lite.api import paging
 from manila_lite.api import schema as s
@@ -59,13 +60,19 @@ DETAIL = fields(
     Field('links', LINKS),
 )
 
-CREATED = fields(*DETAIL.rows, Field('auth_key'))
+CREATED = fields(*DETAIL.rows, Field('auth_key', shape=str))
 
 _FILTERS = filters(Filter('name', 'display_name'), *exact(*transfers.FILTERS))
 _SORT_KEYS = {
     **{name: name for name in transfers.SORT_KEYS},
     'name': 'display_name',
 }
+
+_QUERY = (
+    *paging.query_keys(_SORT_KEYS),
+    _FILTERS,
+    Filter('all_tenants', parse=paging.parse_flag),
+)
 
 _REFUSED: wsgi.Refusals = {
     exception.InvalidStatus: exception.InvalidShare,
@@ -85,11 +92,19 @@ class ShareTransfersController(wsgi.Controller):
             raise exception.ShareTransferNotFound(transfer_id=transfer_id)
         return row
 
-    @wsgi.method('share_transfer:get_all')
+    @wsgi.method(
+        'share_transfer:get_all',
+        answer=answers.page('transfers', SUMMARY),
+        query=_QUERY,
+    )
     def index(self, req: wsgi.Request) -> dict:
         return self._list(req, SUMMARY, 'share-transfers')
 
-    @wsgi.method('share_transfer:get_all')
+    @wsgi.method(
+        'share_transfer:get_all',
+        answer=answers.page('transfers', DETAIL),
+        query=_QUERY,
+    )
     def detail(self, req: wsgi.Request) -> dict:
         return self._list(req, DETAIL, 'share-transfers/detail')
 
@@ -117,12 +132,18 @@ class ShareTransfersController(wsgi.Controller):
             wanted['id'] = ''  # those of others are not listed
         return wanted | {'source_project_id': own}
 
-    @wsgi.method('share_transfer:get', target=True)
+    @wsgi.method(
+        'share_transfer:get', target=True, answer={'transfer': DETAIL}
+    )
     def show(self, req: wsgi.Request, transfer: rows.TransferRow) -> dict:
         return {'transfer': DETAIL.function(req.minor)(transfer, _more(req))}
 
     @wsgi.method(
-        'share_transfer:create', body=CREATE, status=202, refused=_REFUSED
+        'share_transfer:create',
+        body=CREATE,
+        status=202,
+        refused=_REFUSED,
+        answer={'transfer': CREATED},
     )
     def create(self, req: wsgi.Request, args: dict) -> dict:
         """Offer a share; the only response with the key."""

@@ -50,7 +50,11 @@ def _more(req: wsgi.Request, snapshot_id: str) -> dict:
 
 
 class SnapshotExportLocationsController(SnapshotTargetController):
-    @wsgi.method('share_snapshot_export_location:index', target=True)
+    @wsgi.method(
+        'share_snapshot_export_location:index',
+        target=True,
+        answer={'share_snapshot_export_locations': [SUMMARY]},
+    )
     def index(self, req: wsgi.Request, snapshot: rows.SnapshotTarget) -> dict:
         rows = [
             row
@@ -59,7 +63,11 @@ class SnapshotExportLocationsController(SnapshotTargetController):
         ]
         return _response(req, rows, snapshot.id)
 
-    @wsgi.method('share_snapshot_export_location:show', target=True)
+    @wsgi.method(
+        'share_snapshot_export_location:show',
+        target=True,
+        answer={'share_snapshot_export_location': DETAIL},
+    )
     def show(
         self,
         req: wsgi.Request,
@@ -88,13 +96,21 @@ class SnapshotExportLocationsController(SnapshotTargetController):
 class SnapshotInstanceExportLocationsController(
     SnapshotInstanceTargetController
 ):
-    @wsgi.method('share_snapshot_instance_export_location:index', target=True)
+    @wsgi.method(
+        'share_snapshot_instance_export_location:index',
+        target=True,
+        answer={'share_snapshot_export_locations': [SUMMARY]},
+    )
     def index(
         self, req: wsgi.Request, instance: rows.SnapshotInstanceViewRow
     ) -> dict:
         return _response(req, self._listing(instance), instance.snapshot_id)
 
-    @wsgi.method('share_snapshot_instance_export_location:show', target=True)
+    @wsgi.method(
+        'share_snapshot_instance_export_location:show',
+        target=True,
+        answer={'share_snapshot_export_location': DETAIL},
+    )
     def show(
         self,
         req: wsgi.Request,

@@ -70,7 +70,18 @@ _LIKE = filters(
 _OTHERS = filters(
     Filter('status', parse=non_empty),
     Filter('metadata', since='2.73', parse=_metadata),
-    Filter('usage', 'used', admin_only=True, parse=_used),
+    Filter('usage', 'used', admin_only=True, parse=_used, words=_USAGE),
+)
+
+
+QUERY = (
+    *paging.query_keys(SORT_KEYS),
+    _ON_SNAPSHOT,
+    _LIKE,
+    _OTHERS,
+    Filter('all_tenants', parse=paging.parse_flag),
+    Filter('project_id'),
+    Filter('with_count', parse=paging.parse_flag),
 )
 
 

@@ -1,10 +1,12 @@
 """Snapshot instances, for administrators."""
 
+from manila_lite.api import answers
 from manila_lite.api import paging
 from manila_lite.api import wsgi
 from manila_lite.api.fields import Field
 from manila_lite.api.fields import View
 from manila_lite.api.fields import fields
+from manila_lite.api.filters import Filter
 from manila_lite.api.services import ApiServices
 from manila_lite.api.v2.shares.actions import STATUS
 from manila_lite.api.v2.targets import SnapshotInstanceTargetController
@@ -26,16 +28,27 @@ DETAIL = fields(
 )
 
 
+_QUERY = (*paging.query_keys(), Filter('snapshot_id'))
+
+
 class SnapshotInstancesController(SnapshotInstanceTargetController):
     def __init__(self, services: ApiServices):
         super().__init__(services)
         self._max_limit = services.conf.osapi_max_limit
 
-    @wsgi.method('share_snapshot_instance:index')
+    @wsgi.method(
+        'share_snapshot_instance:index',
+        answer=answers.page('snapshot_instances', SUMMARY),
+        query=_QUERY,
+    )
     def index(self, req: wsgi.Request) -> dict:
         return self._list(req, SUMMARY, 'snapshot-instances')
 
-    @wsgi.method('share_snapshot_instance:detail')
+    @wsgi.method(
+        'share_snapshot_instance:detail',
+        answer=answers.page('snapshot_instances', DETAIL),
+        query=_QUERY,
+    )
     def detail(self, req: wsgi.Request) -> dict:
         return self._list(req, DETAIL, 'snapshot-instances/detail')
 
@@ -49,7 +62,11 @@ class SnapshotInstancesController(SnapshotInstanceTargetController):
             req, page, path, 'snapshot_instances', items, rows
         )
 
-    @wsgi.method('share_snapshot_instance:show', target=True)
+    @wsgi.method(
+        'share_snapshot_instance:show',
+        target=True,
+        answer={'snapshot_instance': DETAIL},
+    )
     def show(self, req: wsgi.Request, instance: rows.IdRow) -> dict:
         view = DETAIL.function(req.minor, True)
         return {'snapshot_instance': view(instance)}

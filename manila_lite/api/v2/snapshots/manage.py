@@ -7,6 +7,7 @@ from manila_lite.api import schema as s
 from manila_lite.api import wsgi
 from manila_lite.api.v2 import targets
 from manila_lite.api.v2.shares.manage import SHARE_SERVERS_SINCE
+from manila_lite.api.v2.snapshots.snapshots import DETAIL
 from manila_lite.api.v2.snapshots.snapshots import show_snapshot
 from manila_lite.share.operations.managing import ManageSnapshotRequest
 
@@ -25,7 +26,12 @@ MANAGE = s.schema(
 
 
 class SnapshotManageController(wsgi.Controller):
-    @wsgi.method('share_snapshot:manage_snapshot', body=MANAGE, status=202)
+    @wsgi.method(
+        'share_snapshot:manage_snapshot',
+        body=MANAGE,
+        status=202,
+        answer={'snapshot': DETAIL},
+    )
     def create(self, req: wsgi.Request, args: dict) -> dict:
         """Accept a snapshot; responds before the back end is asked."""
         share = targets.get_share(self.services.db, req.ctx, args['share_id'])

@@ -4,6 +4,7 @@ import types
 import typing
 
 from manila_lite import exception
+from manila_lite.api import answers
 from manila_lite.api import links
 from manila_lite.api import paging
 from manila_lite.api import schema as s
@@ -60,7 +61,7 @@ DETAIL = fields(
     Field('provider_location', since='2.12', admin_only=True),
     Field('user_id', since='2.17'),
     Field('project_id', since='2.17'),
-    Field('metadata', child('metadata'), since='2.73'),
+    Field('metadata', child('metadata'), since='2.73', shape=dict[str, str]),
 )
 
 
@@ -95,11 +96,23 @@ class SnapshotsController(targets.SnapshotTargetController):
         super().__init__(services)
         self._max_limit = services.conf.osapi_max_limit
 
-    @wsgi.method('share_snapshot:get_all_snapshots')
+    @wsgi.method(
+        'share_snapshot:get_all_snapshots',
+        answer=answers.page(
+            'snapshots', SUMMARY, links_key='share_snapshots_links', count=True
+        ),
+        query=snapshot_filters.QUERY,
+    )
     def index(self, req: wsgi.Request) -> dict:
         return self._list(req, detailed=False)
 
-    @wsgi.method('share_snapshot:get_all_snapshots')
+    @wsgi.method(
+        'share_snapshot:get_all_snapshots',
+        answer=answers.page(
+            'snapshots', DETAIL, links_key='share_snapshots_links', count=True
+        ),
+        query=snapshot_filters.QUERY,
+    )
     def detail(self, req: wsgi.Request) -> dict:
         return self._list(req, detailed=True)
 
@@ -133,7 +146,7 @@ class SnapshotsController(targets.SnapshotTargetController):
             count=listing.total,
         )
 
-    @wsgi.method(wsgi.IN_HANDLER)
+    @wsgi.method(wsgi.IN_HANDLER, answer={'snapshot': DETAIL})
     def show(self, req: wsgi.Request, snapshot_id: str) -> dict:
         return self._response(req, snapshot_id, 'share_snapshot:get_snapshot')
 
@@ -147,6 +160,7 @@ class SnapshotsController(targets.SnapshotTargetController):
         body=CREATE,
         status=202,
         refused={exception.InvalidStatus: exception.InvalidShare},
+        answer={'snapshot': DETAIL},
     )
     def create(self, req: wsgi.Request, args: dict) -> dict:
         """Accept a new snapshot; responds before it is taken."""
@@ -174,7 +188,12 @@ class SnapshotsController(targets.SnapshotTargetController):
         req.ctx.authorize('share:create_snapshot', row)
         return row
 
-    @wsgi.method('share:snapshot_update', target=True, body=UPDATE)
+    @wsgi.method(
+        'share:snapshot_update',
+        target=True,
+        body=UPDATE,
+        answer={'snapshot': DETAIL},
+    )
     def update(
         self, req: wsgi.Request, snapshot: rows.SnapshotTarget, args: dict
     ) -> dict:

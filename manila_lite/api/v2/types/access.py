@@ -4,6 +4,7 @@ from collections.abc import Sequence
 import typing
 
 from manila_lite import exception
+from manila_lite.api import answers
 from manila_lite.api import schema
 from manila_lite.api import wsgi
 from manila_lite.api.fields import Field
@@ -32,6 +33,11 @@ class TypeRecord(typing.Protocol):
     def is_public(self) -> bool: ...
 
 
+def _answer(controller: type['TypeAccessController']) -> answers.Shape:
+    item = {controller.tables.type_key: str, 'project_id': str}
+    return {controller.response_key: [item]}
+
+
 class TypeAccessController(wsgi.Controller):
     """Base of controllers for the projects of private types.
 
@@ -49,7 +55,7 @@ class TypeAccessController(wsgi.Controller):
         super().__init__(services)
         self._item = fields(Field(self.tables.type_key), Field('project_id'))
 
-    @wsgi.method('list')
+    @wsgi.method('list', answer=_answer)
     def index(self, req: wsgi.Request, type_id: str) -> dict:
         """List the projects that may use the type."""
         rows = self.services.db.read(self._list, req.ctx, type_id)

@@ -11,7 +11,9 @@ from manila_lite.api.fields import Field
 from manila_lite.api.fields import const
 from manila_lite.api.fields import fields
 from manila_lite.api.schema import ValidationError
+from manila_lite.api.v2.types import specs
 from manila_lite.api.v2.types.spec_values import KEY
+from manila_lite.api.v2.types.spec_values import SENT
 from manila_lite.api.v2.types.spec_values import TEXT
 from manila_lite.api.v2.types.spec_values import checked_value
 from manila_lite.api.v2.types.specs import TypeSpecsController
@@ -194,12 +196,14 @@ class ShareTypeExtraSpecsController(TypeSpecsController):
         'show': 'share_types_extra_spec:show',
     }
 
-    @wsgi.method('share_types_extra_spec:create', body=CREATE)
+    @wsgi.method(
+        'share_types_extra_spec:create', body=CREATE, answer=specs.sent_all
+    )
     def create(self, req: wsgi.Request, args: dict, type_id: str) -> dict:
         """Set some extra specs; responds with them as they were sent."""
         return self.set_all(req, args, type_id)
 
-    @wsgi.method('share_types_extra_spec:update', body=UPDATE)
+    @wsgi.method('share_types_extra_spec:update', body=UPDATE, answer=SENT)
     def update(
         self, req: wsgi.Request, args: dict, type_id: str, key: str
     ) -> dict:

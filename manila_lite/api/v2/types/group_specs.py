@@ -2,6 +2,8 @@
 
 from manila_lite.api import schema
 from manila_lite.api import wsgi
+from manila_lite.api.v2.types import specs
+from manila_lite.api.v2.types.spec_values import SENT
 from manila_lite.api.v2.types.spec_values import Specs
 from manila_lite.api.v2.types.specs import TypeSpecsController
 from manila_lite.db.queries.types import group_types
@@ -21,12 +23,14 @@ class ShareGroupTypeSpecsController(TypeSpecsController):
         'show': 'share_group_types_spec:show',
     }
 
-    @wsgi.method('share_group_types_spec:create', body=CREATE)
+    @wsgi.method(
+        'share_group_types_spec:create', body=CREATE, answer=specs.sent_all
+    )
     def create(self, req: wsgi.Request, args: dict, type_id: str) -> dict:
         """Set some specs; responds with them as they were sent."""
         return self.set_all(req, args, type_id)
 
-    @wsgi.method('share_group_types_spec:update', body=UPDATE)
+    @wsgi.method('share_group_types_spec:update', body=UPDATE, answer=SENT)
     def update(
         self, req: wsgi.Request, args: dict, type_id: str, key: str
     ) -> dict:

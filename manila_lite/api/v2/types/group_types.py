@@ -10,6 +10,7 @@ from manila_lite.api import wsgi
 from manila_lite.api.fields import Field
 from manila_lite.api.fields import fields
 from manila_lite.api.fields import fn2
+from manila_lite.api.filters import Filter
 from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import literals
 from manila_lite.api.v2.types import group_specs
@@ -42,8 +43,8 @@ ITEM = fields(
     Field('id'),
     Field('name'),
     Field('is_public'),
-    Field('group_specs'),
-    Field('share_types'),
+    Field('group_specs', shape=dict[str, str]),
+    Field('share_types', shape=list[str]),
     Field('is_default', fn2(_is_default), since='2.46'),
 )
 
@@ -53,7 +54,14 @@ class ShareGroupTypesController(wsgi.Controller):
         super().__init__(services)
         self._default = services.conf.default_share_group_type
 
-    @wsgi.method('share_group_type:index')
+    @wsgi.method(
+        'share_group_type:index',
+        answer={'share_group_types': [ITEM]},
+        query=(
+            share_types.WHICH_PUBLIC,
+            Filter('group_specs', since='2.66', parse=literals.parse),
+        ),
+    )
     def index(self, req: wsgi.Request) -> dict:
         """List the types of the project; administrators may see others."""
         wanted = _wanted_specs(req)
@@ -71,7 +79,7 @@ class ShareGroupTypesController(wsgi.Controller):
             )
         }
 
-    @wsgi.method('share_group_type:default')
+    @wsgi.method('share_group_type:default', answer={'share_group_type': ITEM})
     def default(self, req: wsgi.Request) -> dict:
         """Show the default type."""
         record = self._default and self.services.db.read(
@@ -81,14 +89,18 @@ class ShareGroupTypesController(wsgi.Controller):
             raise exception.DefaultShareGroupTypeNotFound()
         return self._type_response(req, record)
 
-    @wsgi.method('share_group_type:show')
+    @wsgi.method('share_group_type:show', answer={'share_group_type': ITEM})
     def show(self, req: wsgi.Request, type_id: str) -> dict:
         """Show one type."""
         return self._type_response(
             req, self.services.db.read(group_types.get, req.ctx, type_id)
         )
 
-    @wsgi.method('share_group_type:create', body=CREATE)
+    @wsgi.method(
+        'share_group_type:create',
+        body=CREATE,
+        answer={'share_group_type': ITEM},
+    )
     def create(self, req: wsgi.Request, args: dict) -> dict:
         """Create a type with its group specs."""
         requested = args['share_group_type']

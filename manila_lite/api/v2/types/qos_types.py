@@ -2,6 +2,7 @@
 
 import typing
 
+from manila_lite.api import answers
 from manila_lite.api import paging
 from manila_lite.api import schema
 from manila_lite.api import wsgi
@@ -12,6 +13,8 @@ from manila_lite.api.filters import exact
 from manila_lite.api.filters import filters
 from manila_lite.api.services import ApiServices
 from manila_lite.api.v2.types import share_types
+from manila_lite.api.v2.types import specs
+from manila_lite.api.v2.types.spec_values import SENT
 from manila_lite.api.v2.types.spec_values import Specs
 from manila_lite.api.v2.types.specs import TypeSpecsController
 from manila_lite.context import RequestContext
@@ -42,7 +45,7 @@ ITEM = fields(
     Field('id'),
     Field('name'),
     Field('description'),
-    Field('specs'),
+    Field('specs', shape=dict[str, str]),
     Field('created_at'),
     Field('updated_at'),
 )
@@ -53,7 +56,11 @@ class QosTypesController(wsgi.Controller):
         super().__init__(services)
         self._max_limit = services.conf.osapi_max_limit
 
-    @wsgi.method('qos_type:index')
+    @wsgi.method(
+        'qos_type:index',
+        answer=answers.page('qos_types', ITEM),
+        query=(*paging.query_keys(_SORT_KEYS), _EXACT, _LIKE),
+    )
     def index(self, req: wsgi.Request) -> dict:
         """List a page of the types; all projects see all of them."""
         page = paging.parse(
@@ -69,12 +76,12 @@ class QosTypesController(wsgi.Controller):
             req, page, 'qos-types', 'qos_types', items, records
         )
 
-    @wsgi.method('qos_type:show')
+    @wsgi.method('qos_type:show', answer={'qos_type': ITEM})
     def show(self, req: wsgi.Request, type_id: str) -> dict:
         """Show one type."""
         return _response(req, self.services.db.read(qos_types.get, type_id))
 
-    @wsgi.method('qos_type:create', body=CREATE)
+    @wsgi.method('qos_type:create', body=CREATE, answer={'qos_type': ITEM})
     def create(self, req: wsgi.Request, args: dict) -> dict:
         """Create a type with its specs."""
         return _response(
@@ -88,7 +95,7 @@ class QosTypesController(wsgi.Controller):
             ),
         )
 
-    @wsgi.method('qos_type:update', body=UPDATE)
+    @wsgi.method('qos_type:update', body=UPDATE, answer={'qos_type': ITEM})
     def update(self, req: wsgi.Request, args: dict, type_id: str) -> dict:
         """Update the description; null or an empty one removes it."""
         values = {key: text or None for key, text in args.items()}
@@ -127,12 +134,14 @@ class QosTypeSpecsController(TypeSpecsController):
     specs_key = 'specs'
     policies = {'list': 'qos_type_specs:index', 'show': 'qos_type_specs:show'}
 
-    @wsgi.method('qos_type_specs:create', body=CREATE_SPECS)
+    @wsgi.method(
+        'qos_type_specs:create', body=CREATE_SPECS, answer=specs.sent_all
+    )
     def create(self, req: wsgi.Request, args: dict, type_id: str) -> dict:
         """Set some specs; responds with them as they were sent."""
         return self.set_all(req, args, type_id)
 
-    @wsgi.method('qos_type_specs:update', body=UPDATE_SPEC)
+    @wsgi.method('qos_type_specs:update', body=UPDATE_SPEC, answer=SENT)
     def update(
         self, req: wsgi.Request, args: dict, type_id: str, key: str
     ) -> dict:

@@ -12,6 +12,7 @@ from manila_lite.api.fields import Field
 from manila_lite.api.fields import attr
 from manila_lite.api.fields import fields
 from manila_lite.api.fields import fn2
+from manila_lite.api.filters import Filter
 from manila_lite.api.services import ApiServices
 from manila_lite.api.v2 import literals
 from manila_lite.api.v2.types import extra_specs
@@ -75,14 +76,21 @@ ITEM = fields(
     Field('id'),
     Field('name'),
     Field('description', since='2.41'),
-    Field('extra_specs', fn2(_shown_specs)),
+    Field('extra_specs', fn2(_shown_specs), shape=dict[str, str | bool]),
     Field(
         'required_extra_specs',
         lambda row: extra_specs.required_specs(row.extra_specs),
+        shape=dict[str, str],
     ),
     Field('os-share-type-access:is_public', attr('is_public'), until='2.6'),
     Field('share_type_access:is_public', attr('is_public'), since='2.7'),
     Field('is_default', fn2(_is_default), since='2.46'),
+)
+
+
+WHICH_PUBLIC = Filter(
+    'is_public',
+    words=(*sorted(schema.TRUE_WORDS | schema.FALSE_WORDS), 'all', 'none'),
 )
 
 
@@ -91,7 +99,14 @@ class ShareTypesController(wsgi.Controller):
         super().__init__(services)
         self._default = services.conf.default_share_type
 
-    @wsgi.method('share_type:index')
+    @wsgi.method(
+        'share_type:index',
+        answer={'share_types': [ITEM], 'volume_types': [ITEM]},
+        query=(
+            WHICH_PUBLIC,
+            Filter('extra_specs', since='2.43', parse=literals.parse),
+        ),
+    )
     def index(self, req: wsgi.Request) -> dict:
         """List the types of the project; administrators may see others."""
         filters = _wanted_specs(req)
@@ -106,7 +121,9 @@ class ShareTypesController(wsgi.Controller):
         )
         return {'share_types': items, 'volume_types': items}
 
-    @wsgi.method('share_type:default')
+    @wsgi.method(
+        'share_type:default', answer={'share_type': ITEM, 'volume_type': ITEM}
+    )
     def default(self, req: wsgi.Request) -> dict:
         """Show the default type."""
         record = self._default and self.services.db.read(
@@ -116,7 +133,9 @@ class ShareTypesController(wsgi.Controller):
             raise exception.DefaultShareTypeNotFound()
         return self._type_response(req, record)
 
-    @wsgi.method('share_type:show')
+    @wsgi.method(
+        'share_type:show', answer={'share_type': ITEM, 'volume_type': ITEM}
+    )
     def show(self, req: wsgi.Request, type_id: str) -> dict:
         """Show one type."""
         return self._type_response(
@@ -124,7 +143,11 @@ class ShareTypesController(wsgi.Controller):
             self.services.db.read(share_type_records.get, req.ctx, type_id),
         )
 
-    @wsgi.method('share_type:create', body=CREATE)
+    @wsgi.method(
+        'share_type:create',
+        body=CREATE,
+        answer={'share_type': ITEM, 'volume_type': ITEM},
+    )
     def create(self, req: wsgi.Request, args: dict) -> dict:
         """Create a type with its extra specs."""
         requested = args['share_type']
@@ -145,7 +168,11 @@ class ShareTypesController(wsgi.Controller):
             ),
         )
 
-    @wsgi.method('share_type:update', body=UPDATE)
+    @wsgi.method(
+        'share_type:update',
+        body=UPDATE,
+        answer={'share_type': ITEM, 'volume_type': ITEM},
+    )
     def update(self, req: wsgi.Request, args: dict, type_id: str) -> dict:
         """Update a type; an empty description removes it."""
         values = _changes(args['share_type'])

@@ -12,6 +12,9 @@ TEXT = schema.string(255, 1)
 
 KEY = re.compile(r'[\w.:-]{1,255}')
 _check_text = TEXT.at(versions.MAX)
+SENT = dict[str, str | bool | int | float]
+"""The shape of specs as they were sent."""
+
 _JSON_TYPES = {bool: 'boolean', int: 'integer', float: 'number'}
 
 

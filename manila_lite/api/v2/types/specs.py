@@ -4,10 +4,20 @@ from collections.abc import Mapping
 import typing
 
 from manila_lite import exception
+from manila_lite.api import answers
 from manila_lite.api import wsgi
+from manila_lite.api.v2.types.spec_values import SENT
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.types.tables import SpecTables
 from manila_lite.db.session import Session
+
+
+def _all(controller: type['TypeSpecsController']) -> answers.Shape:
+    return {controller.specs_key: dict[str, str]}
+
+
+def sent_all(controller: type['TypeSpecsController']) -> answers.Shape:
+    return {controller.specs_key: SENT}
 
 
 class TypeSpecsController(wsgi.Controller):
@@ -23,12 +33,12 @@ class TypeSpecsController(wsgi.Controller):
     get_type: typing.Callable[[Session, RequestContext, str], typing.Any]
     specs_key: str
 
-    @wsgi.method('list')
+    @wsgi.method('list', answer=_all)
     def index(self, req: wsgi.Request, type_id: str) -> dict:
         """List all specs of the type."""
         return {self.specs_key: self._specs(req, type_id)}
 
-    @wsgi.method('show')
+    @wsgi.method('show', answer=dict[str, str])
     def show(self, req: wsgi.Request, type_id: str, key: str) -> dict:
         """Show one spec of the type."""
         specs = self._specs(req, type_id)
