@@ -13,8 +13,10 @@ from manila_lite.api import router
 from manila_lite.api import routes
 from manila_lite.api import versions
 from manila_lite.api import wsgi
+from manila_lite.api.auth import caller
 from manila_lite.api.services import ApiServices
 from manila_lite.api.ui import entry
+from manila_lite.api.v2 import api_description
 from manila_lite.api.v2 import versions as version_list
 from manila_lite.policies.enforcer import Enforcer
 
@@ -55,21 +57,26 @@ def build_app(
             project_id_regex=conf.project_id_regex,
         )
     )
-    if ui:
-        v2 = entry.BehindSignIn(v2, services)
-    v2, identity_api = (
-        (auth(v2), None)
+    behind = entry.BehindSignIn(v2, services) if ui else v2
+    for_callers, identity_api = (
+        (auth(behind), None)
         if auth
-        else authentication.pipeline(conf, v2, enforcer, run)
+        else authentication.pipeline(conf, behind, enforcer, run)
     )
     pages: dict[str, App] = {
         '/healthcheck': health.HealthCheck(checks or {}, required)
     }
     if metrics is not None:
         pages['/metrics'] = metrics
-    app: App = _Entry(pages, v2, identity_api, base_url)
+    app: App = _Entry(
+        pages,
+        for_callers,
+        _Description(v2, for_callers, enforcer),
+        identity_api,
+        base_url,
+    )
     if ui:
-        front = entry.BeforeSignIn(v2, identity_api, services)
+        front = entry.BeforeSignIn(for_callers, identity_api, services)
         app = _with_ui(app, front)
     app = middleware.BodyLimitMiddleware(app, conf.max_request_body_size)
     return middleware.RequestIdMiddleware(
@@ -107,6 +114,26 @@ def _with_ui(app: App, front: App) -> App:
     return serve
 
 
+_DESCRIPTION = versions.PREFIX + api_description.PATH
+
+
+class _Description:
+    """Serves the API description, also without sign-in if policies allow."""
+
+    def __init__(self, v2: App, for_callers: App, enforcer: Enforcer):
+        self._v2 = v2
+        self._for_callers = for_callers
+        self._enforcer = enforcer
+
+    def __call__(
+        self, environ: dict, start_response: typing.Callable
+    ) -> typing.Iterable[bytes]:
+        nobody = caller.build_context(environ, self._enforcer, roles=[])
+        if nobody.can(api_description.POLICY):
+            return caller.call_as(nobody, self._v2, environ, start_response)
+        return self._for_callers(environ, start_response)
+
+
 class _Entry:
     """Serves the version list and the pages outside /v2.
 
@@ -117,10 +144,12 @@ class _Entry:
         self,
         pages: typing.Mapping[str, App],
         v2: App,
+        description: App,
         identity_api: App | None,
         base_url: str | None,
     ):
         self._v2 = v2
+        self._description = description
         self._pages = {'': self._versions, '/': self._versions, **pages}
         self._identity_api = identity_api
         self._base_url = base_url
@@ -130,6 +159,8 @@ class _Entry:
     ) -> typing.Iterable[bytes]:
         path = environ['PATH_INFO']
         if path.startswith(versions.PREFIX + '/') or path == versions.PREFIX:
+            if path == _DESCRIPTION:
+                return self._description(environ, start_response)
             return self._v2(environ, start_response)
         if self._identity_api and identity.serves(path):
             return self._identity_api(environ, start_response)

@@ -101,7 +101,7 @@ def _public_fault(
     return error.public_message, []
 
 
-def _fault_key(code: int) -> str:
+def fault_key(code: int) -> str:
     """Return the published key of a fault of the share API."""
     return FAULT_KEYS.get(code, 'computeFault')
 
@@ -133,7 +133,7 @@ def _send(
     return wsgi.send_json(
         start_response,
         code,
-        {environ.get(wsgi.FAULT_KEY) or _fault_key(code): fault},
+        {environ.get(wsgi.FAULT_KEY) or fault_key(code): fault},
         headers,
     )
 

@@ -7,6 +7,7 @@ from manila_lite.api.router import get
 from manila_lite.api.router import post
 from manila_lite.api.router import put
 from manila_lite.api.router import serve
+from manila_lite.api.v2 import api_description
 from manila_lite.api.v2.access.resource_locks import ResourceLocksController
 from manila_lite.api.v2.access.rule_resource import (
     ShareAccessMetadataController,
@@ -26,6 +27,7 @@ from manila_lite.api.v2.admin.quota_sets import QuotaSetsController
 from manila_lite.api.v2.admin.recovery import RecoveryController
 from manila_lite.api.v2.admin.scheduler_stats import SchedulerStatsController
 from manila_lite.api.v2.admin.services import ServicesController
+from manila_lite.api.v2.api_description import ApiDescriptionController
 from manila_lite.api.v2.groups.share_groups import ShareGroupActionsController
 from manila_lite.api.v2.groups.share_groups import ShareGroupsController
 from manila_lite.api.v2.groups.snapshots import (
@@ -108,8 +110,13 @@ _SPECS = (
 )
 
 ROUTES: list[Route] = [
-    # Versions and extensions
+    # Versions, their description and extensions
     *serve(VersionsController, '', get('/', 'index', kind='root')),
+    *serve(
+        ApiDescriptionController,
+        '',
+        get(api_description.PATH, 'show', kind='root'),
+    ),
     *serve(
         ExtensionsController,
         '/extensions',

@@ -11,6 +11,7 @@ import os
 import sys
 import typing
 
+from manila_lite.cmd import api_description
 from manila_lite.cmd import console
 from manila_lite.cmd import gone_backends
 from manila_lite.cmd import quotas
@@ -215,6 +216,7 @@ def _parser() -> argparse.ArgumentParser:
     quotas.add_to(nouns)
     users.add_to(nouns)
     storage.add_to(nouns)
+    api_description.add_to(nouns)
     return parser
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 
+from manila_lite.policies import api_description
 from manila_lite.policies import availability_zone
 from manila_lite.policies import base
 from manila_lite.policies import identity
@@ -40,6 +41,7 @@ from manila_lite.policies import share_types_extra_spec
 
 _RESOURCES = (
     base,
+    api_description,
     availability_zone,
     scheduler_stats,
     service,

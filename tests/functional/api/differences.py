@@ -221,6 +221,7 @@ ADDITIONAL_403 = {
 
 EXTENSION_PATHS = {
     '/v2/recovery/': 'resources in flight and their recovery are not part '
-    'of the published API'
+    'of the published API',
+    '/v2/openapi.json': 'the description of the API itself',
 }
 """Paths that are not in the published API and do not collide with it."""

@@ -363,3 +363,28 @@ def test_upgrade_check_knows_the_options_of_the_sample_file():
         for line in lines.splitlines()
         if line.startswith('namespace')
     }
+
+
+# api
+
+
+def test_description_is_printed_for_the_version(state):
+    for arguments, version in ((('--version', '2.9'), '2.9'), ((), '2.99')):
+        found = json.loads(
+            manage('api', 'description', *arguments, '--state-dir', state)
+        )
+        assert found['openapi'].startswith('3.1.')
+        assert found['info']['version'] == version
+
+
+def test_description_of_an_unknown_version_is_refused(state):
+    output = manage(
+        'api',
+        'description',
+        '--version',
+        '2.100',
+        '--state-dir',
+        state,
+        code=1,
+    )
+    assert '2.99' in output

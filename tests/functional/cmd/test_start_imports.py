@@ -83,6 +83,13 @@ def test_heavy_libraries_are_loaded_on_demand(loaded):
     assert found & HEAVY == set()
 
 
+def test_api_description_is_made_on_demand(loaded):
+    assert 'manila_lite.api.v2.api_description' in loaded
+    assert not any(
+        name.startswith('manila_lite.api.description') for name in loaded
+    )
+
+
 def test_one_lock_service_is_loaded(loaded):
     assert {
         name for name in loaded if name.startswith('tooz.drivers.')

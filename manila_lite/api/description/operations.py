@@ -1,0 +1,184 @@
+"""Operations of the description, made from the rows of the route table."""
+
+from collections.abc import Iterator
+import inspect
+import re
+import typing
+
+from manila_lite.api import answers
+from manila_lite.api import router
+from manila_lite.api import versions
+from manila_lite.api import wsgi
+from manila_lite.api.description import parameters
+from manila_lite.api.description import permissions
+from manila_lite.api.description import responses
+from manila_lite.api.description.shapes import Shapes
+
+_WORDS = re.compile('[A-Z][a-z]+')
+
+
+class Handler(typing.NamedTuple):
+    """A handler of an operation; its name is that of its action, if any."""
+
+    name: str
+    declared: wsgi.Declaration
+    experimental: bool
+    text: str
+
+
+def describe(
+    route: router.Route, minor: int, shapes: Shapes, names: set[str]
+) -> dict[str, typing.Any]:
+    """Return the operation of a route, which serves the version.
+
+    Its name is added to `names` and differs from those in it.
+    """
+    controller, method = route.controller, route.method
+    noun = controller.__name__.removesuffix('Controller')
+    is_action = route.handler == router.ACTION
+    handlers = list(_handlers(route, minor))
+    name = f'{noun}.{"action" if is_action else route.handler}'
+    while name in names:
+        name += '.alias'
+    names.add(name)
+    operation: dict[str, typing.Any] = {
+        'operationId': name,
+        'tags': [' '.join(_WORDS.findall(noun)).lower()],
+        'summary': _summary(route, handlers),
+        'parameters': _parameters(route, minor, handlers),
+    }
+    if is_action:
+        operation['requestBody'] = _actions(handlers, minor)
+        operation['x-openstack-actions'] = {
+            one.name: {
+                'description': one.text,
+                'experimental': one.experimental,
+                'status': one.declared.status,
+                **permissions.of(one.declared.policy),
+            }
+            for one in handlers
+        }
+    else:
+        declared = handlers[0].declared
+        operation['description'] = handlers[0].text
+        operation |= permissions.of(declared.policy)
+        if declared.body:
+            schema = declared.body.json_schema(minor)
+            operation['requestBody'] = _body(schema)
+    operation['responses'] = {
+        **_successes(controller, handlers, shapes, name),
+        **responses.error_references(
+            responses.error_codes(method, [one.declared for one in handlers])
+        ),
+    }
+    return operation
+
+
+def _handlers(route: router.Route, minor: int) -> Iterator[Handler]:
+    """Yield the handlers of a route that serve the version."""
+    controller = route.controller
+    if route.handler != router.ACTION:
+        yield Handler(
+            route.handler,
+            wsgi.declaration(controller, route.handler),
+            _is_experimental(versions.span(route.experimental), minor),
+            _text(getattr(controller, route.handler)),
+        )
+        return
+    for name in wsgi.action_methods(controller):
+        handler = getattr(controller, name)
+        for row in handler.actions:
+            if minor in row.window:
+                yield Handler(
+                    row.name,
+                    wsgi.with_policy(controller, row.declared),
+                    _is_experimental(row.experimental, minor),
+                    _text(handler),
+                )
+
+
+def serves(route: router.Route, minor: int) -> bool:
+    """Return whether the route, and an action of it, serve the version."""
+    return minor in route.window and any(True for _ in _handlers(route, minor))
+
+
+def _is_experimental(window: versions.Window | None, minor: int) -> bool:
+    return window is not None and minor in window
+
+
+def _text(handler: typing.Callable) -> str:
+    return inspect.getdoc(handler) or ''
+
+
+def _summary(route: router.Route, handlers: list[Handler]) -> str:
+    if route.handler == router.ACTION:
+        return 'Act on the resource.'
+    text = handlers[0].text
+    return text.partition('\n')[0] or f'{route.method} {route.path}'
+
+
+def _parameters(
+    route: router.Route, minor: int, handlers: list[Handler]
+) -> list[dict]:
+    found = [{'$ref': '#/components/parameters/version'}]
+    if _is_experimental(versions.span(route.experimental), minor):
+        found.append({'$ref': '#/components/parameters/experimental'})
+    found += [parameters.path_variable(name) for name in route.names]
+    for one in handlers:
+        found += parameters.query_keys(one.declared.query, minor)
+    return found
+
+
+def _body(schema: dict) -> dict:
+    return {'required': True, 'content': {responses.JSON: {'schema': schema}}}
+
+
+def _actions(handlers: list[Handler], minor: int) -> dict:
+    """Return the body that has one action by its name."""
+    return _body(
+        {
+            'oneOf': [
+                {
+                    'type': 'object',
+                    'properties': {
+                        one.name: one.declared.body.json_schema(minor)
+                        if one.declared.body
+                        else {}
+                    },
+                    'required': [one.name],
+                    'additionalProperties': False,
+                }
+                for one in handlers
+            ]
+        }
+    )
+
+
+def _successes(
+    controller: type[wsgi.Controller],
+    handlers: list[Handler],
+    shapes: Shapes,
+    name: str,
+) -> dict[str, dict]:
+    by_status: dict[int, dict[str, dict | None]] = {}
+    for one in handlers:
+        declared = one.declared
+        shape = _shape(controller, declared.answer)
+        by_status.setdefault(declared.status, {})[one.name] = (
+            None
+            if shape is None
+            else shapes.schema(shape, f'{name}.{one.name}')
+        )
+        if declared.unchanged:
+            by_status.setdefault(declared.unchanged, {})[one.name] = None
+    return {
+        str(status): responses.success(status, bodies)
+        for status, bodies in sorted(by_status.items())
+    }
+
+
+def _shape(
+    controller: type[wsgi.Controller], answer: answers.Shape
+) -> answers.Shape:
+    """Return the shape of an answer of the controller."""
+    return answer(controller) if inspect.isfunction(answer) else answer

@@ -1,0 +1,116 @@
+"""The API description of a version, as a client reads it."""
+
+import functools
+import re
+import typing
+
+import jsonschema
+import orjson
+
+from manila_lite import conf as configuration
+from manila_lite.api.description import document
+
+JSON = 'application/json'
+
+
+@functools.cache
+def description(minor: int) -> 'Description':
+    conf = configuration.new([])
+    return Description(orjson.loads(document.encoded(conf, minor)))
+
+
+class Operation(typing.NamedTuple):
+    """An operation of the description."""
+
+    method: str
+    path: str
+    content: dict
+
+    @property
+    def query_keys(self) -> set[str]:
+        return {
+            parameter['name']
+            for parameter in self.content['parameters']
+            if parameter.get('in') == 'query'
+        }
+
+    @property
+    def actions(self) -> dict[str, dict]:
+        return self.content.get('x-openstack-actions', {})
+
+
+class Description:
+    """A document, and whether answers fit it."""
+
+    def __init__(self, content: dict):
+        self.content = content
+        self.operations = [
+            Operation(method.upper(), path, operation)
+            for path, methods in content['paths'].items()
+            for method, operation in methods.items()
+        ]
+        self._validators: dict[str, jsonschema.Validator] = {}
+
+    def find(self, method: str, path: str) -> Operation:
+        """Return the operation of a request, without its query."""
+        found = [
+            operation
+            for operation in self.operations
+            if operation.method == method and _matches(operation.path, path)
+        ]
+        assert found, f'{method} {path} is not described'
+        return min(found, key=lambda operation: operation.path.count('{'))
+
+    def check(
+        self,
+        operation: Operation,
+        status: int,
+        body: bytes,
+        action: str | None = None,
+    ) -> None:
+        """Fail if the operation does not describe this answer."""
+        where = f'{operation.method} {operation.path} {action} {status}'
+        responses = operation.content['responses']
+        if status < 400:
+            assert str(status) in responses, f'{where} is not described'
+        found = responses.get(str(status), responses['default'])
+        if '$ref' in found:
+            found = self._resolve(found['$ref'])
+        schema = found.get('content', {}).get(JSON, {}).get('schema')
+        if not body:
+            assert schema is None or action in found.get(
+                'x-openstack-without-body', ()
+            ), f'{where} has no body'
+            return
+        assert schema is not None, f'{where} has a body: {body!r}'
+        errors = [
+            f'{"/".join(map(str, error.absolute_path))}: {error.message}'
+            for error in self._validator(schema).iter_errors(
+                orjson.loads(body)
+            )
+        ]
+        assert not errors, f'{where}: {errors[:3]}'
+
+    def accepts(self, operation: Operation, body: object) -> bool:
+        """Tell whether a request body fits the schema."""
+        schema = operation.content['requestBody']['content'][JSON]['schema']
+        return self._validator(schema).is_valid(body)
+
+    def _resolve(self, reference: str) -> dict:
+        found = self.content
+        for name in reference.removeprefix('#/').split('/'):
+            found = found[name]
+        return found
+
+    def _validator(self, schema: dict) -> jsonschema.Validator:
+        key = repr(schema)
+        if key not in self._validators:
+            self._validators[key] = jsonschema.Draft202012Validator(
+                {'allOf': [schema], 'components': self.content['components']}
+            )
+        return self._validators[key]
+
+
+def _matches(template: str, path: str) -> bool:
+    pattern = re.sub(r'\\\{\w+\\\}', '[^/]+', re.escape(template))
+    return re.fullmatch(pattern, path) is not None
