@@ -30,6 +30,7 @@ from manila_lite.share.operations.replication import (
     snapshots as replicated_snapshots,
 )
 from manila_lite.share.operations.replication.snapshots import LockedReplicas
+from manila_lite.share.operations.reset_events import reset_event
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.snapshot_instance import INSTANCE_RESETS
@@ -413,7 +414,7 @@ class Snapshots:
         out of sync, which may not have the data. Raises InvalidInput for
         statuses that are not in the published list.
         """
-        event = _reset(status, SNAPSHOT_RESETS)
+        event = reset_event(SNAPSHOT_INSTANCE, status, allowed=SNAPSHOT_RESETS)
         found = snapshots.list_instances(session, snapshot.id)
         if replicated_snapshots.are_replicated(found):
             replicas.lock_instances(session, snapshot.share_id)
@@ -440,7 +441,7 @@ class Snapshots:
             session,
             SNAPSHOT_INSTANCE,
             snapshot_instance_id,
-            _reset(status, INSTANCE_RESETS),
+            reset_event(SNAPSHOT_INSTANCE, status, allowed=INSTANCE_RESETS),
         )
 
 
@@ -449,15 +450,6 @@ def owner_user_id(ctx: RequestContext, share: rows.OwnedRow) -> str | None:
     if ctx.project_id == share.project_id:
         return ctx.user_id
     return share.user_id
-
-
-def _reset(status: str, allowed: frozenset[str]) -> str:
-    if status not in allowed:
-        raise exception.InvalidInput(
-            reason=f'status {status!r} is not one of '
-            f'{", ".join(sorted(allowed))}'
-        )
-    return SNAPSHOT_INSTANCE.reset_event(status)
 
 
 def _has_several(locked_replicas: LockedReplicas | None) -> bool:

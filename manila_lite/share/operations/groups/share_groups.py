@@ -27,6 +27,7 @@ from manila_lite.quota.charges import Owner
 from manila_lite.quota.groups import DELTAS
 from manila_lite.quota.groups import remove_and_credit
 from manila_lite.rpc.contract import Client
+from manila_lite.share.operations.reset_events import reset_event
 from manila_lite.share.operations.shares import placement
 from manila_lite.share.operations.shares import share_request
 from manila_lite.states.share_group import CONSISTENCIES
@@ -223,16 +224,11 @@ class ShareGroups:
         self, session: Session, ctx: RequestContext, group_id: str, status: str
     ) -> None:
         """Set the status by `reset_status`; raises InvalidInput."""
-        if status not in SHARE_GROUP.resets:
-            raise exception.InvalidInput(
-                reason='status must be one of: '
-                + ', '.join(sorted(SHARE_GROUP.resets))
-            )
         fire(
             session,
             SHARE_GROUP,
             group_id,
-            SHARE_GROUP.reset_event(status),
+            reset_event(SHARE_GROUP, status),
             updated_at=session.now,
         )
 

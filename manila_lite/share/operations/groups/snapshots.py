@@ -28,6 +28,7 @@ from manila_lite.quota.charges import Owner
 from manila_lite.quota.groups import SNAPSHOT_DELTAS
 from manila_lite.quota.groups import remove_snapshot_and_credit
 from manila_lite.rpc.contract import Client
+from manila_lite.share.operations.reset_events import reset_event
 from manila_lite.states.share_group import GroupStatus
 from manila_lite.states.share_group_snapshot import SHARE_GROUP_SNAPSHOT
 from manila_lite.states.share_instance import SHARE_INSTANCE
@@ -172,16 +173,11 @@ class ShareGroupSnapshots:
         status: str,
     ) -> None:
         """Set the status by `reset_status`; raises InvalidInput."""
-        if status not in SHARE_GROUP_SNAPSHOT.resets:
-            raise exception.InvalidInput(
-                reason='status must be one of: '
-                + ', '.join(sorted(SHARE_GROUP_SNAPSHOT.resets))
-            )
         fire(
             session,
             SHARE_GROUP_SNAPSHOT,
             snapshot_id,
-            SHARE_GROUP_SNAPSHOT.reset_event(status),
+            reset_event(SHARE_GROUP_SNAPSHOT, status),
             updated_at=session.now,
         )
 

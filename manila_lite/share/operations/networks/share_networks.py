@@ -16,6 +16,7 @@ from manila_lite.quota import charges
 from manila_lite.quota.charges import Owner
 from manila_lite.rpc.contract import Client
 from manila_lite.share.operations import network_rules
+from manila_lite.share.operations.reset_events import reset_event
 from manila_lite.share.operations.servers.release import release_unused
 from manila_lite.states.share_network import SHARE_NETWORK
 
@@ -154,15 +155,10 @@ class ShareNetworks:
         status: str,
     ) -> None:
         """Set the status by `reset_status`; raises InvalidInput."""
-        if status not in SHARE_NETWORK.resets:
-            raise exception.InvalidInput(
-                reason='status must be one of: '
-                + ', '.join(sorted(SHARE_NETWORK.resets))
-            )
         fire(
             session,
             SHARE_NETWORK,
             network_id,
-            SHARE_NETWORK.reset_event(status),
+            reset_event(SHARE_NETWORK, status),
             updated_at=session.now,
         )

@@ -25,6 +25,7 @@ from manila_lite.share.operations.replication import creation
 from manila_lite.share.operations.replication import guards
 from manila_lite.share.operations.replication import removal as replica_removal
 from manila_lite.share.operations.replication import resets
+from manila_lite.share.operations.reset_events import reset_event
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_replica import SHARE_REPLICA
@@ -238,7 +239,7 @@ class Replicas:
         status: str,
     ) -> None:
         """Set the status by `reset_status`; raises InvalidInput."""
-        event = _reset(SHARE_INSTANCE, 'status', status)
+        event = reset_event(SHARE_INSTANCE, status)
         if status == InstanceStatus.DELETING:
             instances = replicas.lock_instances(session, replica.share_id)
             replica_removal.refuse_last_active(
@@ -255,7 +256,9 @@ class Replicas:
         replica_state: str,
     ) -> None:
         """Set `replica_state`; the active replica cannot be changed."""
-        event = _reset(SHARE_REPLICA, 'replica_state', replica_state)
+        event = reset_event(
+            SHARE_REPLICA, replica_state, field='replica_state'
+        )
         activates = replica_state == ReplicaState.ACTIVE
         if activates and replica.host:
             # Lock order: the work first, then the replicas.
@@ -315,16 +318,6 @@ def _find_replica(
         if row.id == replica_id and row.replica_state is not None:
             return row
     raise exception.ShareReplicaNotFound(replica_id=replica_id)
-
-
-def _reset(machine: typing.Any, attribute: str, value: str) -> str:
-    try:
-        return machine.reset_event(value)
-    except KeyError:
-        raise exception.InvalidInput(
-            reason=f'{attribute} {value!r} is not one of '
-            f'{", ".join(sorted(machine.resets))}'
-        ) from None
 
 
 def _replication_error(reason: str) -> exception.ManilaLiteError:

@@ -19,6 +19,7 @@ from manila_lite.db.transitions import insert_row
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import BINARY
 from manila_lite.share.operations import network_rules
+from manila_lite.share.operations.reset_events import reset_event
 from manila_lite.share.operations.servers.settling import settle_migration
 from manila_lite.states.share_server import SHARE_SERVER
 from manila_lite.states.share_server import ServerStatus
@@ -213,13 +214,7 @@ class ShareServers:
         status: str,
     ) -> None:
         """Set the status by `reset_status`; raises InvalidInput."""
-        try:
-            event = SHARE_SERVER.reset_event(status)
-        except KeyError:
-            raise exception.InvalidInput(
-                reason=f'status {status!r} is not one of '
-                f'{", ".join(sorted(SHARE_SERVER.resets))}'
-            ) from None
+        event = reset_event(SHARE_SERVER, status)
         # No share waits any longer for this server to be built.
         fire(
             session,

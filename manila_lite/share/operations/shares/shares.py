@@ -28,6 +28,7 @@ from manila_lite.share.operations import unserved
 from manila_lite.share.operations.groups import membership
 from manila_lite.share.operations.replication import guards as replica_guards
 from manila_lite.share.operations.replication import resets
+from manila_lite.share.operations.reset_events import reset_event
 from manila_lite.share.operations.shares import clone_request
 from manila_lite.share.operations.shares import insertion
 from manila_lite.share.operations.shares import placement
@@ -447,13 +448,7 @@ class Shares:
         status: str,
     ) -> None:
         """Set a status by `reset_status`; raises InvalidInput."""
-        try:
-            event = SHARE_INSTANCE.reset_event(status)
-        except KeyError:
-            raise exception.InvalidInput(
-                reason=f'status {status!r} is not one of '
-                f'{", ".join(sorted(SHARE_INSTANCE.resets))}'
-            ) from None
+        event = reset_event(SHARE_INSTANCE, status)
         resets.reset_status(session, instance_id, event)
 
     def _refuse_soft_deleted(self, share: rows.ShareTarget) -> None:
