@@ -37,6 +37,8 @@ ALL = frozenset(
     if not name.startswith('_')
 )
 IN_TRANSIT = frozenset({A.APPLYING, A.UPDATING, A.DENYING})
+DENIED = frozenset({A.QUEUED_TO_DENY, A.DENYING})
+"""The states of a rule that nobody is to have access by any more."""
 
 STATES_BY_RANK = (
     A.ERROR,
@@ -125,8 +127,7 @@ def _rules(
 
             *(_LEVEL_MOVES if levels else ()),
 
-            ('deny',  states - {A.QUEUED_TO_DENY, A.DENYING},
-                                                      A.QUEUED_TO_DENY),
+            ('deny',          states - DENIED,        A.QUEUED_TO_DENY),
             ('withdraw',      {A.QUEUED_TO_DENY},     A.DENYING),
             ('denied',        {A.DENYING},            GONE),
             ('deny_failed',   {A.DENYING},            A.ERROR),

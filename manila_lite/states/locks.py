@@ -1,5 +1,6 @@
 """The values that resource locks use on the wire."""
 
+from manila_lite.states.access_rule import DENIED
 from manila_lite.states.access_rule import RuleState
 from manila_lite.states.share_instance import InstanceStatus
 
@@ -44,8 +45,6 @@ NOT_LOCKABLE = {
             InstanceStatus.UNMANAGE_ERROR,
         }
     ),
-    ResourceType.ACCESS_RULE: frozenset(
-        {RuleState.QUEUED_TO_DENY, RuleState.DENYING, RuleState.ERROR}
-    ),
+    ResourceType.ACCESS_RULE: DENIED | {RuleState.ERROR},
 }
 """Statuses in which forbidding deletion comes too late."""

@@ -8,6 +8,7 @@ from manila_lite.db.rows import AccessRuleRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire_matching
 from manila_lite.states.access_rule import ACCESS_RULE
+from manila_lite.states.access_rule import DENIED
 from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
 from manila_lite.states.access_rule import SNAPSHOT_ACCESS_RULE
 from manila_lite.states.access_rule import RuleState
@@ -85,7 +86,7 @@ def _retry_failed(
     for row in rules:
         if row.state == RuleState.ERROR:
             state = wanted.get(row.id)
-            if state in (None, RuleState.QUEUED_TO_DENY, RuleState.DENYING):
+            if state is None or state in DENIED:
                 events['deny'].append(row.mapping_id)
             elif state != RuleState.ERROR:
                 events['reapply'].append(row.mapping_id)

@@ -18,6 +18,7 @@ from manila_lite.db import rows
 from manila_lite.db.queries.access import views as access_views
 from manila_lite.share.operations.access import targets as access_targets
 from manila_lite.share.operations.access.share_rules import RuleLockOptions
+from manila_lite.states.access_rule import DENIED
 from manila_lite.states.access_rule import RulesStatus
 from manila_lite.states.access_rule import RuleState
 
@@ -51,7 +52,7 @@ def _state_before_2_28(
     """Return the state in the form of versions before 2.28."""
     if row.state in (RuleState.ACTIVE, RuleState.ERROR):
         return row.state
-    if row.state in (RuleState.QUEUED_TO_DENY, RuleState.DENYING):
+    if row.state in DENIED:
         return _STATE_OF_STATUS[more['rules_status']]
     return 'new'
 

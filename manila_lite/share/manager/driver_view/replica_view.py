@@ -17,13 +17,10 @@ from manila_lite.share.manager.driver_view.share_view import LoadedInstance
 from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
 from manila_lite.states import snapshot_instance
-from manila_lite.states.access_rule import RuleState
+from manila_lite.states.access_rule import DENIED
 from manila_lite.states.share_replica import LEAVING
 from manila_lite.states.share_replica import UP_TO_DATE
 from manila_lite.states.share_replica import ReplicaState
-
-_DENIED = frozenset({RuleState.QUEUED_TO_DENY, RuleState.DENYING})
-
 
 Item = typing.TypeVar('Item')
 
@@ -98,7 +95,7 @@ class ReplicatedShare(typing.NamedTuple):
                 driver,
                 read_only=read_only,
             )
-            if not rule.hidden and rule.state not in _DENIED
+            if not rule.hidden and rule.state not in DENIED
         ]
 
     def snapshots_on(self, replica_id: str) -> list[LoadedSnapshot]:

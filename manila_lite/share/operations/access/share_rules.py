@@ -23,10 +23,10 @@ from manila_lite.db.transitions import TransitionBatch
 from manila_lite.rpc.contract import Client
 from manila_lite.share.operations.access import locks as resource_locks
 from manila_lite.states.access_rule import ACCESS_RULE
+from manila_lite.states.access_rule import DENIED
 from manila_lite.states.access_rule import RULES_EDITABLE
 from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
 from manila_lite.states.access_rule import RulesStatus
-from manila_lite.states.access_rule import RuleState
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_network import NetworkStatus
 from manila_lite.states.share_replica import PASSIVE
@@ -230,10 +230,7 @@ class Access:
             return
         instances = self._begin(session, ctx, share, allow_in_error)
         rules = share_rules.list_mappings(session, share.id, access_id)
-        if any(
-            row.state in (RuleState.QUEUED_TO_DENY, RuleState.DENYING)
-            for row in rules
-        ):
+        if any(row.state in DENIED for row in rules):
             raise exception.InvalidShareAccess(
                 reason=f'rule {access_id} is being denied'
             )

@@ -16,10 +16,10 @@ from manila_lite.db.transitions import TransitionBatch
 from manila_lite.share.operations import network_rules
 from manila_lite.share.operations.replication import guards
 from manila_lite.states.access_rule import ACCESS_RULE
+from manila_lite.states.access_rule import DENIED
 from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
 from manila_lite.states.access_rule import SNAPSHOT_ACCESS_RULE
 from manila_lite.states.access_rule import RulesStatus
-from manila_lite.states.access_rule import RuleState
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_replica import READABLE
@@ -27,8 +27,6 @@ from manila_lite.states.share_replica import SHARE_REPLICA
 from manila_lite.states.share_replica import ReplicaState
 from manila_lite.states.snapshot_instance import LEAVING
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
-
-_DENIED = (RuleState.QUEUED_TO_DENY, RuleState.DENYING)
 
 
 def get_source(
@@ -122,7 +120,7 @@ def insert_rows(
     rules = [
         row
         for row in share_rules.list_for_instance(session, active.id)
-        if row.state not in _DENIED
+        if row.state not in DENIED
     ]
     snapshot_instances = [
         row
@@ -235,7 +233,7 @@ def _insert_snapshot_rows(
                 for rule in snapshot_rules.list_on_share_instance(
                     session, active_id
                 )
-                if rule.state not in _DENIED
+                if rule.state not in DENIED
                 and rule.snapshot_id in instance_ids
             ],
         )
