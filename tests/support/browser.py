@@ -10,8 +10,9 @@ HOST = 'http://localhost'
 
 
 class Form(typing.NamedTuple):
-    """A form of a page: where it goes, its fields, the text around them."""
+    """A form of a page: its method, where it goes, its fields."""
 
+    method: str
     action: str
     fields: dict[str, str]
 
@@ -37,7 +38,11 @@ class Page(parser.HTMLParser):
         if tag == 'a':
             self.links.append(given.get('href') or '')
         elif tag == 'form':
-            self.forms.append(Form(given.get('action') or '', {}))
+            self.forms.append(
+                Form(
+                    given.get('method') or 'get', given.get('action') or '', {}
+                )
+            )
         elif tag in ('input', 'select') and 'name' in given:
             self.forms[-1].fields[given['name'] or ''] = (
                 given.get('value') or ''
@@ -52,9 +57,9 @@ class Page(parser.HTMLParser):
         return ' '.join(' '.join(self._texts).split())
 
     def form(self, action: str) -> Form:
-        """Return the form that goes to a path."""
+        """Return the form that is posted to a path."""
         for form in self.forms:
-            if form.action == action:
+            if (form.method, form.action) == ('post', action):
                 return form
         raise LookupError(f'{action} among {[f.action for f in self.forms]}')
 

@@ -33,6 +33,7 @@ def send(
     status: int,
     template: str,
     headers: Headers = (),
+    /,
     **values: typing.Any,
 ) -> list[bytes]:
     """Send a page."""
@@ -58,7 +59,7 @@ def redirect(
     )
 
 
-def render(template: str, **values: typing.Any) -> str:
+def render(template: str, /, **values: typing.Any) -> str:
     return _environment().get_template(template).render(**values)
 
 

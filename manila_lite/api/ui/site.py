@@ -8,7 +8,10 @@ from manila_lite.api import router
 from manila_lite.api import wsgi
 from manila_lite.api.auth.caller import App
 from manila_lite.api.services import ApiServices
+from manila_lite.api.ui import estate
 from manila_lite.api.ui import overview
+from manila_lite.api.ui import recovery
+from manila_lite.api.ui import shares
 from manila_lite.api.ui.visit import Answer
 from manila_lite.api.ui.visit import Handler
 from manila_lite.api.ui.visit import Visit
@@ -16,6 +19,16 @@ from manila_lite.api.ui.visit import Visit
 PAGES: dict[str, dict[str, Handler]] = {
     '/ui/': {'GET': overview.show},
     '/ui/rows': {'GET': overview.list_rows},
+    '/ui/shares': {'GET': shares.index, 'POST': shares.create},
+    '/ui/shares/{share_id}': {'GET': shares.show},
+    '/ui/shares/{share_id}/{action}': {'POST': shares.act},
+    '/ui/in-flight': {'GET': recovery.in_flight},
+    '/ui/recovery': {'GET': recovery.log},
+    '/ui/recovery/run': {'POST': recovery.run},
+    '/ui/migrations': {'GET': estate.migrations},
+    '/ui/capacity': {'GET': estate.capacity},
+    '/ui/quotas': {'GET': estate.quotas},
+    '/ui/services': {'GET': estate.services},
 }
 """The handlers of each template of a path, by method."""
 

@@ -12,10 +12,20 @@ from manila_lite.api.services import ApiServices
 from manila_lite.api.ui import front
 from manila_lite.api.ui import html
 from manila_lite.api.ui.api_client import ApiClient
+from manila_lite.api.ui.notices import ACCEPTED
 from manila_lite.context import RequestContext
 
-_NAVIGATION: tuple[tuple[str, str, str | None], ...] = (
+CAPACITY_POLICY = 'scheduler_stats:pools:detail'
+MIGRATIONS_POLICY = 'share_server:share_server_migration_get_progress'
+_NAVIGATION = (
     ('/ui/', 'Overview', None),
+    ('/ui/shares', 'Shares', 'share:get_all'),
+    ('/ui/in-flight', 'In flight', 'recovery:in_flight'),
+    ('/ui/recovery', 'Recovery', 'recovery:log'),
+    ('/ui/migrations', 'Migrations', MIGRATIONS_POLICY),
+    ('/ui/capacity', 'Capacity', CAPACITY_POLICY),
+    ('/ui/quotas', 'Quotas', 'quota_set:show'),
+    ('/ui/services', 'Services', 'service:index'),
 )
 """Path, title, and the policy of those who see it."""
 
@@ -57,15 +67,21 @@ class Visit:
         """The project whose rows the caller sees; None for all."""
         return None if self.is_admin else str(self.ctx.project_id)
 
+    def number(self, name: str) -> int:
+        """Return a number in the query; 0 without a usable one."""
+        text = self.query.get(name, '')
+        is_number = text.isascii() and text.isdecimal() and len(text) < 10
+        return int(text) if is_number else 0
+
     def authorize(self, rule: str) -> None:
         """Raise Forbidden unless a policy allows it."""
         if not self.ctx.can(rule):
             raise exception.AccessDenied(rule=rule)
 
     def page(
-        self, template: str, status: int = 200, **values: typing.Any
+        self, template: str, code: int = 200, /, **values: typing.Any
     ) -> 'Answer':
-        return Answer(status, template, values)
+        return Answer(code, template, values)
 
     def see(self, path: str, **query: str) -> 'Answer':
         """Send the browser to another page."""
@@ -83,6 +99,7 @@ class Visit:
             answer.template,
             visit=self,
             now=self.now,
+            notice=ACCEPTED.get(self.query.get('done', '')),
             form_token=self.environ[front.FORM_TOKEN],
             navigation=[
                 (path, title)

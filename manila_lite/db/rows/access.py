@@ -80,3 +80,14 @@ class SnapshotRuleRow(Protocol):
     access_id: str
     state: str
     snapshot_id: str
+
+
+class RuleOfInstanceRow(Protocol):
+    """The state of an access rule on one instance, and since when."""
+
+    id: str
+    access_id: str
+    share_instance_id: str
+    state: str
+    created_at: datetime.datetime
+    updated_at: datetime.datetime | None

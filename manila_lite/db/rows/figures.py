@@ -66,3 +66,33 @@ class ConditionRow(Protocol):
     project_id: str | None
     share_id: str | None
     since: datetime.datetime | None
+
+
+class MoveRow(Protocol):
+    """One move of a resource, as the journal has it."""
+
+    id: int
+    resource: str
+    resource_id: str
+    event: str
+    from_status: str | None
+    to_status: str | None
+    request_id: str | None
+    made_by: str | None
+    made_at: datetime.datetime
+
+
+class WorkOfResourceRow(Protocol):
+    """Work that is owed for a resource."""
+
+    id: str
+    kind: str
+    resource: str
+    resource_id: str
+    state: str
+    attempt: int
+    step: str | None
+    error: str | None
+    owner: str | None
+    request_id: str | None
+    created_at: datetime.datetime

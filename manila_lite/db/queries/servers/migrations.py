@@ -354,3 +354,22 @@ def sum_by_type_and_protocol(
         total['size'] += row.size
         total['count'] += 1
     return list(found.values())
+
+
+def list_migrations(
+    session: Session, *, most: int
+) -> typing.Sequence[MigrationRow]:
+    """Return migrations in progress, then those that ended last."""
+    running = session.rows(
+        sa.select(MIGRATION)
+        .where(MIGRATION.c.open_for.is_not(None))
+        .order_by(MIGRATION.c.open_for)
+        .limit(most)
+    )
+    ended = session.rows(
+        sa.select(MIGRATION)
+        .where(MIGRATION.c.ended_at.is_not(None))
+        .order_by(MIGRATION.c.ended_at.desc())
+        .limit(most)
+    )
+    return [*running, *ended]

@@ -1,0 +1,136 @@
+"""Capacity, quotas, services and migrations of share servers."""
+
+import math
+import typing
+
+import orjson
+
+from manila_lite.api.ui.visit import CAPACITY_POLICY
+from manila_lite.api.ui.visit import MIGRATIONS_POLICY
+from manila_lite.api.ui.visit import Answer
+from manila_lite.api.ui.visit import Visit
+from manila_lite.db import rows
+from manila_lite.db.queries.admin import pools as pool_rows
+from manila_lite.db.queries.admin import services as service_rows
+from manila_lite.db.queries.servers import migrations as migration_rows
+from manila_lite.quota import recount
+
+POOLS = 100
+MIGRATIONS = 50
+_RECOUNT = 'quota_set:update'
+
+
+class Bar(typing.NamedTuple):
+    """A part of a whole; without a whole there is only the number."""
+
+    title: str
+    value: float
+    whole: float | None
+    unit: str = 'GiB'
+
+    @property
+    def percent(self) -> int | None:
+        if not self.whole or self.whole < 0:
+            return None
+        return min(100, math.floor(100 * self.value / self.whole))
+
+
+def capacity(visit: Visit) -> Answer:
+    """Show the pools in parts, each with its bars."""
+    visit.authorize(CAPACITY_POLICY)
+    first = visit.number('first')
+    read = visit.services.db.read
+    allocations = read(pool_rows.list_allocations)
+    shown = allocations[first : first + POOLS]
+    reports = {
+        row.host: row
+        for row in read(pool_rows.list_reports, [row.host for row in shown])
+    }
+    return visit.page(
+        'capacity.html',
+        pools=[
+            (row, _bars_of_pool(row, reports[row.host]))
+            for row in shown
+            if row.host in reports
+        ],
+        number=len(allocations),
+        first=first,
+        following=(
+            first + POOLS if len(allocations) > first + POOLS else None
+        ),
+    )
+
+
+def _bars_of_pool(
+    allocation: rows.PoolAllocationRow, report: rows.PoolReportRow
+) -> list[Bar]:
+    total, free = report.total_gb, report.free_gb
+    found = orjson.loads(report.capabilities)
+    limit = total
+    if total is not None and found.get('thin_provisioning'):
+        limit = total * float(found.get('max_over_subscription_ratio') or 1)
+    bars = [
+        Bar('Allocated', allocation.allocated_gb, total),
+        Bar('Provisioned', found.get('provisioned_capacity_gb') or 0, limit),
+    ]
+    if total is not None and free is not None:
+        bars.insert(0, Bar('Used', total - free, total))
+    return bars
+
+
+def quotas(visit: Visit) -> Answer:
+    """Show the quota of a project with its use, and a recount if asked."""
+    project = visit.query.get('project') or str(visit.ctx.project_id)
+    may_recount = visit.ctx.can(_RECOUNT)
+    # A slash or a dot would lead to another path.
+    found = visit.api.get(f'/quota-sets/{_as_segment(project)}/detail')
+    quota = found['quota_set']
+    bars = [
+        (
+            Bar(
+                name,
+                usage['in_use'] + usage['reserved'],
+                usage['limit'],
+                'GiB' if 'gigabytes' in name else '',
+            ),
+            usage,
+        )
+        for name, usage in quota.items()
+        if isinstance(usage, dict)
+    ]
+    differences = None
+    if may_recount and 'recount' in visit.query:
+        differences = visit.services.db.read(recount.differences, project)
+    return visit.page(
+        'quotas.html',
+        project=project,
+        bars=bars,
+        may_recount=may_recount,
+        differences=differences,
+    )
+
+
+def _as_segment(text: str) -> str:
+    return text if text.replace('-', '').replace('_', '').isalnum() else '-'
+
+
+def services(visit: Visit) -> Answer:
+    """Show the services, and why one is not up."""
+    found = visit.api.get('/services')['services']
+    found_rows = visit.services.db.read(service_rows.list_all)
+    return visit.page(
+        'services.html',
+        services=found,
+        reasons={row.id: row.health for row in found_rows if row.health},
+    )
+
+
+def migrations(visit: Visit) -> Answer:
+    """Show running migrations of share servers and those that ended last."""
+    visit.authorize(MIGRATIONS_POLICY)
+    return visit.page(
+        'migrations.html',
+        migrations=visit.services.db.read(
+            migration_rows.list_migrations, most=MIGRATIONS
+        ),
+    )

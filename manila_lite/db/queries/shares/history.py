@@ -1,0 +1,112 @@
+"""The rows of one share whose moves and work make up its history."""
+
+from collections.abc import Collection, Sequence
+
+import sqlalchemy as sa
+
+from manila_lite.db.models import access
+from manila_lite.db.models import engine
+from manila_lite.db.models import shares
+from manila_lite.db.models import snapshots
+from manila_lite.db.rows import RuleOfInstanceRow
+from manila_lite.db.rows import WorkOfResourceRow
+from manila_lite.db.session import Session
+from manila_lite.states import access_rule
+from manila_lite.states import share_instance
+from manila_lite.states import share_replica
+from manila_lite.states import snapshot_instance
+
+INSTANCE = shares.ShareInstance.__table__
+RULE = access.InstanceAccessRule.__table__
+SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
+WORK = engine.Work.__table__
+
+_OF_INSTANCES = (
+    share_instance.SHARE_INSTANCE.resource,
+    share_replica.SHARE_REPLICA.resource,
+    access_rule.SHARE_INSTANCE_ACCESS.resource,
+)
+_HAS_SHARE = INSTANCE.c.share_id == sa.bindparam('share_id')
+_MOST = sa.bindparam('most', type_=sa.Integer())
+_INSTANCES = (
+    sa.select(INSTANCE.c.id)
+    .where(_HAS_SHARE)
+    .order_by(INSTANCE.c.created_at, INSTANCE.c.id)
+)
+_RULES = (
+    sa.select(
+        RULE.c.id,
+        RULE.c.access_id,
+        RULE.c.share_instance_id,
+        RULE.c.state,
+        RULE.c.created_at,
+        RULE.c.updated_at,
+    )
+    .select_from(RULE.join(INSTANCE))
+    .where(_HAS_SHARE)
+    .order_by(RULE.c.created_at.desc(), RULE.c.id)
+    .limit(_MOST)
+)
+_SNAPSHOTS = (
+    sa.select(SNAPSHOT_INSTANCE.c.id)
+    .select_from(SNAPSHOT_INSTANCE.join(INSTANCE))
+    .where(_HAS_SHARE)
+    .order_by(SNAPSHOT_INSTANCE.c.created_at.desc())
+    .limit(_MOST)
+)
+_WORK = (
+    sa.select(
+        WORK.c.id,
+        WORK.c.kind,
+        WORK.c.resource,
+        WORK.c.resource_id,
+        WORK.c.state,
+        WORK.c.attempt,
+        WORK.c.step,
+        WORK.c.error,
+        WORK.c.owner,
+        WORK.c.request_id,
+        WORK.c.created_at,
+    )
+    .where(
+        WORK.c.resource.in_(sa.bindparam('resources', expanding=True)),
+        WORK.c.resource_id.in_(sa.bindparam('ids', expanding=True)),
+    )
+    .order_by(WORK.c.created_at.desc())
+    .limit(_MOST)
+)
+
+
+def list_rules(
+    session: Session, share_id: str, *, most: int
+) -> Sequence[RuleOfInstanceRow]:
+    """Return the newest states of access rules by instance."""
+    return session.rows(_RULES, share_id=share_id, most=most)
+
+
+def list_parts(
+    session: Session,
+    share_id: str,
+    rules: Collection[RuleOfInstanceRow],
+    *,
+    most: int,
+) -> dict[str, list[str]]:
+    """Return the ids of what the share is made of, by state machine."""
+    instances = [row.id for row in session.rows(_INSTANCES, share_id=share_id)]
+    snapshot_ids = [
+        row.id
+        for row in session.rows(_SNAPSHOTS, share_id=share_id, most=most)
+    ]
+    return {
+        **dict.fromkeys(_OF_INSTANCES, instances),
+        access_rule.ACCESS_RULE.resource: [row.id for row in rules],
+        snapshot_instance.SNAPSHOT_INSTANCE.resource: snapshot_ids,
+    }
+
+
+def list_work(
+    session: Session, parts: dict[str, list[str]], *, most: int
+) -> Sequence[WorkOfResourceRow]:
+    """Return the work that is owed for these parts, newest first."""
+    ids = sorted({id for some in parts.values() for id in some})
+    return session.rows(_WORK, resources=list(parts), ids=ids, most=most)
