@@ -85,15 +85,20 @@ class RestClient:
             'POST', f'/shares/{share_id}/action', {action: args}, expect
         )
 
-    def make_default_type(self) -> None:
+    def make_default_type(self, **specs: str) -> None:
         """Create the share type `default`, without share servers."""
+        self.create_type('default', **specs)
+
+    def create_type(self, name: str, **specs: str) -> None:
+        """Create a share type without share servers."""
         self.request(
             'POST',
             '/types',
             {
                 'share_type': {
-                    'name': 'default',
-                    'extra_specs': {'driver_handles_share_servers': 'False'},
+                    'name': name,
+                    'extra_specs': {'driver_handles_share_servers': 'False'}
+                    | specs,
                 }
             },
         )

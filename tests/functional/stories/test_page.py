@@ -1,0 +1,148 @@
+"""The page /ui in a real browser, with the service behind it."""
+
+import pytest
+from selenium.webdriver.common.keys import Keys
+
+from tests.functional.stories.conftest import new_installation
+from tests.support import chromium
+
+SCHEMES = ('light', 'dark')
+PAGES = (
+    '/ui/',
+    '/ui/shares',
+    '/ui/in-flight',
+    '/ui/recovery',
+    '/ui/migrations',
+    '/ui/capacity',
+    '/ui/quotas',
+    '/ui/services',
+)
+SELECTED = 'Selected, copy it by the keyboard'
+TYPE = {'snapshot_support': 'True', 'revert_to_snapshot_support': 'True'}
+
+
+@pytest.fixture(scope='module')
+def browser(tmp_path_factory):
+    chromium.require()
+    with chromium.started(tmp_path_factory.mktemp('browser')) as browser:
+        yield browser
+
+
+@pytest.fixture(scope='module')
+def service(tmp_path_factory):
+    """A running service with a share type, and its user of the API."""
+    with new_installation(
+        tmp_path_factory.mktemp('page') / 'installation',
+        options='default_share_type = default\n',
+    ) as one:
+        one.start()
+        one.user = one.rest()
+        one.user.make_default_type(**TYPE)
+        one.user.create_type('nowhere', share_backend_name='nowhere')
+        yield one
+
+
+def sign_in(browser, service):
+    browser.driver.delete_all_cookies()
+    browser.open(f'{service.root}/ui/')
+    assert check(browser) == []
+    browser.find('#user').submit()
+    browser.see('Newest failures')
+
+
+def check(browser):
+    """Return what is wrong with the page, in both colour schemes."""
+    found = []
+    for scheme in SCHEMES:
+        browser.prefer(scheme)
+        found += [(scheme, *one) for one in browser.violations()]
+    return found
+
+
+def test_share_lives_on_the_page(browser, service):
+    sign_in(browser, service)
+    browser.open(f'{service.root}/ui/shares')
+    browser.type('#name', 'data <b>')
+    browser.find('#name').submit()
+    browser.see('The share is being created.')
+    # It refreshes itself.
+    browser.see('share instance created')
+    browser.see('✓ available')
+
+    browser.unfold('Add an access rule')
+    browser.type('#access-to', '10.1.2.3')
+    browser.find('#access-to').submit()
+    browser.see('ip 10.1.2.3')
+
+    browser.unfold('Take a snapshot')
+    browser.type('#snapshot-name', 'before')
+    browser.find('#snapshot-name').submit()
+    browser.see('share instance snapshotted')
+    assert check(browser) == []
+
+    browser.unfold('Revert the share to before')
+    browser.type('#confirm-revert', 'data')
+    browser.find('#confirm-revert').submit()
+    browser.see('Nothing was done')
+    browser.unfold('Revert the share to before')
+    browser.type('#confirm-revert', 'data <b>')
+    browser.find('#confirm-revert').submit()
+    browser.see('share instance reverted')
+
+    browser.find('button[data-copy]').click()
+    browser.wait(lambda: browser.said in ('Copied', SELECTED))
+    assert check(browser) == []
+    # The one answer that is an error is that of the wrong name.
+    complaints = [
+        one for one in browser.complaints() if '400 (Bad Request)' not in one
+    ]
+    assert complaints == []
+
+
+def test_failure_leads_from_the_overview_to_the_share(browser, service):
+    service.user.request(
+        'POST',
+        '/shares',
+        {
+            'share': {
+                'name': 'lost',
+                'size': 1,
+                'share_proto': 'NFS',
+                'share_type': 'nowhere',
+            }
+        },
+    )
+    sign_in(browser, service)
+    # The overview refreshes itself until the share has failed.
+    browser.see('share type requires')
+    browser.find('a.failed[href*="kind=share_instance"]').click()
+    browser.see('Share instance: failed')
+    assert check(browser) == []
+    browser.find('main a code').click()
+    browser.see('Share lost')
+    browser.see('✗ error')
+    browser.see('Extend: not possible. The share is error')
+    assert check(browser) == []
+    assert browser.complaints() == []
+
+
+def test_keyboard_reaches_the_content_and_signs_out(browser, service):
+    sign_in(browser, service)
+    browser.open(f'{service.root}/ui/')
+    browser.press(Keys.TAB)
+    assert browser.focused.text == 'Skip to content'
+    browser.press(Keys.ENTER)
+    assert browser.focused.get_attribute('id') == 'main'
+    browser.find('.account button').send_keys(Keys.ENTER)
+    browser.find('#user')
+    browser.open(f'{service.root}/ui/shares')
+    browser.find('#user')
+
+
+@pytest.mark.parametrize('path', PAGES)
+def test_nothing_is_found_on_a_page(browser, service, path):
+    service.user.create_available(share_proto='NFS', size=1)
+    sign_in(browser, service)
+    browser.open(f'{service.root}{path}')
+    assert check(browser) == []
+    assert browser.complaints() == []

@@ -1,0 +1,168 @@
+"""A real browser: Chromium without a window, and the checks of axe-core.
+
+`tools/install-browser` installs both.
+"""
+
+from collections.abc import Callable, Iterator
+import contextlib
+import pathlib
+import shutil
+import typing
+
+from selenium import webdriver
+from selenium.common import exceptions
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
+
+from tests.support import requirements
+
+AXE = (
+    pathlib.Path(__file__).resolve().parents[2]
+    / 'build/browser/node_modules/axe-core/axe.min.js'
+)
+PATIENCE = 60
+"""Seconds to wait for a condition, far more than it takes."""
+
+_ARGUMENTS = (
+    '--headless=new',
+    '--no-sandbox',  # tests run as root
+    '--disable-dev-shm-usage',
+    '--disable-gpu',
+    '--window-size=1280,1000',
+)
+_RUN_AXE = """
+const done = arguments[arguments.length - 1];
+axe.run(document).then(
+  (found) => done(found.violations.map((one) => [
+    one.id, one.help, one.nodes.map((node) => node.html).slice(0, 5)])),
+  (error) => done([['axe', String(error), []]]));
+"""
+_RACES = (
+    exceptions.NoSuchElementException,
+    exceptions.StaleElementReferenceException,
+)
+
+
+def require() -> None:
+    """Skip the test without a browser; fail it if CI is set."""
+    for program in ('chromium', 'chromedriver'):
+        if shutil.which(program) is None:
+            requirements.missing(f'{program}: run tools/install-browser')
+    if not AXE.exists():
+        requirements.missing('axe-core: run tools/install-browser')
+
+
+@contextlib.contextmanager
+def started(folder: pathlib.Path) -> Iterator['Chromium']:
+    """Run a browser with a profile in this folder."""
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which('chromium') or ''
+    for argument in (*_ARGUMENTS, f'--user-data-dir={folder}/profile'):
+        options.add_argument(argument)
+    options.set_capability('goog:loggingPrefs', {'browser': 'ALL'})
+    driver = webdriver.Chrome(
+        options, webdriver.ChromeService(shutil.which('chromedriver'))
+    )
+    try:
+        yield Chromium(driver)
+    finally:
+        driver.quit()
+
+
+class Chromium:
+    """What a user does in the browser; every step waits for its elements."""
+
+    def __init__(self, driver: webdriver.Chrome):
+        self.driver = driver
+
+    def wait(self, condition: Callable[[], typing.Any]) -> typing.Any:
+        """Wait until a condition is true; return its value."""
+        return WebDriverWait(
+            self.driver, PATIENCE, 0.1, ignored_exceptions=_RACES
+        ).until(lambda _: condition())
+
+    def open(self, url: str) -> None:
+        self.driver.get(url)
+
+    @property
+    def text(self) -> str:
+        return self.driver.find_element(By.TAG_NAME, 'body').text
+
+    def see(self, text: str) -> None:
+        """Wait until the page shows a text."""
+        self.wait(lambda: text in self.text)
+
+    def find(self, selector: str) -> typing.Any:
+        """Return the first element that is displayed, when there is one."""
+        return self.wait(
+            lambda: next(
+                (
+                    one
+                    for one in self.driver.find_elements(
+                        By.CSS_SELECTOR, selector
+                    )
+                    if one.is_displayed()
+                ),
+                None,
+            )
+        )
+
+    def type(self, selector: str, text: str) -> None:
+        element = self.find(selector)
+        element.clear()
+        element.send_keys(text)
+
+    def unfold(self, summary: str) -> None:
+        """Open a part of the page by its summary, with the keyboard."""
+
+        def find():
+            return next(
+                (
+                    one
+                    for one in self.driver.find_elements(
+                        By.TAG_NAME, 'summary'
+                    )
+                    if one.text == summary
+                ),
+                None,
+            )
+
+        self.wait(find).send_keys(Keys.ENTER)
+
+    def press(self, key: str) -> None:
+        """Press a key, wherever the focus is."""
+        ActionChains(self.driver).send_keys(key).perform()
+
+    @property
+    def focused(self) -> typing.Any:
+        """The element that has the focus."""
+        return self.driver.switch_to.active_element
+
+    @property
+    def said(self) -> str:
+        """What a screen reader was told last."""
+        return self.driver.find_element(By.ID, 'said').get_attribute(
+            'textContent'
+        )
+
+    def prefer(self, scheme: str) -> None:
+        """Make the system of the user light or dark."""
+        self.driver.execute_cdp_cmd(
+            'Emulation.setEmulatedMedia',
+            {'features': [{'name': 'prefers-color-scheme', 'value': scheme}]},
+        )
+
+    def violations(self) -> list:
+        """Return what axe-core finds on the page."""
+        self.driver.execute_script(AXE.read_text(encoding='utf-8'))
+        return self.driver.execute_async_script(_RUN_AXE)
+
+    def complaints(self) -> list[str]:
+        """Return what the browser has logged since the last call."""
+        return [
+            entry['message']
+            for entry in self.driver.get_log('browser')
+            if entry['level'] in ('WARNING', 'SEVERE')
+        ]
