@@ -1,4 +1,9 @@
-"""What the service answers is what the API description says."""
+"""The API description says what the service accepts and answers.
+
+All tests with the sample cloud compare every answer with it.
+"""
+
+import re
 
 import pytest
 
@@ -9,7 +14,6 @@ from manila_lite.api.router import RouteIndex
 from manila_lite.api.versions import EXPERIMENTAL_HEADER
 from tests.functional.api import published_api
 from tests.functional.api.described import description
-from tests.functional.api.error_cases import refused_request
 from tests.functional.api.examples.registry import example
 from tests.functional.api.published_api import by_key
 from tests.functional.api.test_published_surface import PROVOKED
@@ -20,42 +24,29 @@ from tests.support import sampling
 DESCRIBED = [operation for operation in SERVED if operation.is_versioned]
 
 
-def check(operation, args, minor, answer):
-    """Compare an answer with the description of its operation."""
-    path = operation.path.format(**args.variables)
-    found = description(minor).find(operation.method, path)
-    description(minor).check(
-        found, answer.status_int, answer.body, operation.action or None
-    )
-    return found
-
-
-@sampling.enumeration
-@by_key(DESCRIBED)
-def test_answer_is_as_described_in_every_version(sample, operation):
-    for minor in published_api.versions_to_try(
-        operation.versions, operation.versions
-    ):
-        for persona in ('admin', 'member'):
-            args = example(operation)(sample)
-            answer = sample.send_request(
-                operation, args, minor=minor, persona=persona
-            )
-            check(operation, args, minor, answer)
+def described(operation, minor):
+    """Return the description of a published operation, or None."""
+    path = re.sub(r'\{\w+\}', 'any', operation.path)
+    return description(minor).find(operation.method, path)
 
 
 @by_key([operation for operation in DESCRIBED if operation.action])
-def test_action_is_described_in_its_versions_only(sample, operation):
-    args = example(operation)(sample)
-    path = operation.path.format(**args.variables)
+def test_action_is_described_in_its_versions_only(operation):
     for minor in published_api.VERSIONS:
-        try:
-            found = description(minor).find(operation.method, path)
-        except AssertionError:
-            assert minor not in operation.versions
-        else:
-            described = operation.action in found.actions
-            assert described == (minor in operation.versions)
+        found = described(operation, minor)
+        actions = found.actions if found else {}
+        assert (operation.action in actions) == (minor in operation.versions)
+
+
+@pytest.mark.parametrize(
+    'operation, code',
+    PROVOKED,
+    ids=[f'{operation.key} {code}' for operation, code in PROVOKED],
+)
+def test_published_error_is_described(operation, code):
+    if operation.is_versioned:
+        found = described(operation, operation.versions[-1])
+        assert str(code) in found.content['responses']
 
 
 @by_key(
@@ -66,32 +57,13 @@ def test_action_is_described_in_its_versions_only(sample, operation):
     ]
 )
 def test_accepted_body_is_as_described(sample, operation):
+    body = example(operation)(sample).body
+    if operation.action:
+        body = {operation.action: body}
     for minor in (operation.versions[0], operation.versions[-1]):
-        args = example(operation)(sample)
-        answer = sample.send_request(operation, args, minor=minor)
-        found = check(operation, args, minor, answer)
+        found = described(operation, minor)
         if 'requestBody' in found.content:
-            body = args.body
-            if operation.action:
-                body = {operation.action: body}
             assert description(minor).accepts(found, body)
-
-
-@pytest.mark.parametrize(
-    'operation, code',
-    PROVOKED,
-    ids=[f'{operation.key} {code}' for operation, code in PROVOKED],
-)
-def test_published_error_is_as_described(sample, operation, code):
-    refused = refused_request(sample, operation, code)
-    minor = operation.versions[-1]
-    if not operation.is_versioned or minor < refused.since:
-        return
-    answer = sample.send_request(
-        operation, refused.args, minor=minor, **refused.options
-    )
-    found = check(operation, refused.args, minor, answer)
-    assert str(code) in found.content['responses']
 
 
 @sampling.enumeration

@@ -6,6 +6,7 @@ import typing
 import webob
 
 from manila_lite.api import versions
+from tests.functional.api import described
 from tests.functional.api import published_api
 from tests.support.api_client import ApiClient
 from tests.support.cloud import Cloud
@@ -40,7 +41,10 @@ def request_args(
 
 
 class SampleRequests:
-    """Sends requests for published operations."""
+    """Sends requests for published operations.
+
+    Every answer must be as the API description of its version says.
+    """
 
     cloud: Cloud
     apis: dict[str, ApiClient]
@@ -102,4 +106,7 @@ class SampleRequests:
             request.body = json.dumps(body).encode() if raw is None else raw
             request.content_type = 'application/json'
         request.headers.update(headers or {})
-        return request.get_response(app or self.cloud.app)
+        answer = request.get_response(app or self.cloud.app)
+        if app is None:
+            described.check_answer(request, answer)
+        return answer
