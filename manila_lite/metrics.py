@@ -183,6 +183,10 @@ HINTS_LOST = Counter(
     'hints_lost_total',
     'Hints that could not be sent; the sweep finds the work later.',
 )
+EVENTS_SENT = Counter('events_sent_total', 'Events that the bus has accepted.')
+EVENTS_FAILED = Counter(
+    'events_failed_total', 'Attempts to send an event that failed.'
+)
 QUOTA_REFUSALS = Counter(
     'quota_refusals_total', 'Requests refused by a limit.', 'resource'
 )
@@ -201,6 +205,8 @@ COUNTED: tuple[_Counted, ...] = (
     DATABASE_BUSY,
     HINTS_SENT,
     HINTS_LOST,
+    EVENTS_SENT,
+    EVENTS_FAILED,
     QUOTA_REFUSALS,
 )
 """All metrics whose samples this process keeps."""

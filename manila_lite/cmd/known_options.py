@@ -51,6 +51,7 @@ _OF_SOME_SERVICES = frozenset(
         'cors',
         'keystone_authtoken',
         'oslo_messaging_kafka',
+        'oslo_messaging_notifications',
         'oslo_messaging_rabbit',
         'oslo_middleware',
         'oslo_policy',

@@ -19,6 +19,7 @@ from manila_lite.conf import coordination
 from manila_lite.conf import core
 from manila_lite.conf import database
 from manila_lite.conf import dummy
+from manila_lite.conf import events
 from manila_lite.conf import http_basic
 from manila_lite.conf import local
 from manila_lite.conf import messages
@@ -44,6 +45,7 @@ _AREAS = (
     http_basic,
     coordination,
     database,
+    events,
     messages,
     monitoring,
     network,

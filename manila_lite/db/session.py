@@ -47,7 +47,10 @@ class Hint(typing.NamedTuple):
 
 
 class Session:
-    """One transaction. `now` is naive UTC and constant throughout."""
+    """One transaction. `now` is naive UTC and constant throughout.
+
+    `reason` is why it makes its moves, if that is worth recording.
+    """
 
     def __init__(
         self, db: 'Database', connection: sa.Connection, by: Initiator | None
@@ -56,6 +59,7 @@ class Session:
         self.connection = connection
         self.dialect = db.dialect
         self.by = by
+        self.reason: str | None = None
         self.now = db.utcnow()
         self.new_id = db.new_id
         self.hints: list[Hint] = []

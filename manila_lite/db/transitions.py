@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db import models
+from manila_lite.db import owners
 from manila_lite.db.models import engine
 from manila_lite.db.session import ConcurrentChange
 from manila_lite.db.session import Session
@@ -26,6 +27,9 @@ _INSERT_JOURNAL = sa.insert(JOURNAL)
 _ONE = (('id', False),)
 _AT_ONCE = 500
 """The most ids named in one statement."""
+
+LONGEST_REASON = 1000
+"""Characters of a reason that the journal keeps."""
 
 
 def insert_row(
@@ -287,6 +291,7 @@ def _initiator_values(session: Session) -> dict[str, object]:
         'request_id': by and by.request_id,
         'made_by': by and by.actor,
         'made_at': session.now,
+        'reason': session.reason and session.reason[:LONGEST_REASON],
     }
 
 
@@ -325,6 +330,12 @@ def _statements(
             sa.bindparam('request_id', type_=sa.String()),
             sa.bindparam('made_by', type_=sa.String()),
             sa.bindparam('made_at', type_=JOURNAL.c.made_at.type),
+            sa.bindparam('reason', type_=JOURNAL.c.reason.type),
+            *(
+                [owners.parent_of(table), owners.project_of(table)]
+                if move.target is machines.GONE
+                else []
+            ),
         )
         .where(*guard)
         .with_for_update()
@@ -341,6 +352,12 @@ def _statements(
             'request_id',
             'made_by',
             'made_at',
+            'reason',
+            *(
+                ['parent_id', 'project_id']
+                if move.target is machines.GONE
+                else []
+            ),
         ],
         found,
     )

@@ -83,7 +83,7 @@ class Transport:
             oslo_messaging.MessagingException,
             oslo_messaging.MessageUndeliverable,
         )
-        _register_global_options(conf)
+        register_global_options(conf)
         conf.register_opts(oslo_messaging.transport._transport_opts)
         conf.set_default('transport_url', default_url)
         try:
@@ -99,29 +99,10 @@ class Transport:
     def _connect(self) -> typing.Any:
         url = self._oslo.TransportURL.parse(self._conf)
         if url.transport in ('rabbit', 'kombu'):
-            self._prepare_rabbit()
+            self._failures += (prepare_rabbit(self._conf),)
         return self._oslo.get_rpc_transport(
             self._conf, url, allowed_remote_exmods=[exception.__name__]
         )
-
-    def _prepare_rabbit(self) -> None:
-        """Use quorum queues, which survive a broker, unless configured.
-
-        The queue manager stays off, and transient queues keep random
-        names that expire: it would give two services of one program on
-        one host the same reply queue, and each would take replies meant
-        for the other.
-        """
-        from kombu import exceptions as kombu
-        from oslo_messaging import opts
-
-        conf = self._conf
-        conf.register_opts(dict(opts.list_opts())[RABBIT], RABBIT)
-        if not conf[RABBIT].rabbit_ha_queues:
-            conf.set_default('rabbit_quorum_queue', True, RABBIT)
-            conf.set_default('rabbit_transient_quorum_queue', True, RABBIT)
-        # oslo does not wrap this error when a broker refuses connections.
-        self._failures += (kombu.KombuError,)
 
     def client(
         self,
@@ -177,7 +158,27 @@ class Transport:
         self._transport.cleanup()
 
 
-def _register_global_options(conf: typing.Any) -> None:
+def prepare_rabbit(conf: typing.Any) -> type[Exception]:
+    """Use quorum queues, which survive a broker, unless configured.
+
+    The queue manager stays off, and transient queues keep random names
+    that expire: it would give two services of one program on one host the
+    same reply queue, and each would take replies meant for the other.
+
+    Returns the error of a broker that refuses connections, which oslo does
+    not wrap.
+    """
+    from kombu import exceptions as kombu
+    from oslo_messaging import opts
+
+    conf.register_opts(dict(opts.list_opts())[RABBIT], RABBIT)
+    if not conf[RABBIT].rabbit_ha_queues:
+        conf.set_default('rabbit_quorum_queue', True, RABBIT)
+        conf.set_default('rabbit_transient_quorum_queue', True, RABBIT)
+    return kombu.KombuError
+
+
+def register_global_options(conf: typing.Any) -> None:
     """Register the options that oslo registers on the global conf only."""
     from oslo_messaging._metrics import client as metrics
     from oslo_messaging._tracing import client as tracing

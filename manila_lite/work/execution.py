@@ -360,6 +360,7 @@ class Executor:
         A handler may end the work itself for this error. When the status
         of the resource has changed meanwhile, only the work is deleted.
         """
+        session.reason = str(error)
         self._drop(session, claim)
         if self.record and isinstance(error, exception.AttemptsExhausted):
             self.record(session, claim, error)

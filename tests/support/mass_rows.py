@@ -532,6 +532,7 @@ def _tables(
             'from_status': 'creating',
             'to_status': 'available',
             'made_at': at(s, s.n),
+            'is_sent': sa.true(),
         },
     )
     yield (

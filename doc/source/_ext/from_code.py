@@ -36,6 +36,7 @@ from manila_lite.policies import base as personas
 from manila_lite.rpc import share as share_contracts
 from manila_lite.rpc.contract import Contract
 from manila_lite.rpc.contract import Durable
+from manila_lite.scheduler import event_kinds
 from manila_lite.states import machine as machines
 
 LOG = logging.getLogger(__name__)
@@ -393,6 +394,22 @@ def metrics() -> Lines:
     )
 
 
+def events() -> Lines:
+    """Yield the kinds of events."""
+    yield from table(
+        ('Resource', 'What it is', 'Additional field'),
+        (
+            (
+                code(name),
+                prose(kind.meaning),
+                code(kind.parent) if kind.parent else 'none',
+            )
+            for name, kind in event_kinds.KINDS.items()
+        ),
+        '30 45 25',
+    )
+
+
 def plugins(group: str) -> Lines:
     """Yield the plug-ins of an entry point group."""
     found = sorted(metadata.entry_points(group=group))
@@ -512,6 +529,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
         ('api-versions', history),
         ('user-messages', user_messages),
         ('metrics', metrics),
+        ('events', events),
         ('plugins', plugins),
         ('differences', differences),
     ):

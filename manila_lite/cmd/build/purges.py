@@ -1,6 +1,7 @@
 """Build the purges of rows that have been kept long enough."""
 
 import datetime
+import typing
 
 from manila_lite.cmd.build.process import Process
 from manila_lite.db.queries.admin import retention
@@ -17,11 +18,12 @@ def build_purges(process: Process, owner: str) -> list[Purge]:
     """Build the purges; an age of 0 keeps rows for ever."""
     conf = process.conf
     kept = [
-        (retention.JOURNAL, conf.work.journal_retention),
         (retention.DECISIONS, conf.recovery.log_retention),
         (retention.SERVER_MIGRATIONS, conf.retention.server_migrations),
     ]
     deletions = [_delete_older(rows, age) for rows, age in kept if age]
+    if conf.work.journal_retention:
+        deletions.append(_delete_moves(conf))
     purges = [
         Purge(
             process.db,
@@ -58,6 +60,18 @@ def _delete_older(rows: retention.ExpiredRows, age: float) -> Deletion:
     def delete(session: Session, batch: int) -> int:
         until = session.now - datetime.timedelta(seconds=age)
         return retention.delete_until(session, rows, until, batch)
+
+    return delete
+
+
+def _delete_moves(conf: typing.Any) -> Deletion:
+    age = conf.work.journal_retention
+    if not conf.events.enabled:
+        return _delete_older(retention.JOURNAL, age)
+
+    def delete(session: Session, batch: int) -> int:
+        until = session.now - datetime.timedelta(seconds=age)
+        return retention.delete_sent_moves(session, until, batch)
 
     return delete
 

@@ -5,6 +5,8 @@ import contextlib
 import functools
 import typing
 
+from manila_lite.cmd.build.events import build_events
+from manila_lite.cmd.build.events import event_tasks
 from manila_lite.cmd.build.gone_backend import build_canceller
 from manila_lite.cmd.build.process import Process
 from manila_lite.cmd.build.process import Service
@@ -17,6 +19,7 @@ from manila_lite.periodic import Task
 from manila_lite.rpc.contract import endpoint_handlers
 from manila_lite.rpc.scheduler import TOPIC as SCHEDULER_TOPIC
 from manila_lite.scheduler import choose
+from manila_lite.scheduler.events import EventSender
 from manila_lite.scheduler.manager import FiltersAndWeighers
 from manila_lite.scheduler.manager import PlacementEndpoint
 from manila_lite.scheduler.orphan_sweep import OrphanSweep
@@ -42,6 +45,7 @@ class SchedulerService(Service):
         orphan_sweep: OrphanSweep,
         unserved_work: UnservedWork,
         purges: list[Purge],
+        events: EventSender | None,
         fuzzy_delay: float,
     ):
         super().__init__(
@@ -52,11 +56,15 @@ class SchedulerService(Service):
         self.orphan_sweep = orphan_sweep
         self.unserved_work = unserved_work
         self.purges = purges
+        self.events = events
         self.call_endpoints = [placement]
 
     def stop(self, timeout: float = 60.0) -> bool:
         """Stop; return True when all running work has ended."""
-        if not super().stop(timeout):
+        ended = super().stop(timeout)
+        if self.events is not None:
+            self.events.close()
+        if not ended:
             return False
         # If the database is down, the row is found to be dead later.
         with contextlib.suppress(*errors.UNAVAILABLE):
@@ -135,11 +143,13 @@ def build_scheduler(process: Process) -> SchedulerService:
         conf.work.unserved_timeout,
         functools.partial(build_canceller, process),
     )
+    events = build_events(process, owner)
     tasks = [
         Task('heartbeat', conf.report_interval, beat),
         Task('rescue', conf.periodic_interval, orphan_sweep.run_pass),
         *unserved_tasks(conf, unserved_work),
         *purge_tasks(purges),
+        *event_tasks(conf, events),
     ]
     return SchedulerService(
         runner,
@@ -154,6 +164,7 @@ def build_scheduler(process: Process) -> SchedulerService:
         orphan_sweep=orphan_sweep,
         unserved_work=unserved_work,
         purges=purges,
+        events=events,
     )
 
 

@@ -9,7 +9,8 @@ class ClusterTask(base.Base):
     """A periodic task: when it is due, and the process that runs it.
 
     `owner` and `lease_until` are null while no process runs it. The lease
-    of a process that died expires, and another one continues.
+    of a process that died expires, and another one continues. `position`
+    is where a task began or goes on, if it reads a table in order.
     """
 
     __tablename__ = 'cluster_tasks'
@@ -19,3 +20,4 @@ class ClusterTask(base.Base):
     due_at = mapped_column(base.EpochSeconds, nullable=False)
     owner = mapped_column(base.Name)
     lease_until = mapped_column(base.EpochSeconds)
+    position = mapped_column(base.BigInteger)

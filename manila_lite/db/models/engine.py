@@ -51,12 +51,17 @@ class Work(base.Base):
 
 
 class Transition(base.Base):
-    """The journal: one row per move of any state machine."""
+    """The journal: one row per move of any state machine.
+
+    `is_sent` is null until the move has been sent as an event. A move that
+    deletes a row keeps its parent and project, which nothing else knows.
+    """
 
     __tablename__ = 'transitions'
     __table_args__ = base.table_args(
         sa.Index(None, 'resource', 'resource_id', 'id'),
         sa.Index(None, 'made_at'),
+        sa.Index(None, 'is_sent', 'id'),
     )
 
     id = mapped_column(
@@ -70,3 +75,7 @@ class Transition(base.Base):
     request_id = mapped_column(base.Name)
     made_by = mapped_column(base.Name)
     made_at = mapped_column(base.Timestamp, nullable=False)
+    parent_id = mapped_column(base.Id)
+    project_id = mapped_column(base.Name)
+    reason = mapped_column(base.MaskedText)
+    is_sent = mapped_column(sa.Boolean)

@@ -9,6 +9,7 @@ instance is placed, but typed as set where readers only act on placed ones.
 from manila_lite.db.rows.access import *
 from manila_lite.db.rows.figures import *
 from manila_lite.db.rows.groups import *
+from manila_lite.db.rows.journal import *
 from manila_lite.db.rows.locks import *
 from manila_lite.db.rows.messages import *
 from manila_lite.db.rows.networks import *

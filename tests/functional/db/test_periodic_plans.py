@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from manila_lite.db.queries import pages
 from manila_lite.db.queries.admin import cluster_tasks
+from manila_lite.db.queries.admin import events
 from manila_lite.db.queries.admin import incarnations
 from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.admin import queues
@@ -23,6 +24,7 @@ from manila_lite.db.queries.shares import instances
 from manila_lite.db.queries.shares import shares
 from manila_lite.db.queries.shares import transfers as share_transfers
 from manila_lite.db.session import Database
+from manila_lite.scheduler.event_kinds import KINDS
 from manila_lite.work import cancel
 from manila_lite.work import table
 from tests.functional.db import query_plans
@@ -148,6 +150,18 @@ QUERIES = {
             'server migrations': retention.SERVER_MIGRATIONS,
         }.items()
     },
+    'events to send': (events.list_unsent, 0, 100),
+    'marks of sent events': (events.mark_sent, range(1, 101)),
+    **{
+        f'owners of {kind.machine.resource}': (
+            events.find_owners,
+            kind.table,
+            [kind.machine.resource, 'share_instance'],
+            [f'unknown {number}' for number in range(3)],
+        )
+        for kind in KINDS.values()
+    },
+    'old moves that were sent': (retention.delete_sent_moves, OLD),
     'dead services': (retention.delete_dead_services, 60.0),
     'due purge': (cluster_tasks.is_claimable, 'old rows'),
 }
@@ -162,9 +176,16 @@ def db(request, tmp_path_factory):
         db = Database(url)
         mass_rows.insert(db, SIZES)
         db.write(insert_transfers)
+        db.write(begin_events)
         mass_rows.analyze(db)
         yield db
         db.dispose()
+
+
+def begin_events(session):
+    """Let all moves belong to events, as after some time."""
+    cluster_tasks.claim(session, events.TASK_NAME, 'sender', 0.0)
+    session.run(sa.update(events.TASK).values(position=0))
 
 
 def insert_transfers(session):

@@ -16,6 +16,7 @@ from manila_lite.db.models import server_migrations
 from manila_lite.db.models import services
 from manila_lite.db.models import share_servers
 from manila_lite.db.models import shares
+from manila_lite.db.queries.admin import events
 from manila_lite.db.session import Session
 
 BATCH = 1000
@@ -26,6 +27,7 @@ POOL = services.Pool.__table__
 INSTANCE = shares.ShareInstance.__table__
 SERVER = share_servers.ShareServer.__table__
 WORK = engine.Work.__table__
+_JOURNAL = engine.Transition.__table__
 
 
 class ExpiredRows(typing.NamedTuple):
@@ -47,7 +49,7 @@ def _expired(table: sa.Table, time: str) -> ExpiredRows:
     )
 
 
-JOURNAL = _expired(engine.Transition.__table__, 'made_at')
+JOURNAL = _expired(_JOURNAL, 'made_at')
 DECISIONS = _expired(recovery.RecoveryLogEntry.__table__, 'made_at')
 MESSAGES = _expired(services.Message.__table__, 'expires_at')
 SERVER_MIGRATIONS = _expired(
@@ -67,6 +69,32 @@ def delete_until(
         row.id for row in session.rows(rows.select, until=until, batch=batch)
     ]
     return session.run(rows.delete, ids=sorted(ids)) if ids else 0
+
+
+_SENT = sa.or_(
+    _JOURNAL.c.is_sent.is_not(None), _JOURNAL.c.id <= sa.bindparam('start')
+)
+_SENT_MOVES = JOURNAL._replace(select=JOURNAL.select.where(_SENT))
+
+
+def delete_sent_moves(
+    session: Session, until: datetime.datetime, batch: int = BATCH
+) -> int:
+    """Delete moves like `delete_until`, but none that has to be sent."""
+    start = events.find_start(session)
+    if start is None:
+        return 0
+    unsent = events.list_unsent(session, start, 1)
+    if unsent:
+        # All of what follows may be unsent; it would be read in vain.
+        until = min(until, unsent[0].made_at)
+    ids = [
+        row.id
+        for row in session.rows(
+            _SENT_MOVES.select, until=until, batch=batch, start=start
+        )
+    ]
+    return session.run(_SENT_MOVES.delete, ids=sorted(ids)) if ids else 0
 
 
 # Nothing may be left that only this service can do.

@@ -194,6 +194,7 @@ class RescueRun:
         claim = self.job.claim
 
         def end(session: Session) -> None:
+            session.reason = reason
             if function is not None:
                 function(session, claim, *args)
             self.resource.release_reservations(session, claim)

@@ -1,0 +1,116 @@
+"""Moves in the journal that have not been sent as events.
+
+Each row of the journal says whether it has been sent. A position would not
+do: a transaction may commit after another one whose rows have greater ids,
+and a reader that has passed them would never see its rows. `start` is the
+id from which on moves are sent; earlier ones were made before the first
+sender ran.
+"""
+
+from collections.abc import Collection
+import typing
+
+import sqlalchemy as sa
+
+from manila_lite.db import models
+from manila_lite.db import owners
+from manila_lite.db.models import cluster_tasks
+from manila_lite.db.models import engine
+from manila_lite.db.rows import MoveOwnerRow
+from manila_lite.db.rows import UnsentMoveRow
+from manila_lite.db.session import Session
+from manila_lite.states import machine
+
+JOURNAL = engine.Transition.__table__
+TASK = cluster_tasks.ClusterTask.__table__
+
+TASK_NAME = 'events'
+"""The task of the cluster whose position is the start."""
+
+_IS_TASK = TASK.c.name == TASK_NAME
+_FIND_START = sa.select(TASK.c.position).where(_IS_TASK)
+_SET_START = (
+    sa.update(TASK)
+    .where(_IS_TASK, TASK.c.position.is_(None))
+    .values(
+        position=sa.select(
+            sa.func.coalesce(sa.func.max(JOURNAL.c.id), 0)
+        ).scalar_subquery()
+    )
+)
+_UNSENT = (
+    sa.select(
+        *(column for column in JOURNAL.c if column is not JOURNAL.c.is_sent)
+    )
+    .where(JOURNAL.c.is_sent.is_(None), JOURNAL.c.id > sa.bindparam('start'))
+    # The order of the index, which PostgreSQL would not use for the id alone.
+    .order_by(JOURNAL.c.is_sent, JOURNAL.c.id)
+    .limit(sa.bindparam('most'))
+)
+_MARK = (
+    sa.update(JOURNAL)
+    .where(JOURNAL.c.id.in_(sa.bindparam('ids', expanding=True)))
+    .values(is_sent=True)
+)
+_GONE = sa.select(
+    JOURNAL.c.resource_id.label('id'),
+    JOURNAL.c.parent_id,
+    JOURNAL.c.project_id,
+).where(
+    JOURNAL.c.resource.in_(sa.bindparam('resources', expanding=True)),
+    JOURNAL.c.resource_id.in_(sa.bindparam('ids', expanding=True)),
+    JOURNAL.c.to_status.is_(machine.GONE),
+)
+
+
+def find_start(session: Session) -> int | None:
+    """Return the id after which moves are sent; None before the first."""
+    return session.value(_FIND_START)
+
+
+def set_start(session: Session) -> int:
+    """Let events begin now, unless they have begun; return the start."""
+    session.run(_SET_START)
+    return session.value(_FIND_START)
+
+
+def list_unsent(
+    session: Session, start: int, most: int
+) -> typing.Sequence[UnsentMoveRow]:
+    """Return the oldest moves that are not marked as sent."""
+    return session.rows(_UNSENT, start=start, most=most)
+
+
+def mark_sent(session: Session, ids: Collection[int]) -> None:
+    session.run(_MARK, ids=sorted(ids))
+
+
+def find_owners(
+    session: Session,
+    table: str,
+    resources: Collection[str],
+    ids: Collection[str],
+) -> dict[str, MoveOwnerRow]:
+    """Return parent and project of rows of a table, by id.
+
+    Those that are gone have them in the journal, where `resources` are the
+    state machines of the table.
+    """
+    rows = models.metadata.tables[table]
+    found = {
+        row.id: row
+        for row in session.rows(
+            sa.select(
+                rows.c.id,
+                owners.parent_of(rows).label('parent_id'),
+                owners.project_of(rows).label('project_id'),
+            ).where(rows.c.id.in_(sorted(ids)))
+        )
+    }
+    gone = sorted(set(ids) - found.keys())
+    if gone:
+        found |= {
+            row.id: row
+            for row in session.rows(_GONE, resources=list(resources), ids=gone)
+        }
+    return found
