@@ -2,7 +2,9 @@
 
 import pytest
 
+from tests.functional.ui.conftest import CONF
 from tests.functional.ui.conftest import PASSWORD
+from tests.functional.ui.conftest import UiCloud
 from tests.support.browser import HOST
 from tests.support.browser import Browser
 
@@ -181,6 +183,20 @@ def test_sign_in_does_not_change_the_api(cloud, alice):
     browser = Browser(cloud.app)
     response = browser.send('GET', '/ui/', X_Auth_Token='anything')
     assert response.status_int == 303
+
+
+def test_without_the_identity_api_nobody_signs_in(build_cloud, tmp_path):
+    (tmp_path / 'users').write_text('')
+    conf = CONF.format(folder=tmp_path) + 'identity_api = false\n'
+    browser = Browser(build_cloud(conf, kind=UiCloud).app)
+    page = browser.open('/ui/')
+    assert 'identity_api' in page.text
+    assert page.forms == []
+    response = browser.send(
+        'POST', '/ui/sign-in', 'user=x&password=y', Origin=HOST
+    )
+    assert response.status_int == 401
+    assert browser.cookies == {}
 
 
 def test_page_is_off_by_default(build_cloud):
