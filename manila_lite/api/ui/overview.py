@@ -22,7 +22,8 @@ def show(visit: Visit) -> Answer:
     failures = visit.api.find(
         '/messages', message_level='ERROR', limit=FAILURES
     )
-    services = visit.api.find('/services')
+    found = visit.api.find('/services')
+    services = found and found['services']
     return visit.page(
         'overview.html',
         counts=counts,
@@ -30,8 +31,13 @@ def show(visit: Visit) -> Answer:
         conditions=overview.CONDITIONS,
         most=overview.MOST,
         failures=(failures or {}).get('messages', []),
-        services=services and services['services'],
+        services=services,
+        missing=[one for one in services or () if not _serves(one)],
     )
+
+
+def _serves(service: dict) -> bool:
+    return service['state'] == 'up' and service['status'] == 'enabled'
 
 
 def list_rows(visit: Visit) -> Answer:

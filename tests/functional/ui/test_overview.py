@@ -3,10 +3,12 @@
 import pytest
 import sqlalchemy as sa
 
+from manila_lite.db.models import services
 from manila_lite.db.models import shares
 from manila_lite.db.queries.admin import overview
 
 INSTANCE = shares.ShareInstance.__table__
+SERVICE = services.Service.__table__
 
 
 def create_type(admin_api, name):
@@ -87,13 +89,31 @@ def test_other_projects_see_nothing_of_it(cloud, api, bob):
         assert share['id'] not in rows.html
 
 
-def test_hosts_and_services_are_for_administrators(cloud, api, alice, root):
+def test_hosts_are_for_administrators(cloud, api, alice, root):
     api.create()
     cloud.settle()
     link = '/ui/rows?kind=share_instance&condition=healthy'
-    for path in ('/ui/', link):
-        assert '@alpha' in root.open(path).html + root.open('/ui/').html
-        assert 'node@' not in alice.open(path).html
+    assert 'node@' in root.open(link).html
+    assert 'node@' not in alice.open(link).html
+
+
+def test_services_that_are_not_up_are_shown_to_administrators(
+    cloud, alice, root
+):
+    page = root.open('/ui/')
+    assert '3 of 3 services are up and enabled' in page.text
+    assert 'node@alpha' not in page.text
+    cloud.db.write(
+        lambda session: session.run(
+            sa.update(SERVICE)
+            .where(SERVICE.c.host == 'node@alpha')
+            .values(disabled=True, disabled_reason='repair')
+        )
+    )
+    page = root.open('/ui/')
+    assert '2 of 3 services' in page.text
+    assert 'disabled: repair' in page.text
+    assert 'services' not in alice.open('/ui/').text
 
 
 @pytest.mark.parametrize(
