@@ -43,7 +43,7 @@ class _String(Type):
             'type': ['string', 'null'] if self._nullable else 'string'
         }
         if self._pattern:
-            return rule | {'pattern': f'^(?:{self._pattern})$'}
+            rule['pattern'] = f'^(?:{self._pattern})$'
         return rule | {'minLength': self._low, 'maxLength': self._high}
 
 
@@ -55,7 +55,10 @@ def string(
     pattern: str | None = None,
     description: str | None = None,
 ) -> Type:
-    """Text of `min` to `max` characters; errors quote `description`."""
+    """Text of `min` to `max` characters; errors quote `description`.
+
+    The pattern must mean the same in ECMA-262, for the API description.
+    """
     return _String(
         min,
         max,

@@ -28,6 +28,25 @@ def test_description_of_every_version_is_valid(minor):
     openapi_spec_validator.validate(description(minor).content)
 
 
+def test_patterns_have_no_flags():
+    """Those of Python are unknown to ECMA-262, as OpenAPI requires."""
+    found = list(patterns(description(versions.MAX).content))
+    assert found
+    assert [one for one in found if '(?' in one.replace('(?:', '')] == []
+
+
+def patterns(schema):
+    """Yield the patterns in a part of a description."""
+    if isinstance(schema, dict):
+        if isinstance(schema.get('pattern'), str):
+            yield schema['pattern']
+        for part in schema.values():
+            yield from patterns(part)
+    elif isinstance(schema, list):
+        for part in schema:
+            yield from patterns(part)
+
+
 def test_version_is_that_of_the_header_or_of_the_query(admin):
     assert admin.get(PATH, version='2.0')['info']['version'] == '2.0'
     assert admin.get(PATH, version='2.9')['info']['version'] == '2.9'

@@ -1,6 +1,7 @@
 """Extra specs of share types: their values and their visibility."""
 
 from collections.abc import Mapping
+import re
 import typing
 
 from manila_lite import exception
@@ -31,7 +32,12 @@ REQUIRED = (DHSS,)
 SNAPSHOT_SUPPORT_DEFAULT = versions.window(until='2.23')
 
 _boolean = schema.string(
-    pattern='(?i:(<is> *)?(1|t|true|on|y|yes|0|f|false|off|n|no))',
+    # Letters of either case; ECMA-262 has no flag for a part of a pattern.
+    pattern=re.sub(
+        '[a-z]',
+        lambda found: f'[{found[0]}{found[0].upper()}]',
+        '(<is> *)?(1|t|true|on|y|yes|0|f|false|off|n|no)',
+    ),
     description='a boolean',
 )
 _gigabytes = schema.integer(1)

@@ -26,7 +26,7 @@ _FILTER_BY_SPECS = versions.window(since='2.43')
 
 _text = schema.string(255, nullable=True)
 NAME: dict[str, typing.Any] = {
-    'pattern': r'(?s:.*\S.*)',
+    'pattern': r'[\s\S]*\S[\s\S]*',
     'description': 'a string of 1 to 255 characters, not all blank',
 }
 
