@@ -67,6 +67,7 @@ from manila_lite.api.v2.shares.instances import ShareInstancesController
 from manila_lite.api.v2.shares.manage import ShareManageController
 from manila_lite.api.v2.shares.manage import ShareUnmanageController
 from manila_lite.api.v2.shares.metadata import ShareMetadataController
+from manila_lite.api.v2.shares.migrations import ShareMigrationController
 from manila_lite.api.v2.shares.shares import SharesController
 from manila_lite.api.v2.shares.transfers import ShareTransfersController
 from manila_lite.api.v2.snapshots.actions import SnapshotActionsController
@@ -135,6 +136,11 @@ ROUTES: list[Route] = [
         delete('/{share_id}', 'delete'),
     ),
     *serve(ShareActionsController, '/shares/{share_id}', action('/action')),
+    *serve(
+        ShareMigrationController,
+        '/shares/{share_id}/migration-progress',
+        get('', 'show', since='2.98'),
+    ),
     *serve(ShareMetadataController, '/shares/{share_id}/metadata', *_METADATA),
     *serve(
         ShareExportLocationsController,

@@ -14,6 +14,9 @@ from manila_lite.share.operations.groups.copies import ShareGroupCopies
 from manila_lite.share.operations.groups.share_groups import ShareGroups
 from manila_lite.share.operations.groups.snapshots import ShareGroupSnapshots
 from manila_lite.share.operations.managing import Managing
+from manila_lite.share.operations.migrations.share_migrations import (
+    ShareMigrations,
+)
 from manila_lite.share.operations.networks.changes import NetworkChanges
 from manila_lite.share.operations.networks.share_networks import ShareNetworks
 from manila_lite.share.operations.recovery import Recovery
@@ -47,6 +50,7 @@ class ApiServices:
     network_changes: NetworkChanges
     share_servers: ShareServers
     server_migrations: ServerMigrations
+    share_migrations: ShareMigrations
     replicas: Replicas
     share_transfers: ShareTransfers
     share_groups: ShareGroups

@@ -109,6 +109,25 @@ OPTS = [
         help='Capabilities of the driver as destination of a share server '
         'migration. Without compatible it accepts none.',
     ),
+    cfg.IntOpt(
+        'dummy_driver_share_migration_steps',
+        default=1,
+        min=1,
+        help='Number of requests until the first phase of a share migration '
+        'is done.',
+    ),
+    cfg.ListOpt(
+        'dummy_driver_share_migration_offers',
+        default=[
+            'compatible',
+            'writable',
+            'preserve_metadata',
+            'nondisruptive',
+            'preserve_snapshots',
+        ],
+        help='Capabilities of the driver as source of a share migration to '
+        'another dummy back end. Without compatible it migrates none.',
+    ),
     cfg.BoolOpt(
         'dummy_driver_share_replicas_migration',
         default=False,

@@ -113,11 +113,6 @@ _IGNORED = (
         'scheduler_default_share_group_filters',
     ),
     _Ignored(
-        'shares cannot be migrated one by one',
-        'DEFAULT',
-        'migration_driver_continue_update_interval',
-    ),
-    _Ignored(
         'networks are not those of neutron',
         'DEFAULT',
         'server_migration_extend_neutron_network',

@@ -55,6 +55,12 @@ OPTS = [
         'they accumulate.',
     ),
     cfg.IntOpt(
+        'migration_driver_continue_update_interval',
+        default=60,
+        help='Seconds between requests to the driver whether the first phase '
+        'of a share migration is done. Lower it when shares are small.',
+    ),
+    cfg.IntOpt(
         'server_migration_driver_continue_update_interval',
         default=900,
         help='Seconds between requests to the destination driver whether '

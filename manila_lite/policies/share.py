@@ -105,6 +105,23 @@ RULES = [
     ),
     base.admin('share:reset_status', 'Set the status of a share.', _ACTION),
     base.admin(
+        'share:migration_start', 'Migrate a share to another host.', _ACTION
+    ),
+    base.admin(
+        'share:migration_complete',
+        'Complete the migration of a share.',
+        _ACTION,
+    ),
+    base.admin(
+        'share:migration_cancel', 'Cancel the migration of a share.', _ACTION
+    ),
+    base.admin(
+        'share:migration_get_progress',
+        'Show the progress of the migration of a share.',
+        _ACTION,
+        'GET /v2/shares/{id}/migration-progress',
+    ),
+    base.admin(
         'share:reset_task_state', 'Set the task state of a share.', _ACTION
     ),
     base.admin(

@@ -10,6 +10,7 @@ from manila_lite.rpc.contract import call
 from manila_lite.rpc.contract import durable
 from manila_lite.states.share_group import SHARE_GROUP
 from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_task import SHARE_TASK
 
 TOPIC = 'manila-scheduler'
 
@@ -88,6 +89,17 @@ class PlacementRpc(Contract):
     )
     def create_share_group(
         self, ctx: Ctx, share_group_id: str, zones: list[str]
+    ) -> None: ...
+
+    @durable(
+        failure=(SHARE_TASK, 'failed'),
+        resource='share_id',
+        repeatable=True,
+        action=Action.ALLOCATE_HOST,
+        detail=Detail.NO_VALID_HOST,
+    )
+    def migrate_share_to_host(
+        self, ctx: Ctx, share_id: str, host: str
     ) -> None: ...
 
     @call(timeout=30)

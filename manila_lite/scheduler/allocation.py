@@ -35,6 +35,7 @@ _HANDED_OVER = {
         share_rpc.ManagingRpc,
         share_rpc.ReplicationRpc,
         share_rpc.ShareGroupsRpc,
+        share_rpc.ShareMigrationRpc,
     )
     for durable in work_kinds(contract).values()
 }

@@ -48,7 +48,6 @@ def rejection_reasons(
 def _request(
     need: Mapping[str, Any], extra_specs: Mapping[str, Any]
 ) -> PlacementRequest:
-    zones = extra_specs.get('availability_zones', '')
     return PlacementRequest(
         # Capacity is checked for all needs together.
         size=0,
@@ -58,10 +57,14 @@ def _request(
             # The API service of an earlier release does not send it.
             need.get('has_qos_type', False),
         ),
-        availability_zones=tuple(
-            zone.strip() for zone in zones.split(',') if zone.strip()
-        ),
+        availability_zones=allowed_zones(extra_specs),
     )
+
+
+def allowed_zones(extra_specs: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the zones of a share type; empty means any."""
+    zones = extra_specs.get('availability_zones') or ''
+    return tuple(zone.strip() for zone in zones.split(',') if zone.strip())
 
 
 def _free_gb(pool: Pool, request: PlacementRequest) -> float | None:

@@ -8,20 +8,24 @@ import typing
 
 from manila_lite import exception
 from manila_lite.db.moves import replicas as replica_moves
+from manila_lite.db.moves import share_migrations as migration_moves
 from manila_lite.db.queries.groups import share_groups
 from manila_lite.db.queries.networks import subnets as subnet_rows
 from manila_lite.db.queries.replicas import replicas as replica_rows
 from manila_lite.db.queries.shares import instances as share_instances
+from manila_lite.db.queries.shares import migrations as share_migrations
 from manila_lite.db.queries.types import types as share_types
 from manila_lite.db.rows import InstanceRow
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
+from manila_lite.host import Host
 from manila_lite.messages import Detail
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.scheduler import PlacementRpc
 from manila_lite.scheduler.allocation import Allocator
 from manila_lite.scheduler.allocation import FiltersAndWeighers
 from manila_lite.scheduler.allocation import PoolChanged
+from manila_lite.scheduler.destinations import allowed_zones
 from manila_lite.scheduler.destinations import rejection_reasons
 from manila_lite.scheduler.group_filters import for_all
 from manila_lite.scheduler.pool_reader import PoolReader
@@ -30,6 +34,7 @@ from manila_lite.scheduler.request import PlacementRequest
 from manila_lite.scheduler.request import required_capabilities
 from manila_lite.states.share_group import GroupStatus
 from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.share_task import ShareTask
 
 
 @implements(PlacementRpc)
@@ -364,6 +369,69 @@ class PlacementEndpoint:
             choice.ranked[0].pool.service_host,
             job.args,
         )
+
+    # Migrations
+
+    def prepare_migrate_share_to_host(
+        self, session: Session, job: typing.Any
+    ) -> typing.Any:
+        task = share_migrations.find_task(
+            session, job.resource_id, lock_shared=True
+        )
+        if task is None or task.task_state != ShareTask.STARTING:
+            raise exception.InvalidStatus(
+                resource='share',
+                id=job.resource_id,
+                status=task and task.task_state,
+                event='place',
+                allowed=ShareTask.STARTING,
+            )
+        migration = share_migrations.get_open(session, job.resource_id)
+        instance = share_instances.get(session, migration.source_instance_id)
+        return (instance, _required_capabilities(session, instance))
+
+    def migrate_share_to_host(
+        self, job: typing.Any, share_id: str, host: str
+    ) -> None:
+        """Allocate capacity on the destination of a migration."""
+        instance, specs = job.prepared
+        request = PlacementRequest(
+            size=instance.size,
+            share_proto=instance.share_proto,
+            extra_specs=specs,
+            availability_zones=allowed_zones(specs),
+            share=_expression_values(instance),
+            only_host=host,
+        )
+        self.allocator.place(
+            job,
+            request,
+            self.rules.filters,
+            self._hand_over_migration,
+            instance,
+        )
+
+    def _hand_over_migration(
+        self,
+        session: Session,
+        job: typing.Any,
+        instance: InstanceRow,
+        pool: Pool,
+    ) -> None:
+        migration_moves.place(session, instance, pool.host, pool.zone)
+        self.allocator.hand_over(
+            session,
+            job,
+            'start_share_migration',
+            Host.parse(instance.host).service_host,
+            {'share_id': instance.share_id},
+        )
+
+    def failed_migrate_share_to_host(
+        self, session: Session, job: typing.Any, error: Exception
+    ) -> bool:
+        migration_moves.roll_back(session, job.resource_id, str(error))
+        return False
 
     def check_server_destination(
         self, ctx: typing.Any, host: str, needs: list[dict[str, typing.Any]]

@@ -116,7 +116,8 @@ _VISIBLE = (
 # fmt: off
 SHARE_INSTANCE = Machine(
     'share_instance', 'share_instances',
-    initial={'create': S.CREATING, 'manage': S.MANAGE_STARTING},
+    initial={'create': S.CREATING, 'manage': S.MANAGE_STARTING,
+             'migrate_here': S.MIGRATING_TO},
     moves=[
         # event            from                           to
         # A driver may go on copying a snapshot after its call returned.
@@ -183,6 +184,15 @@ SHARE_INSTANCE = Machine(
 
         # The share server could not follow a change of its network.
         ('network_failed', {S.AVAILABLE},                 S.ERROR),
+
+        # Moves to another instance, or stays.
+        ('migrate',        {S.AVAILABLE},                 S.MIGRATING),
+        ('migrate_returned', {S.MIGRATING},               S.AVAILABLE),
+        # Its data is elsewhere, whatever an administrator has reset.
+        ('migrated_away',  _VISIBLE,                      GONE),
+        ('arrived',        {S.MIGRATING_TO},              S.AVAILABLE),
+        ('migration_withdrawn', {S.MIGRATING_TO},         GONE),
+        ('migration_failed', {S.MIGRATING, S.MIGRATING_TO}, S.ERROR),
 
         ('migration_lost', {S.MIGRATING, S.MIGRATING_TO,
                             S.SERVER_MIGRATING},          S.ERROR),

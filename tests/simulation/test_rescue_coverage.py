@@ -22,6 +22,8 @@ from tests.support import cloud_snapshots
 from tests.support import rescues
 from tests.support import sampling
 from tests.support import share_groups
+from tests.support import share_migrations
+from tests.support.cloud import BACKENDS
 from tests.support.cloud import Cloud
 from tests.support.dhss import ShareServersCloud
 from tests.support.rescues import CASES
@@ -38,6 +40,7 @@ ENDS = (
     | rescues.EXPECTED_NETWORK_ENDS
     | rescues.EXPECTED_TRANSFER_ENDS
     | rescues.EXPECTED_GROUP_ENDS
+    | rescues.EXPECTED_MIGRATION_ENDS
 )
 WITHOUT_SNAPSHOT = ('deleting', 'deferred_deleting')
 
@@ -81,8 +84,10 @@ def start(prepared, resource, status, seed=1000):
     )
 
 
-def begin(image, folder, seed, kind=crash_images.CrashableCloud):
-    return crash_images.start_on(image, folder, seed, kind, backends=['alpha'])
+def begin(
+    image, folder, seed, kind=crash_images.CrashableCloud, backends=('alpha',)
+):
+    return crash_images.start_on(image, folder, seed, kind, backends=backends)
 
 
 def run_passes(cloud):
@@ -177,6 +182,26 @@ def test_share_group_snapshot_without_work_is_rescued(prepared, status):
     check_rescued(cloud, 'share_group_snapshot', status)
 
 
+@pytest.fixture(scope='module')
+def with_migration(tmp_path_factory):
+    """A share whose migration to another back end has its copy there."""
+    cloud = Cloud(tmp_path_factory.mktemp('migrations'))
+    share_migrations.start(cloud, share_migrations.create_on_alpha(cloud))
+    cloud.settle()
+    cloud.db.dispose()
+    return cloud.folder, crash_images.capture(cloud)
+
+
+@sampling.enumeration
+@pytest.mark.parametrize(
+    'status', rescues.EXPECTED_MIGRATION_ENDS['share_task']
+)
+def test_share_migration_without_work_is_rescued(with_migration, status):
+    folder, image = with_migration
+    cloud = begin(image, folder, 1000, backends=BACKENDS)
+    check_rescued(cloud, 'share_task', status)
+
+
 def check_rescued(cloud, resource, status, by='manila-share@node@alpha:'):
     """Assert that a pass rescues the only row, also if it crashes."""
     id = only_id(cloud.db, resource)
@@ -201,7 +226,13 @@ def check_rescued(cloud, resource, status, by='manila-share@node@alpha:'):
     distinct = crash_images.distinct_images(points)
     assert len(distinct) > 1
     for number, point, image in crash_images.to_try(distinct, 2):
-        cloud = begin(image, cloud.folder, 2000 + number, type(cloud))
+        cloud = begin(
+            image,
+            cloud.folder,
+            2000 + number,
+            type(cloud),
+            cloud.backend_names,
+        )
         run_passes(cloud)
         check(f'after a crash {point}')
 

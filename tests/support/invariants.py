@@ -32,6 +32,8 @@ from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_replica import DR
 from manila_lite.states.share_replica import PASSIVE
+from manila_lite.states.share_task import SHARE_TASK
+from manila_lite.states.share_task import ShareTask
 from manila_lite.states.share_transfer import SHARE_TRANSFER
 from tests.support import replica_invariants
 
@@ -61,12 +63,16 @@ MACHINES = {
         share_server.SHARE_SERVER_TASK,
         SHARE_GROUP,
         SHARE_GROUP_SNAPSHOT,
+        SHARE_TASK,
         SHARE_TRANSFER,
     )
 }
+MIGRATING = frozenset({InstanceStatus.MIGRATING, InstanceStatus.MIGRATING_TO})
+
 UNRECORDED_INITIAL_STATUS = {
     access_rule.SHARE_INSTANCE_ACCESS.resource: RulesStatus.ACTIVE,
     share_server.SHARE_SERVER_TASK.resource: share_server.TaskState.NONE,
+    SHARE_TASK.resource: ShareTask.NONE,
 }
 """Initial statuses of machines whose rows another machine creates."""
 
@@ -98,6 +104,7 @@ def problems(
             INSTANCE.c.host,
             INSTANCE.c.replica_state,
             SHARE.c.size,
+            SHARE.c.task_state,
         ).select_from(INSTANCE.join(SHARE))
     )
     return [
@@ -115,7 +122,13 @@ def problems(
 def at_rest(session: Session, rows: typing.Sequence[sa.Row]) -> Iterator[str]:
     """Nothing is in flight, and no rows are left of deleted resources."""
     for row in rows:
-        if row.status in SHARE_INSTANCE.in_flight:
+        if row.task_state in SHARE_TASK.in_flight:
+            yield f'share instance {row.id}: the task is {row.task_state}'
+        # After phase one the next move is up to an administrator.
+        waits = row.task_state == ShareTask.PHASE1_DONE and (
+            row.status in MIGRATING
+        )
+        if row.status in SHARE_INSTANCE.in_flight and not waits:
             yield f'share instance {row.id} is {row.status}, without work'
     for row in session.rows(sa.select(NETWORK.c.id, NETWORK.c.status)):
         if row.status in share_network.SHARE_NETWORK.in_flight:

@@ -192,3 +192,16 @@ def shortest_path(
                 paths[move.target] = (*paths[status], move.event)
                 queue.append(move.target)
     return paths.get(end)
+
+
+EXPECTED_MIGRATION_ENDS: dict[str, dict[str, str | None]] = {
+    'share_task': {
+        'migration_starting': 'migration_error',
+        'migration_in_progress': 'migration_driver_phase1_done',
+        'migration_driver_in_progress': 'migration_driver_phase1_done',
+        # The second phase was not requested.
+        'migration_completing': 'migration_error',
+        'migration_cancel_in_progress': 'migration_cancelled',
+    }
+}
+"""The same for the migration of a share whose first phase is done."""

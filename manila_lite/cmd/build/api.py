@@ -28,6 +28,7 @@ from manila_lite.rpc.share import ServerMigrationRpc
 from manila_lite.rpc.share import ShareGroupSnapshotsRpc
 from manila_lite.rpc.share import ShareGroupsRpc
 from manila_lite.rpc.share import ShareMetadataRpc
+from manila_lite.rpc.share import ShareMigrationRpc
 from manila_lite.rpc.share import ShareServersRpc
 from manila_lite.rpc.share import ShareTransfersRpc
 from manila_lite.rpc.share import SnapshotAccessRpc
@@ -42,6 +43,9 @@ from manila_lite.share.operations.groups.copies import ShareGroupCopies
 from manila_lite.share.operations.groups.share_groups import ShareGroups
 from manila_lite.share.operations.groups.snapshots import ShareGroupSnapshots
 from manila_lite.share.operations.managing import Managing
+from manila_lite.share.operations.migrations.share_migrations import (
+    ShareMigrations,
+)
 from manila_lite.share.operations.networks.changes import NetworkChanges
 from manila_lite.share.operations.networks.share_networks import ShareNetworks
 from manila_lite.share.operations.recovery import Recovery
@@ -114,6 +118,12 @@ def build_api(
             process.db,
             process.client(PlacementRpc),
             process.client(ServerMigrationRpc),
+            conf.service_down_time,
+        ),
+        share_migrations=ShareMigrations(
+            process.db,
+            process.client(PlacementRpc),
+            process.client(ShareMigrationRpc),
             conf.service_down_time,
         ),
         replicas=replica_operations(process),

@@ -30,6 +30,7 @@ from manila_lite.rpc.share import ServerMigrationRpc
 from manila_lite.rpc.share import ShareGroupSnapshotsRpc
 from manila_lite.rpc.share import ShareGroupsRpc
 from manila_lite.rpc.share import ShareMetadataRpc
+from manila_lite.rpc.share import ShareMigrationRpc
 from manila_lite.rpc.share import ShareServersRpc
 from manila_lite.rpc.share import SnapshotAccessRpc
 from manila_lite.rpc.share import SnapshotsRpc
@@ -52,6 +53,12 @@ from manila_lite.share.manager.groups.snapshots import (
 )
 from manila_lite.share.manager.guarded_driver import GuardedDriver
 from manila_lite.share.manager.managing import ManagingEndpoint
+from manila_lite.share.manager.migrations.endpoint import (
+    ShareMigrationsEndpoint,
+)
+from manila_lite.share.manager.migrations.outcomes import (
+    ShareMigrationOutcomes,
+)
 from manila_lite.share.manager.private_storage import DatabasePrivateStorage
 from manila_lite.share.manager.provisioning import ProvisioningEndpoint
 from manila_lite.share.manager.recovery.base import ResourceRecovery
@@ -73,6 +80,7 @@ from manila_lite.share.manager.recovery.share_instances import (
 from manila_lite.share.manager.recovery.share_servers import (
     ShareServerRecovery,
 )
+from manila_lite.share.manager.recovery.share_tasks import ShareTaskRecovery
 from manila_lite.share.manager.recovery.share_transfers import (
     ShareTransferRecovery,
 )
@@ -281,6 +289,7 @@ def build_endpoints(
         share_servers=servers,
         network_updates=NetworkUpdatesEndpoint(setup, conf.message_ttl),
         server_migrations=server_migrations(process, driver, setup, names),
+        share_migrations=share_migrations(process, driver, host),
         reconciliation=_reconciliation(
             process,
             host,
@@ -317,6 +326,24 @@ def server_migrations(
         names=names,
         interval=conf.server_migration_driver_continue_update_interval,
         probe=driver_probe(conf),
+    )
+
+
+def share_migrations(
+    process: Process, driver: ShareDriver, host: str
+) -> ShareMigrationsEndpoint:
+    """Build what migrates shares from a back end to others."""
+    conf = process.conf
+    return ShareMigrationsEndpoint(
+        process.db,
+        driver,
+        ShareMigrationOutcomes(process.client(AccessRpc)),
+        process.client(ShareMigrationRpc),
+        host,
+        name_template=conf.share_name_template,
+        interval=conf.migration_driver_continue_update_interval,
+        probe=driver_probe(conf),
+        message_ttl=conf.message_ttl,
     )
 
 
@@ -414,11 +441,13 @@ def _reconciliation(
             ReplicatedSnapshotsRpc,
             ShareGroupsRpc,
             ShareGroupSnapshotsRpc,
+            ShareMigrationRpc,
         )
     }
     resources: list[ResourceRecovery] = [
         ShareServerRecovery(rescues, works, setup),
         ServerTaskRecovery(rescues, works),
+        ShareTaskRecovery(rescues, works),
         ShareInstanceRecovery(
             rescues, works, provisioning, conf.message_ttl, replication
         ),

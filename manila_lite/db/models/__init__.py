@@ -13,6 +13,7 @@ from manila_lite.db.models import recovery
 from manila_lite.db.models import server_migrations
 from manila_lite.db.models import services
 from manila_lite.db.models import share_groups
+from manila_lite.db.models import share_migrations
 from manila_lite.db.models import share_servers
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
@@ -38,6 +39,7 @@ __all__ = [
     'server_migrations',
     'services',
     'share_groups',
+    'share_migrations',
     'share_servers',
     'shares',
     'snapshots',

@@ -18,6 +18,7 @@ class Share(base.Base):
         sa.Index(None, 'snapshot_id'),
         sa.Index(None, 'is_soft_deleted', 'scheduled_to_be_deleted_at'),
         sa.Index(None, 'share_group_id'),
+        sa.Index(None, 'task_state'),
     )
 
     id = mapped_column(base.Id, primary_key=True)

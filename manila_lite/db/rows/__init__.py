@@ -12,6 +12,7 @@ from manila_lite.db.rows.groups import *
 from manila_lite.db.rows.journal import *
 from manila_lite.db.rows.locks import *
 from manila_lite.db.rows.messages import *
+from manila_lite.db.rows.migrations import *
 from manila_lite.db.rows.networks import *
 from manila_lite.db.rows.pages import *
 from manila_lite.db.rows.quotas import *

@@ -5,6 +5,7 @@ from manila_lite.rpc.share.access import SnapshotAccessRpc
 from manila_lite.rpc.share.groups import ShareGroupSnapshotsRpc
 from manila_lite.rpc.share.groups import ShareGroupsRpc
 from manila_lite.rpc.share.metadata import ShareMetadataRpc
+from manila_lite.rpc.share.migrations import ShareMigrationRpc
 from manila_lite.rpc.share.provisioning import EnsuringRpc
 from manila_lite.rpc.share.provisioning import ManagingRpc
 from manila_lite.rpc.share.provisioning import ProvisioningRpc
@@ -39,6 +40,7 @@ __all__ = [
     'ShareGroupSnapshotsRpc',
     'ShareGroupsRpc',
     'ShareMetadataRpc',
+    'ShareMigrationRpc',
     'ShareServersRpc',
     'ShareTransfersRpc',
     'SnapshotAccessRpc',

@@ -71,6 +71,13 @@ class ReconciliationRpc(Contract):
     ) -> None: ...
 
     @durable(
+        resource='share_task_id', one_per='share_task_id', repeatable=True
+    )
+    def rescue_share_task(
+        self, ctx: Ctx, share_task_id: str, asked_by: str = ''
+    ) -> None: ...
+
+    @durable(
         resource='share_transfer_id',
         one_per='share_transfer_id',
         repeatable=True,
@@ -104,6 +111,7 @@ RESCUES = {
     'access_rule': 'rescue_access',
     'share_instance_access': 'rescue_access',
     'snapshot_access_rule': 'rescue_snapshot_access',
+    'share_task': 'rescue_share_task',
     'share_transfer': 'rescue_share_transfer',
     'share_group': 'rescue_share_group',
     'share_group_snapshot': 'rescue_share_group_snapshot',

@@ -57,6 +57,18 @@ from manila_lite.share.drivers.contract.server_migrations import (
 from manila_lite.share.drivers.contract.server_migrations import (
     ServerMigrationSupport,
 )
+from manila_lite.share.drivers.contract.share_migrations import (
+    ShareMigrationCompatibility,
+)
+from manila_lite.share.drivers.contract.share_migrations import (
+    ShareMigrationCompleteReply,
+)
+from manila_lite.share.drivers.contract.share_migrations import (
+    ShareMigrationDefaults,
+)
+from manila_lite.share.drivers.contract.share_migrations import (
+    ShareMigrationSupport,
+)
 from manila_lite.share.drivers.contract.share_servers import (
     ShareServerDefaults,
 )
@@ -133,6 +145,9 @@ __all__ = [
     'ShareGroupSnapshotSupport',
     'ShareGroupSupport',
     'ShareServerMapping',
+    'ShareMigrationCompatibility',
+    'ShareMigrationCompleteReply',
+    'ShareMigrationSupport',
     'ShareServerForDriver',
     'ShareServerSupport',
     'SnapshotReply',
@@ -151,6 +166,7 @@ class ShareDriver(
     ManageDefaults,
     ShareServerDefaults,
     ServerMigrationDefaults,
+    ShareMigrationDefaults,
     ReplicationDefaults,
     ShareGroupDefaults,
     ShareStatistics,

@@ -22,6 +22,9 @@ from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.manager import pool_reports
 from manila_lite.share.manager.deferred_deletion import DeferredDeletion
 from manila_lite.share.manager.endpoints import BackendEndpoints
+from manila_lite.share.manager.migrations.endpoint import (
+    ShareMigrationsEndpoint,
+)
 from manila_lite.share.manager.servers.migrations import (
     ServerMigrationsEndpoint,
 )
@@ -295,9 +298,14 @@ class Backend:
             after = (last.scheduled_to_be_deleted_at, last.id)
 
     @property
-    def call_endpoints(self) -> list[ServerMigrationsEndpoint]:
+    def call_endpoints(
+        self,
+    ) -> list[ServerMigrationsEndpoint | ShareMigrationsEndpoint]:
         """The endpoints whose synchronous calls this back end answers."""
-        return [self.endpoints.server_migrations]
+        return [
+            self.endpoints.server_migrations,
+            self.endpoints.share_migrations,
+        ]
 
     @property
     def is_started(self) -> bool:

@@ -14,6 +14,9 @@ from manila_lite.share.manager.groups.snapshots import (
     ShareGroupSnapshotsEndpoint,
 )
 from manila_lite.share.manager.managing import ManagingEndpoint
+from manila_lite.share.manager.migrations.endpoint import (
+    ShareMigrationsEndpoint,
+)
 from manila_lite.share.manager.provisioning import ProvisioningEndpoint
 from manila_lite.share.manager.recovery.reconciliation import (
     ReconciliationEndpoint,
@@ -59,6 +62,7 @@ class BackendEndpoints:
     share_servers: ShareServersEndpoint
     network_updates: NetworkUpdatesEndpoint
     server_migrations: ServerMigrationsEndpoint
+    share_migrations: ShareMigrationsEndpoint
     reconciliation: ReconciliationEndpoint
 
     def handlers(self) -> dict[str, Handler]:

@@ -19,6 +19,8 @@ LOG = logging.getLogger(__name__)
 _QUERY_PREFIXES = ('get_', 'check_', 'choose_')
 _QUERIES = frozenset(
     {
+        'migration_check_compatibility',
+        'migration_get_progress',
         'share_server_migration_check_compatibility',
         'share_server_migration_get_progress',
     }

@@ -109,7 +109,7 @@ class ShareTransfers:
         key: str,
         salt: str,
     ) -> NewTransfer:
-        (target,) = replica_guards.refuse_replicas(session, share)
+        target = replica_guards.get_only_instance(session, share)
         fire(
             session,
             SHARE_INSTANCE,

@@ -14,6 +14,7 @@ from tests.functional.api.examples import migrations
 from tests.functional.api.examples import networks as network_examples
 from tests.functional.api.examples import replicas as replica_examples
 from tests.functional.api.examples import servers as server_examples
+from tests.functional.api.examples import share_migrations
 from tests.functional.api.examples import shares as share_examples
 from tests.functional.api.examples import snapshots as snapshot_examples
 from tests.functional.api.examples import transfers as transfer_examples
@@ -45,6 +46,7 @@ EXAMPLES = (
     replica_examples,
     server_examples,
     share_examples,
+    share_migrations,
     snapshot_examples,
     transfer_examples,
 )

@@ -10,15 +10,7 @@ from typing import TypeVar
 
 T = TypeVar('T')
 
-PLANNED = {
-    'share migration': (
-        'POST /v2/shares/{id}/action migration_start',
-        'POST /v2/shares/{id}/action migration_complete',
-        'POST /v2/shares/{id}/action migration_cancel',
-        'POST /v2/shares/{id}/action migration_get_progress',
-        'GET /v2/shares/{id}/migration-progress',
-    )
-}
+PLANNED: dict[str, tuple[str, ...]] = {}
 """Operations of capabilities that are planned."""
 
 UNSUPPORTED_OPERATIONS = {
@@ -200,7 +192,11 @@ RULES = {
         'is answered after some seconds, and carried out later; a user '
         'message says if it fails'
     ),
-    'reset_task_state': 'accepts only null until shares can be migrated',
+    'reset_task_state': (
+        'a state that a service works on is accepted only for a share that is '
+        'being migrated, and those of the data service never: nothing would '
+        'end them'
+    ),
 }
 """Behaviour that differs from the published notes."""
 

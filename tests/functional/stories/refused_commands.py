@@ -48,6 +48,11 @@ UNKNOWN = {
         'share snapshot list --share ID',
         'share replica list --share ID',
         'share transfer create ID',
+        'share migration start ID HOST --preserve-snapshots False'
+        ' --writable True --nondisruptive False --preserve-metadata True',
+        'share migration show ID',
+        'share migration complete ID',
+        'share migration cancel ID',
     ),
     'export location': (
         'share export location show SHARE ID',

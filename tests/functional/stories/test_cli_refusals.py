@@ -14,7 +14,7 @@ from tests.support.cli import command_of
 
 PASSWORD = 'a long secret'
 PROJECT = 'red'
-LATER = re.compile('openstack share (backup|migration)')
+LATER = re.compile('openstack share backup')
 """Commands of features that are not served."""
 
 

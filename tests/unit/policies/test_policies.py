@@ -11,12 +11,8 @@ from tests.support import reference
 
 # Rules of operations that are not implemented yet.
 NOT_IMPLEMENTED = {
-    'share:migration_start',
-    'share:migration_complete',
-    'share:migration_cancel',
-    'share:migration_get_progress',
     # The deletion of snapshots is never deferred.
-    'share_snapshot:list_snapshots_in_deferred_deletion_states',
+    'share_snapshot:list_snapshots_in_deferred_deletion_states'
 }
 RESOURCES = {
     'availability_zone',

@@ -5,13 +5,15 @@ from manila_lite.api import schema as s
 from manila_lite.api import wsgi
 from manila_lite.api.v2.access.share_rules import ShareAccessActionsController
 from manila_lite.api.v2.shares import manage as share_manage
+from manila_lite.api.v2.shares.migrations import (
+    ShareMigrationActionsController,
+)
 from manila_lite.db import rows
 
 NEW_SIZE = s.schema(['new_size'], new_size=s.positive_int)
 EXTEND = s.schema(
     ['new_size'], new_size=s.positive_int, force=s.since('2.64', s.boolean)
 )
-TASK_STATE = s.schema(['task_state'], task_state=s.one_of(None))
 STATUS = s.schema(['status'], status=s.string(255, 1))
 REVERT = s.schema(['snapshot_id'], snapshot_id=s.uuid)
 
@@ -29,7 +31,9 @@ FORCE_DELETE_REFUSED: wsgi.Refusals = {
 }
 
 
-class ShareActionsController(ShareAccessActionsController):
+class ShareActionsController(
+    ShareMigrationActionsController, ShareAccessActionsController
+):
     @wsgi.action(
         'os-extend',
         until='2.6',
@@ -106,22 +110,6 @@ class ShareActionsController(ShareAccessActionsController):
         self.services.shares.reset_status(
             req.ctx, share.instance_id, args['status']
         )
-
-    @wsgi.action(
-        'reset_task_state',
-        since='2.22',
-        experimental='2.22-2.95',
-        policy='share:reset_task_state',
-        body=TASK_STATE,
-    )
-    def reset_task_state(
-        self, req: wsgi.Request, share: rows.ShareTarget, args: dict
-    ) -> None:
-        """Accept only null, because no share has a task state.
-
-        Share migration is not supported. The official client sends this
-        with every change of a share's properties.
-        """
 
     @wsgi.action(
         'os-force_delete',

@@ -30,6 +30,7 @@ from manila_lite.states import share_instance
 from manila_lite.states import share_network
 from manila_lite.states import share_replica
 from manila_lite.states import share_server
+from manila_lite.states import share_task
 from manila_lite.states import share_transfer
 from manila_lite.states import snapshot_instance
 from manila_lite.states.machine import Machine
@@ -65,6 +66,7 @@ HEALTHY: dict[Machine, Collection[str]] = {
         share_server.ServerStatus.INACTIVE,
     },
     share_server.SHARE_SERVER_TASK: share_server.SHARE_SERVER_TASK.at_rest,
+    share_task.SHARE_TASK: share_task.SHARE_TASK.at_rest,
     share_transfer.SHARE_TRANSFER: {share_transfer.TransferStatus.PENDING},
     snapshot_instance.SNAPSHOT_INSTANCE: {
         snapshot_instance.SnapshotStatus.AVAILABLE

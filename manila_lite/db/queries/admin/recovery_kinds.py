@@ -13,6 +13,7 @@ from manila_lite.db.models import engine
 from manila_lite.db.models import networks
 from manila_lite.db.models import server_migrations
 from manila_lite.db.models import share_groups
+from manila_lite.db.models import share_migrations
 from manila_lite.db.models import share_servers
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
@@ -25,6 +26,7 @@ from manila_lite.states import share_instance
 from manila_lite.states import share_network
 from manila_lite.states import share_replica
 from manila_lite.states import share_server
+from manila_lite.states import share_task
 from manila_lite.states import share_transfer
 from manila_lite.states import snapshot_instance
 from manila_lite.states.machine import Machine
@@ -37,6 +39,7 @@ SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
 NETWORK = networks.ShareNetwork.__table__
 SERVER = share_servers.ShareServer.__table__
 MIGRATION = server_migrations.ServerMigration.__table__
+SHARE_MIGRATION = share_migrations.ShareMigration.__table__
 RULE = access.InstanceAccessRule.__table__
 GROUP = share_groups.ShareGroup.__table__
 GROUP_SNAPSHOT = share_groups.ShareGroupSnapshot.__table__
@@ -140,6 +143,18 @@ _IS_MIGRATED = sa.or_(
         ),
     ),
 )
+# So do the instances of a share that migrates.
+_IS_INSTANCE_MIGRATED = sa.and_(
+    INSTANCE.c.status.in_(
+        [
+            share_instance.InstanceStatus.MIGRATING,
+            share_instance.InstanceStatus.MIGRATING_TO,
+        ]
+    ),
+    # Makes the condition false, not NULL, without a task.
+    sa.func.coalesce(SHARE.c.task_state, '').in_(sorted(share_task.RUNNING)),
+    sa.exists().where(SHARE_MIGRATION.c.open_for == SHARE.c.id),
+)
 _TASK_HOST = sa.func.coalesce(MIGRATION.c.destination_host, SERVER.c.host)
 # Shares and snapshots move with their server.
 _SERVER_OF = (
@@ -236,6 +251,18 @@ KINDS = {
             service_host=_TASK_HOST,
         ),
         ResourceKind(
+            share_task.SHARE_TASK,
+            SHARE,
+            SHARE_MIGRATION.join(
+                SHARE, SHARE.c.id == SHARE_MIGRATION.c.open_for
+            ),
+            (_work_on('share_task', SHARE.c.id),),
+            SHARE.c.id,
+            # The back end of the source does all the work.
+            host=SHARE_MIGRATION.c.source_host,
+            service_host=SHARE_MIGRATION.c.source_host,
+        ),
+        ResourceKind(
             share_instance.SHARE_INSTANCE,
             INSTANCE,
             INSTANCE.join(SHARE),
@@ -283,6 +310,7 @@ KINDS = {
                     INSTANCE.c.status == _S.SERVER_MIGRATING,
                     _SERVER_OF.exists(),
                 ),
+                _IS_INSTANCE_MIGRATED,
             ),
         ),
         ResourceKind(

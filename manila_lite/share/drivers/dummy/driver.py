@@ -38,6 +38,7 @@ from manila_lite.share.drivers.dummy.replication_domain import DummyReplica
 from manila_lite.share.drivers.dummy.server_migration import (
     DummyServerMigration,
 )
+from manila_lite.share.drivers.dummy.share_migration import DummyShareMigration
 from manila_lite.share.drivers.dummy.share_servers import DummyServers
 from manila_lite.share.drivers.dummy.shares import USED_GB_KEY
 from manila_lite.share.drivers.dummy.shares import DummyShares
@@ -76,6 +77,9 @@ _servers = faults.Delegation['DummyDriver', DummyServers](
 _migrations = faults.Delegation['DummyDriver', DummyServerMigration](
     lambda driver: driver.migrations
 )
+_share_migrations = faults.Delegation['DummyDriver', DummyShareMigration](
+    lambda driver: driver.share_migrations
+)
 _replicas = faults.Delegation['DummyDriver', DummyReplication](
     lambda driver: driver.replicas
 )
@@ -97,6 +101,7 @@ class DummyDriver(
     base.ManageWithServerSupport,
     base.ShareServerSupport,
     base.ServerMigrationSupport,
+    base.ShareMigrationSupport,
     base.ReplicationSupport,
     base.ShareGroupSupport,
     base.ShareGroupSnapshotSupport,
@@ -109,6 +114,7 @@ class DummyDriver(
     managing: DummyManaging
     servers: DummyServers
     migrations: DummyServerMigration
+    share_migrations: DummyShareMigration
     replicas: DummyReplication
     replicated_snapshots: DummyReplicatedSnapshots
     groups: DummyGroups
@@ -138,6 +144,7 @@ class DummyDriver(
         self.access = DummyAccess(self.backend)
         self.servers = DummyServers(self.backend)
         self.migrations = DummyServerMigration(self.backend)
+        self.share_migrations = DummyShareMigration(self.backend)
         self.shares = DummyShares(self.backend, self.member, self.servers)
         self.snapshots = DummySnapshots(self.backend, self.member)
         self.managing = DummyManaging(self.backend, self.member, self.servers)
@@ -172,6 +179,9 @@ class DummyDriver(
         self.set_migration_target = self.migrations.set_target
         self.set_migration_capabilities = self.migrations.set_capabilities
         self.incoming = self.migrations.incoming
+        self.set_share_migration_capabilities = (
+            self.share_migrations.set_capabilities
+        )
 
     # Inspection by tests
 
@@ -373,6 +383,23 @@ class DummyDriver(
     )
     share_server_migration_complete = _migrations(
         DummyServerMigration.share_server_migration_complete
+    )
+
+    # Share migration
+
+    migration_check_compatibility = _share_migrations(
+        DummyShareMigration.migration_check_compatibility
+    )
+    migration_start = _share_migrations(DummyShareMigration.migration_start)
+    migration_continue = _share_migrations(
+        DummyShareMigration.migration_continue
+    )
+    migration_get_progress = _share_migrations(
+        DummyShareMigration.migration_get_progress
+    )
+    migration_cancel = _share_migrations(DummyShareMigration.migration_cancel)
+    migration_complete = _share_migrations(
+        DummyShareMigration.migration_complete
     )
 
     # Replicas

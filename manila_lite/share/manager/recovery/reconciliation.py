@@ -234,6 +234,11 @@ class ReconciliationEndpoint:
     ) -> None:
         self.rescue(job)
 
+    def rescue_share_task(
+        self, job: JobContext, share_task_id: str, asked_by: str = ''
+    ) -> None:
+        self.rescue(job)
+
     def rescue_share_transfer(
         self, job: JobContext, share_transfer_id: str, asked_by: str = ''
     ) -> None:

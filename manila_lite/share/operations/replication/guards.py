@@ -89,6 +89,22 @@ def refuse_replicas(
     return instances
 
 
+def get_only_instance(
+    session: Session, share: rows.ShareTarget
+) -> rows.ShareTarget:
+    """Return the only instance of a share; raises InvalidShare for others.
+
+    One that is migrated has two, and so does one whose migration has left
+    something on a back end.
+    """
+    instances = refuse_replicas(session, share)
+    if len(instances) != 1:
+        raise exception.InvalidShare(
+            reason=f'share {share.id} has another instance, of a migration'
+        )
+    return instances[0]
+
+
 def refuse_during_promotion(instances: Sequence[typing.Any]) -> None:
     """Refuse any other change while a replica is being promoted."""
     for row in instances:

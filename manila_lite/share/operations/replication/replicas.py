@@ -31,6 +31,7 @@ from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_replica import SHARE_REPLICA
 from manila_lite.states.share_replica import WRITABLE
 from manila_lite.states.share_replica import ReplicaState
+from manila_lite.states.share_task import RUNNING
 from manila_lite.work.admission import AdmissionControl
 from manila_lite.work.admission import admission_controlled
 from manila_lite.work.admission import placement_controlled
@@ -83,7 +84,7 @@ class Replicas:
             )
         if share.share_group_id is not None:
             raise _replication_error(f'share {share.id} is in a share group')
-        if share.task_state is not None and share.task_state in _BUSY_TASKS:
+        if share.task_state in RUNNING:
             raise _replication_error(
                 f'share {share.id} is busy: {share.task_state}'
             )
@@ -292,22 +293,6 @@ class Replicas:
         )
         replicas.advance_generation(session, locked.share_id)
         mark_for_resync(session, [locked.id])
-
-
-_BUSY_TASKS = frozenset(
-    {
-        'migration_starting',
-        'migration_in_progress',
-        'migration_completing',
-        'migration_driver_starting',
-        'migration_driver_in_progress',
-        'migration_driver_phase1_done',
-        'data_copying_starting',
-        'data_copying_in_progress',
-        'data_copying_completing',
-        'data_copying_completed',
-    }
-)
 
 
 def _find_replica(

@@ -26,6 +26,7 @@ from manila_lite.quota.charges import Owner
 from manila_lite.rpc.contract import Client
 from manila_lite.share.operations import unserved
 from manila_lite.share.operations.groups import membership
+from manila_lite.share.operations.migrations.guards import refuse_migrating
 from manila_lite.share.operations.replication import guards as replica_guards
 from manila_lite.share.operations.replication import resets
 from manila_lite.share.operations.reset_events import reset_event
@@ -358,6 +359,7 @@ class Shares:
         instances = replica_guards.refuse_replicas(session, share)
         for instance in instances:
             fire(session, SHARE_INSTANCE, instance.instance_id, 'force_delete')
+        refuse_migrating(session, share.id)
         removal.refuse_dependents(session, share, exception.InvalidShare)
         for instance in instances:
             removal.remove_instance(
@@ -382,6 +384,7 @@ class Shares:
             locks.check_share_not_locked(session, share_id)
             return
         fire(session, SHARE_INSTANCE, instance_id, 'force_delete')
+        refuse_migrating(session, share_id)
         locks.check_share_not_locked(session, share_id)
         if snapshots.has_snapshots(session, instance_id):
             raise exception.ShareNotAllowed(

@@ -156,6 +156,7 @@ class SampleCloud(
         self.admin.act(
             self.spare_share, 'reset_status', {'status': 'available'}
         )
+        self._update_share(self.spare_share, task_state=None)
         return self.spare_share
 
     def _create_snapshots(self) -> None:

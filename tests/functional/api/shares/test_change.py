@@ -436,7 +436,16 @@ def test_action_of_another_version_is_not_found(member, share):
 
 
 @differences.proves('reset_task_state')
-def test_task_state_can_only_be_none(admin, share):
-    admin.act(share, 'reset_task_state', {'task_state': None})
-    for state in ('migration_error', 'moon', ''):
+def test_task_states_of_services_need_a_migration(admin, share):
+    for state in ('migration_error', 'migration_success', None):
+        admin.act(share, 'reset_task_state', {'task_state': state})
+        assert admin.show(share)['task_state'] == state
+    for state in (
+        'migration_starting',
+        'migration_driver_in_progress',
+        'data_copying_in_progress',
+        'moon',
+        '',
+    ):
         admin.act(share, 'reset_task_state', {'task_state': state}, expect=400)
+    assert admin.show(share)['task_state'] is None

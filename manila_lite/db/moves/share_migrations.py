@@ -1,0 +1,188 @@
+"""Moves of a share that is migrated, with both of its instances.
+
+Rows in an unexpected status, for example after `reset_status`, are left as
+they are.
+"""
+
+from manila_lite.db.moves import shares as share_moves
+from manila_lite.db.queries.access import share_rules
+from manila_lite.db.queries.admin import pools
+from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.shares import instances as share_instances
+from manila_lite.db.queries.shares import migrations
+from manila_lite.db.rows import InstanceRow
+from manila_lite.db.rows import ShareMigrationRow
+from manila_lite.db.session import Session
+from manila_lite.db.transitions import TransitionBatch
+from manila_lite.db.transitions import fire
+from manila_lite.db.transitions import fire_matching
+from manila_lite.db.transitions import insert_row
+from manila_lite.states.access_rule import ACCESS_RULE
+from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
+from manila_lite.states.access_rule import RulesStatus
+from manila_lite.states.access_rule import RuleState
+from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.share_task import SHARE_TASK
+
+_DENIED = (RuleState.QUEUED_TO_DENY, RuleState.DENYING)
+
+
+def place(
+    session: Session, source: InstanceRow, host: str, zone: str | None
+) -> None:
+    """Insert the instance on the destination, where there is room for it."""
+    found = zone and services.find_zone(session, zone)
+    id = session.new_id()
+    insert_row(
+        session,
+        SHARE_INSTANCE,
+        'migrate_here',
+        id=id,
+        share_id=source.share_id,
+        host=host,
+        availability_zone_id=found.id if found else None,
+        share_type_id=source.share_type_id,
+        qos_type_id=source.qos_type_id,
+        encryption_key_ref=source.encryption_key_ref,
+        mount_point_name=source.mount_point_name,
+        access_rules_status=RulesStatus.ACTIVE,
+        cast_rules_to_readonly=False,
+        created_at=session.now,
+        scheduled_at=session.now,
+        launched_at=source.launched_at,
+    )
+    migrations.update(session, source.share_id, destination_instance_id=id)
+    fire(
+        session, SHARE_TASK, source.share_id, 'placed', updated_at=session.now
+    )
+
+
+def roll_back(
+    session: Session, share_id: str, error: str | None = None
+) -> None:
+    """Restore the rows from before a migration; idempotent.
+
+    What was copied to the destination is gone from there. The caller fires
+    the event of the task.
+    """
+    migration = migrations.find_open(session, share_id)
+    if migration is None:
+        return
+    _return(session, migration)
+    destination = _find(session, migration.destination_instance_id)
+    if (
+        destination is not None
+        and destination.status == InstanceStatus.MIGRATING_TO
+    ):
+        share_moves.remove_instance(
+            session, destination, 'migration_withdrawn'
+        )
+        pools.adjust_allocated(session, destination.host, -destination.size)
+    migrations.close(session, share_id, error)
+
+
+def keep_remains(session: Session, share_id: str, error: str) -> None:
+    """End a migration whose copy could not be removed.
+
+    It stays on its back end with an instance in error, so that an
+    administrator can delete it.
+    """
+    migration = migrations.find_open(session, share_id)
+    if migration is None:
+        return
+    _return(session, migration)
+    _fail(session, migration.destination_instance_id)
+    migrations.close(session, share_id, error)
+
+
+def give_up(session: Session, share_id: str, error: str) -> None:
+    """End a migration whose second phase failed.
+
+    Nobody knows where the data is, so both instances are in error.
+    """
+    migration = migrations.find_open(session, share_id)
+    if migration is None:
+        return
+    _fail(session, migration.source_instance_id)
+    _fail(session, migration.destination_instance_id)
+    migrations.close(session, share_id, error)
+
+
+def _return(session: Session, migration: ShareMigrationRow) -> None:
+    fire_matching(
+        session,
+        SHARE_INSTANCE,
+        'migrate_returned',
+        {'id': migration.source_instance_id},
+        updated_at=session.now,
+    )
+
+
+def _fail(session: Session, instance_id: str | None) -> None:
+    fire_matching(
+        session,
+        SHARE_INSTANCE,
+        'migration_failed',
+        {'id': instance_id},
+        updated_at=session.now,
+    )
+
+
+def cut_over(
+    session: Session, source: InstanceRow, destination: InstanceRow
+) -> None:
+    """Let the destination take the place of the source, which is removed.
+
+    It gets the access rules, all of them still to be applied: the work that
+    syncs them is submitted before.
+    """
+    rules = [
+        row
+        for row in share_rules.list_for_instance(session, source.id)
+        if row.state not in _DENIED
+    ]
+    fire_matching(
+        session,
+        SHARE_INSTANCE,
+        'arrived',
+        {'id': destination.id},
+        updated_at=session.now,
+    )
+    if rules:
+        moves = TransitionBatch(session)
+        moves.insert_rows(
+            ACCESS_RULE,
+            'allow',
+            [
+                {
+                    'id': session.new_id(),
+                    'share_instance_id': destination.id,
+                    'access_id': row.id,
+                    'created_at': session.now,
+                }
+                for row in rules
+            ],
+        )
+        moves.fire(
+            SHARE_INSTANCE_ACCESS,
+            'change',
+            {destination.id: RulesStatus.ACTIVE},
+        )
+        moves.write()
+    share_moves.remove_instance(session, source, 'migrated_away')
+    pools.adjust_allocated(session, source.host, -source.size)
+    migrations.close(session, source.share_id)
+
+
+def end_task(session: Session, share_id: str, event: str) -> None:
+    """Fire the last event of the task, unless it was reset meanwhile."""
+    fire_matching(
+        session, SHARE_TASK, event, {'id': share_id}, updated_at=session.now
+    )
+
+
+def _find(session: Session, instance_id: str | None) -> InstanceRow | None:
+    if instance_id is None:
+        return None
+    return share_instances.find(session, instance_id)

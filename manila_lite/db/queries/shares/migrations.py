@@ -1,0 +1,158 @@
+"""Migrations of shares: their records."""
+
+import sqlalchemy as sa
+
+from manila_lite import exception
+from manila_lite.db.models import share_migrations
+from manila_lite.db.models import shares
+from manila_lite.db.rows import ShareMigrationRow
+from manila_lite.db.rows import ShareTaskRow
+from manila_lite.db.session import Session
+
+MIGRATION = share_migrations.ShareMigration.__table__
+SHARE = shares.Share.__table__
+INSTANCE = shares.ShareInstance.__table__
+
+_MAX_ERROR_LENGTH = 1000
+
+_OF_SHARE = MIGRATION.c.share_id == sa.bindparam('of_share')
+_IS_OPEN = MIGRATION.c.open_for == sa.bindparam('of_share')
+_LATEST = sa.select(MIGRATION).where(_OF_SHARE)
+_FORGET = sa.delete(MIGRATION).where(_OF_SHARE)
+_INSERT = sa.insert(MIGRATION)
+_CLOSE = (
+    sa.update(MIGRATION)
+    .where(_IS_OPEN)
+    .values(
+        open_for=None,
+        ended_at=sa.bindparam('now'),
+        updated_at=sa.bindparam('now'),
+        error=sa.func.coalesce(
+            sa.bindparam('new_error', type_=sa.String()), MIGRATION.c.error
+        ),
+    )
+)
+_RECORD_PROGRESS = (
+    sa.update(MIGRATION)
+    .where(_IS_OPEN)
+    .values(
+        progress=sa.bindparam('new_progress'),
+        progress_details=sa.func.coalesce(
+            sa.bindparam('new_details', type_=sa.Text()),
+            MIGRATION.c.progress_details,
+        ),
+        heard_at=sa.bindparam('now'),
+    )
+)
+_TASK = (
+    sa.select(
+        SHARE.c.id,
+        SHARE.c.task_state,
+        SHARE.c.project_id,
+        SHARE.c.user_id,
+        MIGRATION.c.source_host.label('host'),
+    )
+    .select_from(
+        SHARE.outerjoin(MIGRATION, MIGRATION.c.open_for == SHARE.c.id)
+    )
+    .where(SHARE.c.id == sa.bindparam('of_share'))
+)
+_TASK_LOCKED = _TASK.with_for_update(read=True, of=SHARE)
+_SET_READONLY = (
+    sa.update(INSTANCE)
+    .where(INSTANCE.c.id == sa.bindparam('of_instance'))
+    .values(cast_rules_to_readonly=sa.bindparam('cast'))
+)
+
+
+def find_task(
+    session: Session, share_id: str, *, lock_shared: bool = False
+) -> ShareTaskRow | None:
+    """Return a share with its task state; with `lock_shared` locked."""
+    return session.one(
+        _TASK_LOCKED if lock_shared else _TASK, of_share=share_id
+    )
+
+
+def find_latest(session: Session, share_id: str) -> ShareMigrationRow | None:
+    """Return the latest migration of a share, or None."""
+    return session.one(_LATEST, of_share=share_id)
+
+
+def find_open(session: Session, share_id: str) -> ShareMigrationRow | None:
+    """Return the running migration of a share, or None."""
+    row = find_latest(session, share_id)
+    return None if row is None or row.open_for is None else row
+
+
+def get_open(session: Session, share_id: str) -> ShareMigrationRow:
+    """Return the running migration; raises InvalidShare without one."""
+    row = find_open(session, share_id)
+    if row is None:
+        raise exception.InvalidShare(
+            reason=f'share {share_id} is not being migrated'
+        )
+    return row
+
+
+def insert(session: Session, share_id: str, **values: object) -> None:
+    """Insert a migration, in place of the last one of the share."""
+    session.run(_FORGET, of_share=share_id)
+    session.run(
+        _INSERT,
+        id=session.new_id(),
+        share_id=share_id,
+        open_for=share_id,
+        phase=1,
+        casts_rules=False,
+        created_at=session.now,
+        **values,
+    )
+
+
+def update(session: Session, share_id: str, **values: object) -> None:
+    """Change columns of the running migration of a share."""
+    session.run(
+        sa.update(MIGRATION)
+        .where(MIGRATION.c.open_for == share_id)
+        .values(updated_at=session.now, **values)
+    )
+
+
+def set_error(session: Session, share_id: str, error: str) -> None:
+    """Record why the running migration is about to fail."""
+    update(session, share_id, error=error[:_MAX_ERROR_LENGTH])
+
+
+def record_progress(
+    session: Session,
+    share_id: str,
+    progress: int | None,
+    details: str | None = None,
+) -> None:
+    """Record a reply of the driver, with the progress it reports.
+
+    Without `details` those of the last reply remain.
+    """
+    session.run(
+        _RECORD_PROGRESS,
+        of_share=share_id,
+        new_progress=progress,
+        new_details=details,
+        now=session.now,
+    )
+
+
+def close(session: Session, share_id: str, error: str | None = None) -> None:
+    """Record the end of a migration; repeating it changes nothing."""
+    session.run(
+        _CLOSE,
+        of_share=share_id,
+        new_error=error and error[:_MAX_ERROR_LENGTH],
+        now=session.now,
+    )
+
+
+def set_rules_readonly(session: Session, instance_id: str, cast: bool) -> None:
+    """Set whether the rules of an instance are cast to read-only."""
+    session.run(_SET_READONLY, of_instance=instance_id, cast=cast)

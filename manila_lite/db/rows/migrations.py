@@ -1,0 +1,42 @@
+"""Migrations of shares."""
+
+import datetime
+from typing import Protocol
+
+from manila_lite.db.rows.resources import OwnedRow
+
+
+class ShareTaskRow(OwnedRow, Protocol):
+    """A share with its `task_state`, and the back end that it is on.
+
+    `host` is that of its migration, null without one.
+    """
+
+    id: str
+    task_state: str | None
+    host: str | None
+
+
+class ShareMigrationRow(Protocol):
+    """The latest migration of a share."""
+
+    id: str
+    share_id: str
+    open_for: str | None
+    source_instance_id: str
+    destination_instance_id: str | None
+    source_host: str
+    destination_host: str
+    writable: bool
+    nondisruptive: bool
+    preserve_metadata: bool
+    preserve_snapshots: bool
+    phase: int
+    casts_rules: bool
+    progress: int | None
+    progress_details: str | None
+    heard_at: datetime.datetime | None
+    error: str | None
+    created_at: datetime.datetime
+    updated_at: datetime.datetime | None
+    ended_at: datetime.datetime | None

@@ -1,0 +1,61 @@
+"""Migrate shares to other back ends."""
+
+from manila_lite.context import RequestContext as Ctx
+from manila_lite.messages import Action
+from manila_lite.rpc.contract import Contract
+from manila_lite.rpc.contract import call
+from manila_lite.rpc.contract import durable
+from manila_lite.rpc.share.topic import TOPIC
+from manila_lite.states.share_task import SHARE_TASK
+
+
+class ShareMigrationRpc(Contract):
+    """Migrate a share; the back end that it is on does all of it.
+
+    The driver methods are idempotent, so all of this is repeatable.
+    """
+
+    topic, version = TOPIC, '1.0'
+
+    @durable(
+        failure=(SHARE_TASK, 'failed'),
+        resource='share_id',
+        repeatable=True,
+        action=Action.UPDATE,
+    )
+    def start_share_migration(self, ctx: Ctx, share_id: str) -> None: ...
+
+    @durable(
+        failure=(SHARE_TASK, 'failed'),
+        resource='share_id',
+        repeatable=True,
+        action=Action.UPDATE,
+    )
+    def continue_share_migration(self, ctx: Ctx, share_id: str) -> None: ...
+
+    @durable(
+        failure=(SHARE_TASK, 'failed'),
+        resource='share_id',
+        repeatable=True,
+        action=Action.UPDATE,
+    )
+    def complete_share_migration(self, ctx: Ctx, share_id: str) -> None: ...
+
+    @durable(
+        failure=(SHARE_TASK, 'failed'),
+        resource='share_id',
+        repeatable=True,
+        action=Action.UPDATE,
+    )
+    def cancel_share_migration(self, ctx: Ctx, share_id: str) -> None: ...
+
+    @durable(
+        failure=(SHARE_TASK, 'failed'),
+        resource='share_id',
+        repeatable=True,
+        action=Action.UPDATE,
+    )
+    def settle_share_migration(self, ctx: Ctx, share_id: str) -> None: ...
+
+    @call(timeout=15)
+    def hear_share_migration(self, ctx: Ctx, share_id: str) -> None: ...

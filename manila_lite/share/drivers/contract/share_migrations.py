@@ -1,0 +1,194 @@
+"""Driver methods that migrate a share to another back end.
+
+Names, parameters and replies are the published ones (driver-interface.csv).
+All methods are called on the source back end. The first phase copies
+everything while the source keeps serving; if it fails or is cancelled,
+nothing that clients use may have changed. The second phase cuts over. The
+destination is an instance of the share that has an id of its own.
+`source_snapshots` are those of the source, `snapshot_mappings` those of the
+destination by their ids.
+"""
+
+import abc
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict
+
+from manila_lite.context import RequestContext
+from manila_lite.share.drivers.contract.interfaces import DefaultedInterface
+from manila_lite.share.drivers.contract.interfaces import ShareServerMapping
+from manila_lite.share.drivers.contract.values import ExportLocationsReply
+from manila_lite.share.drivers.contract.values import ShareForDriver
+from manila_lite.share.drivers.contract.values import SnapshotForDriver
+
+SnapshotMappings = Mapping[str, SnapshotForDriver]
+
+
+class ShareMigrationCompatibility(TypedDict, total=False):
+    """What a driver offers for one migration; missing keys are false."""
+
+    compatible: bool
+    writable: bool
+    preserve_metadata: bool
+    nondisruptive: bool
+    preserve_snapshots: bool
+
+
+class ShareMigrationCompleteReply(TypedDict, total=False):
+    """Where clients find the share, and snapshots by their new ids."""
+
+    export_locations: ExportLocationsReply
+    snapshot_updates: Mapping[str, Mapping[str, Any]]
+
+
+class ShareMigrationDefaults:
+    """Defaults that every driver inherits: no share can be migrated."""
+
+    def migration_check_compatibility(
+        self,
+        context: RequestContext,
+        source_share: ShareForDriver,
+        destination_share: ShareForDriver,
+        share_server: ShareServerMapping | None = None,
+        destination_share_server: ShareServerMapping | None = None,
+    ) -> ShareMigrationCompatibility:
+        """See `ShareMigrationSupport`."""
+        return {
+            'compatible': False,
+            'writable': False,
+            'preserve_metadata': False,
+            'nondisruptive': False,
+            'preserve_snapshots': False,
+        }
+
+    def migration_start(
+        self,
+        context: RequestContext,
+        source_share: ShareForDriver,
+        destination_share: ShareForDriver,
+        source_snapshots: Sequence[SnapshotForDriver],
+        snapshot_mappings: SnapshotMappings,
+        share_server: ShareServerMapping | None = None,
+        destination_share_server: ShareServerMapping | None = None,
+    ) -> None:
+        """See `ShareMigrationSupport`."""
+        raise NotImplementedError
+
+    def migration_continue(
+        self,
+        context: RequestContext,
+        source_share: ShareForDriver,
+        destination_share: ShareForDriver,
+        source_snapshots: Sequence[SnapshotForDriver],
+        snapshot_mappings: SnapshotMappings,
+        share_server: ShareServerMapping | None = None,
+        destination_share_server: ShareServerMapping | None = None,
+    ) -> bool:
+        """See `ShareMigrationSupport`."""
+        raise NotImplementedError
+
+    def migration_complete(
+        self,
+        context: RequestContext,
+        source_share: ShareForDriver,
+        destination_share: ShareForDriver,
+        source_snapshots: Sequence[SnapshotForDriver],
+        snapshot_mappings: SnapshotMappings,
+        share_server: ShareServerMapping | None = None,
+        destination_share_server: ShareServerMapping | None = None,
+    ) -> ShareMigrationCompleteReply | None:
+        """See `ShareMigrationSupport`."""
+        raise NotImplementedError
+
+    def migration_cancel(
+        self,
+        context: RequestContext,
+        source_share: ShareForDriver,
+        destination_share: ShareForDriver,
+        source_snapshots: Sequence[SnapshotForDriver],
+        snapshot_mappings: SnapshotMappings,
+        share_server: ShareServerMapping | None = None,
+        destination_share_server: ShareServerMapping | None = None,
+    ) -> None:
+        """Stop the first phase and remove what it has copied.
+
+        Also called after the first phase has failed. Nothing to remove is
+        success.
+        """
+        raise NotImplementedError
+
+    def migration_get_progress(
+        self,
+        context: RequestContext,
+        source_share: ShareForDriver,
+        destination_share: ShareForDriver,
+        source_snapshots: Sequence[SnapshotForDriver],
+        snapshot_mappings: SnapshotMappings,
+        share_server: ShareServerMapping | None = None,
+        destination_share_server: ShareServerMapping | None = None,
+    ) -> Mapping[str, Any]:
+        """Return `total_progress` of the first phase, in percent.
+
+        Other keys of the reply are shown to administrators as `details`.
+        """
+        raise NotImplementedError
+
+
+class ShareMigrationSupport(ShareMigrationDefaults, DefaultedInterface):
+    """Migration of shares from the back end to others that it reaches."""
+
+    @abc.abstractmethod
+    def migration_check_compatibility(
+        self,
+        context: RequestContext,
+        source_share: ShareForDriver,
+        destination_share: ShareForDriver,
+        share_server: ShareServerMapping | None = None,
+        destination_share_server: ShareServerMapping | None = None,
+    ) -> ShareMigrationCompatibility:
+        """Return whether, and how, this back end can migrate the share."""
+
+    @abc.abstractmethod
+    def migration_start(
+        self,
+        context: RequestContext,
+        source_share: ShareForDriver,
+        destination_share: ShareForDriver,
+        source_snapshots: Sequence[SnapshotForDriver],
+        snapshot_mappings: SnapshotMappings,
+        share_server: ShareServerMapping | None = None,
+        destination_share_server: ShareServerMapping | None = None,
+    ) -> None:
+        """Start the first phase and return immediately."""
+
+    @abc.abstractmethod
+    def migration_continue(
+        self,
+        context: RequestContext,
+        source_share: ShareForDriver,
+        destination_share: ShareForDriver,
+        source_snapshots: Sequence[SnapshotForDriver],
+        snapshot_mappings: SnapshotMappings,
+        share_server: ShareServerMapping | None = None,
+        destination_share_server: ShareServerMapping | None = None,
+    ) -> bool:
+        """Return whether the first phase is done; an error means failure.
+
+        Called repeatedly until one of the two happens.
+        """
+
+    @abc.abstractmethod
+    def migration_complete(
+        self,
+        context: RequestContext,
+        source_share: ShareForDriver,
+        destination_share: ShareForDriver,
+        source_snapshots: Sequence[SnapshotForDriver],
+        snapshot_mappings: SnapshotMappings,
+        share_server: ShareServerMapping | None = None,
+        destination_share_server: ShareServerMapping | None = None,
+    ) -> ShareMigrationCompleteReply | None:
+        """Run the second phase: the destination starts to serve clients.
+
+        After this call nothing of the source is left. It is repeated if its
+        reply was lost, and then finds the destination complete.
+        """

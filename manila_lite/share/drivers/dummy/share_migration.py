@@ -1,0 +1,217 @@
+"""Migration of shares from a dummy back end to another one.
+
+The state of the destination is found by its back end section, which is in
+the configuration of every share service.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from manila_lite import exception
+from manila_lite.context import RequestContext
+from manila_lite.host import Host
+from manila_lite.share.drivers import base
+from manila_lite.share.drivers import records
+from manila_lite.share.drivers.contract.share_migrations import (
+    ShareMigrationCompatibility,
+)
+from manila_lite.share.drivers.contract.share_migrations import (
+    ShareMigrationCompleteReply,
+)
+from manila_lite.share.drivers.contract.share_migrations import (
+    SnapshotMappings,
+)
+from manila_lite.share.drivers.dummy.backend import DummyBackend
+from manila_lite.share.drivers.dummy.exports import share_exports
+from manila_lite.share.drivers.dummy.state import DummyState
+
+_INCOMING = 'incoming'
+"""The key of the record of an incomplete copy; its value is the source."""
+
+_CAPABILITIES = (
+    'writable',
+    'preserve_metadata',
+    'nondisruptive',
+    'preserve_snapshots',
+)
+
+
+class DummyShareMigration:
+    def __init__(self, backend: DummyBackend):
+        self._backend = backend
+        self._capabilities: Iterable[str] | None = None
+
+    # Controls for tests
+
+    def set_capabilities(self, names: Iterable[str] | None) -> None:
+        """Set the capabilities; None restores those of the options."""
+        self._capabilities = names
+
+    # The first phase
+
+    def migration_check_compatibility(
+        self,
+        context: RequestContext,
+        source_share: base.ShareForDriver,
+        destination_share: base.ShareForDriver,
+        share_server: base.ShareServerMapping | None = None,
+        destination_share_server: base.ShareServerMapping | None = None,
+    ) -> ShareMigrationCompatibility:
+        options = self._backend.options.dummy_driver_share_migration_offers
+        offered = set(
+            options if self._capabilities is None else self._capabilities
+        )
+        compatible = (
+            'compatible' in offered
+            and self._find_target(destination_share) is not None
+            and self._backend.state.shares.find(source_share['id']) is not None
+        )
+        reply: Any = {
+            name: compatible and name in offered for name in _CAPABILITIES
+        }
+        return {'compatible': compatible, **reply}
+
+    def migration_start(
+        self,
+        context: RequestContext,
+        source_share: base.ShareForDriver,
+        destination_share: base.ShareForDriver,
+        source_snapshots: Sequence[base.SnapshotForDriver],
+        snapshot_mappings: SnapshotMappings,
+        share_server: base.ShareServerMapping | None = None,
+        destination_share_server: base.ShareServerMapping | None = None,
+    ) -> None:
+        target = self._target(destination_share)
+        with self._backend.lock:
+            source = self._backend.get_share(source_share['id'])
+            if target.shares.find(destination_share['id']) is None:
+                self._backend.faults.midway()
+                target.shares.put(
+                    destination_share['id'],
+                    source
+                    | {
+                        'export': destination_share['name'],
+                        'pool': Host.parse(destination_share['host']).pool,
+                        'content': '',
+                        _INCOMING: source_share['id'],
+                        'copied': 0,
+                    },
+                )
+
+    def migration_continue(
+        self,
+        context: RequestContext,
+        source_share: base.ShareForDriver,
+        destination_share: base.ShareForDriver,
+        source_snapshots: Sequence[base.SnapshotForDriver],
+        snapshot_mappings: SnapshotMappings,
+        share_server: base.ShareServerMapping | None = None,
+        destination_share_server: base.ShareServerMapping | None = None,
+    ) -> bool:
+        target = self._target(destination_share)
+        steps = self._backend.options.dummy_driver_share_migration_steps
+        with self._backend.lock:
+            copy = _copy_in(target, destination_share)
+            if _INCOMING not in copy:
+                return True
+            copied = min(copy['copied'] + 1, steps)
+            target.shares.put(
+                destination_share['id'], copy | {'copied': copied}
+            )
+        return copied >= steps
+
+    def migration_get_progress(
+        self,
+        context: RequestContext,
+        source_share: base.ShareForDriver,
+        destination_share: base.ShareForDriver,
+        source_snapshots: Sequence[base.SnapshotForDriver],
+        snapshot_mappings: SnapshotMappings,
+        share_server: base.ShareServerMapping | None = None,
+        destination_share_server: base.ShareServerMapping | None = None,
+    ) -> dict[str, int]:
+        copy = _copy_in(self._target(destination_share), destination_share)
+        steps = self._backend.options.dummy_driver_share_migration_steps
+        copied = copy.get('copied', steps)
+        return {'total_progress': 100 * copied // steps, 'copied': copied}
+
+    def migration_cancel(
+        self,
+        context: RequestContext,
+        source_share: base.ShareForDriver,
+        destination_share: base.ShareForDriver,
+        source_snapshots: Sequence[base.SnapshotForDriver],
+        snapshot_mappings: SnapshotMappings,
+        share_server: base.ShareServerMapping | None = None,
+        destination_share_server: base.ShareServerMapping | None = None,
+    ) -> None:
+        target = self._target(destination_share)
+        with self._backend.lock:
+            copy = target.shares.find(destination_share['id'])
+            if copy is not None and _INCOMING in copy:
+                self._backend.faults.midway()
+                target.shares.drop(destination_share['id'])
+
+    # The second phase
+
+    def migration_complete(
+        self,
+        context: RequestContext,
+        source_share: base.ShareForDriver,
+        destination_share: base.ShareForDriver,
+        source_snapshots: Sequence[base.SnapshotForDriver],
+        snapshot_mappings: SnapshotMappings,
+        share_server: base.ShareServerMapping | None = None,
+        destination_share_server: base.ShareServerMapping | None = None,
+    ) -> ShareMigrationCompleteReply:
+        target = self._target(destination_share)
+        with self._backend.lock:
+            copy = _copy_in(target, destination_share)
+            source = self._backend.state.shares.find(source_share['id'])
+            if source is not None:  # else an earlier call has moved it
+                copy = source | {
+                    'export': copy['export'],
+                    'pool': copy['pool'],
+                }
+                target.shares.put(destination_share['id'], copy)
+                self._backend.faults.midway()
+                self._backend.state.access.remove(source_share['id'])
+                self._backend.state.shares.drop(source_share['id'])
+        return {'export_locations': share_exports(copy)}
+
+    def _target(self, destination_share: base.ShareForDriver) -> DummyState:
+        state = self._find_target(destination_share)
+        if state is None:
+            raise exception.ShareBackendException(
+                msg=f'{destination_share["host"]} is not a pool of a dummy '
+                'back end'
+            )
+        return state
+
+    def _find_target(
+        self, destination_share: base.ShareForDriver
+    ) -> DummyState | None:
+        """Return the state of the destination, None if it is no dummy."""
+        host = Host.parse(destination_share['host'])
+        options = self._backend.options.for_backend(host.backend)
+        if (
+            options is None
+            or options.share_driver != 'dummy'
+            or options.driver_handles_share_servers
+            or host.pool not in options.dummy_driver_pools
+        ):
+            return None
+        if options.dummy_driver_state_path == (
+            self._backend.options.dummy_driver_state_path
+        ):
+            return self._backend.state
+        return DummyState(options.dummy_driver_state_path)
+
+
+def _copy_in(
+    target: DummyState, destination_share: base.ShareForDriver
+) -> records.Record:
+    copy = target.shares.find(destination_share['id'])
+    if copy is None:
+        raise exception.ShareResourceNotFound(share_id=destination_share['id'])
+    return copy

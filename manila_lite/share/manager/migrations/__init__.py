@@ -1,0 +1,1 @@
+"""Migrate shares from this back end to others."""

@@ -1,0 +1,91 @@
+"""Record the steps and outcomes of share migrations.
+
+Each method runs in a transaction of the caller.
+"""
+
+from manila_lite.context import RequestContext
+from manila_lite.db.moves import share_migrations as moves
+from manila_lite.db.moves.access_rules import mark_for_resync
+from manila_lite.db.queries.access import share_rules
+from manila_lite.db.queries.shares import instances as share_instances
+from manila_lite.db.queries.shares import migrations
+from manila_lite.db.rows import InstanceRow
+from manila_lite.db.session import Session
+from manila_lite.rpc.contract import Client
+from manila_lite.share.drivers.base import ShareMigrationCompleteReply
+from manila_lite.share.drivers.base import normalise_export_locations
+from manila_lite.share.manager.driver_view.share_migration_view import (
+    LoadedShareMigration,
+)
+from manila_lite.share.manager.endpoint import owner_context
+
+
+class ShareMigrationOutcomes:
+    """Writes the database changes of share migrations.
+
+    `access` is a contract client.
+    """
+
+    def __init__(self, access: Client):
+        self.access = access
+
+    def cast_rules(
+        self, session: Session, loaded: LoadedShareMigration
+    ) -> None:
+        """Cast all rules to read-only while the share is copied."""
+        source = loaded.source.row
+        migrations.update(session, source.share_id, casts_rules=True)
+        self._resync_rules(session, source, cast=True)
+
+    def _resync_rules(
+        self, session: Session, instance: InstanceRow, *, cast: bool
+    ) -> None:
+        has_rules = bool(share_rules.list_for_instance(session, instance.id))
+        if has_rules:
+            # As in requests, the work is locked before the instance.
+            self._sync(session, instance)
+        migrations.set_rules_readonly(session, instance.id, cast)
+        if has_rules:
+            mark_for_resync(session, [instance.id])
+
+    def _sync(self, session: Session, instance: InstanceRow) -> None:
+        self.access.on(instance.host).sync_access(
+            session, _owner(instance), instance_id=instance.id
+        )
+
+    def restore_rules(self, session: Session, share_id: str) -> None:
+        """Undo the cast to read-only, if there was one."""
+        migration = migrations.find_open(session, share_id)
+        if migration is None or not migration.casts_rules:
+            return
+        source = share_instances.find(session, migration.source_instance_id)
+        if source is not None:
+            self._resync_rules(session, source, cast=False)
+
+    def complete(
+        self,
+        session: Session,
+        loaded: LoadedShareMigration,
+        reply: ShareMigrationCompleteReply,
+    ) -> None:
+        """Let the destination replace the source."""
+        source, destination = loaded.source.row, loaded.destination.row
+        if share_rules.list_for_instance(session, source.id):
+            self._sync(session, destination)
+        locations = reply.get('export_locations')
+        if locations is not None:
+            share_instances.replace_export_locations(
+                session, destination.id, normalise_export_locations(locations)
+            )
+        moves.cut_over(session, source, destination)
+        moves.end_task(session, source.share_id, 'completed')
+
+    def roll_back(self, session: Session, share_id: str, event: str) -> None:
+        """Restore what was before the migration; its copy is gone."""
+        self.restore_rules(session, share_id)
+        moves.roll_back(session, share_id)
+        moves.end_task(session, share_id, event)
+
+
+def _owner(instance: InstanceRow) -> RequestContext:
+    return owner_context(instance)

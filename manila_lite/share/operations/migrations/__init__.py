@@ -1,0 +1,1 @@
+"""Accept requests about the migration of shares."""

@@ -1,0 +1,305 @@
+"""Accept requests to migrate shares to other back ends."""
+
+import dataclasses
+import datetime
+import typing
+
+import orjson
+
+from manila_lite import exception
+from manila_lite.context import RequestContext
+from manila_lite.db import rows
+from manila_lite.db.queries.admin import pools
+from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.shares import instances as share_instances
+from manila_lite.db.queries.shares import migrations
+from manila_lite.db.queries.snapshots import snapshots
+from manila_lite.db.session import Database
+from manila_lite.db.session import Session
+from manila_lite.db.session import read_transaction
+from manila_lite.db.session import transaction
+from manila_lite.db.transitions import fire
+from manila_lite.host import Host
+from manila_lite.rpc.contract import Client
+from manila_lite.rpc.share import BINARY
+from manila_lite.share.operations.replication import guards as replica_guards
+from manila_lite.states.access_rule import RulesStatus
+from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_task import SHARE_TASK
+from manila_lite.states.share_task import ShareTask
+
+_NOTHING_YET = frozenset({ShareTask.STARTING, ShareTask.IN_PROGRESS})
+
+
+@dataclasses.dataclass(frozen=True)
+class ShareMigrationOptions:
+    """The destination of a migration and what it has to preserve.
+
+    `dest_host` is host@backend#pool.
+    """
+
+    dest_host: str
+    writable: bool
+    nondisruptive: bool
+    preserve_metadata: bool
+    preserve_snapshots: bool
+    force_host_assisted: bool = False
+    new_share_network_id: str | None = None
+    new_share_type_id: str | None = None
+
+
+class ShareMigrationProgress(typing.NamedTuple):
+    """The progress of a migration, a percentage; None if not known.
+
+    `details` is what else the driver has reported, `heard_at` the time (UTC)
+    of its last reply.
+    """
+
+    total: int | None
+    details: dict[str, object]
+    task_state: str
+    heard_at: datetime.datetime | None
+
+
+class ShareMigrations:
+    """Operations on share migrations."""
+
+    def __init__(
+        self, db: Database, scheduler: Client, work: Client, down_time: float
+    ):
+        self.db = db
+        self.scheduler = scheduler
+        self.work = work
+        self.down_time = down_time
+
+    # Start
+
+    @transaction
+    def start(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        share: rows.ShareTarget,
+        options: ShareMigrationOptions,
+    ) -> bool:
+        """Accept a migration; False if the share is there already.
+
+        Of concurrent requests only one is accepted.
+        """
+        target = replica_guards.get_only_instance(session, share)
+        fire(
+            session,
+            SHARE_INSTANCE,
+            target.instance_id,
+            'migrate',
+            updated_at=session.now,
+        )
+        # Behind the guard: no rule, snapshot or replica can be added now.
+        instance = share_instances.get(session, target.instance_id)
+        _refuse_immovable(session, instance)
+        _refuse_unsupported(instance, options)
+        if options.dest_host == instance.host:
+            fire(session, SHARE_INSTANCE, instance.id, 'migrate_returned')
+            fire(session, SHARE_TASK, share.id, 'skip', updated_at=session.now)
+            return False
+        self._check_destination(session, options.dest_host)
+        fire(session, SHARE_TASK, share.id, 'start', updated_at=session.now)
+        migrations.insert(
+            session,
+            share.id,
+            source_instance_id=instance.id,
+            source_host=Host.parse(instance.host).service_host,
+            destination_host=options.dest_host,
+            writable=options.writable,
+            nondisruptive=options.nondisruptive,
+            preserve_metadata=options.preserve_metadata,
+            preserve_snapshots=options.preserve_snapshots,
+        )
+        self.scheduler.migrate_share_to_host(
+            session, ctx, share_id=share.id, host=options.dest_host
+        )
+        return True
+
+    def _check_destination(self, session: Session, text: str) -> None:
+        host = Host.parse(text)
+        if not (host.machine and host.backend and host.pool):
+            raise exception.InvalidInput(
+                reason='host must be host@backend#pool'
+            )
+        self._require_up(session, host.service_host)
+        if not pools.pool_exists(session, text):
+            raise exception.InvalidInput(
+                reason=f'host: {host.service_host} has no pool {host.pool}'
+            )
+
+    def _require_up(self, session: Session, service_host: str) -> None:
+        try:
+            service = services.get(session, service_host, BINARY)
+        except exception.NotFound as error:
+            raise exception.InvalidInput(
+                reason=f'host: there is no share service {service_host}'
+            ) from error
+        if not services.is_up(service, self.down_time):
+            raise exception.ServiceIsDown(binary=BINARY, host=service_host)
+
+    # Complete or cancel
+
+    @transaction
+    def complete(
+        self, session: Session, ctx: RequestContext, share: rows.ShareTarget
+    ) -> None:
+        """Request the second phase."""
+        migration = self._continue(session, share.id, 'complete')
+        migrations.update(session, share.id, phase=2)
+        self.work.on(migration.source_host).complete_share_migration(
+            session, ctx, share_id=share.id
+        )
+
+    @transaction
+    def cancel(
+        self, session: Session, ctx: RequestContext, share: rows.ShareTarget
+    ) -> None:
+        """Request that the migration is cancelled and rolled back."""
+        migration = self._continue(session, share.id, 'cancel')
+        self.work.on(migration.source_host).cancel_share_migration(
+            session, ctx, share_id=share.id
+        )
+
+    def _continue(
+        self, session: Session, share_id: str, event: str
+    ) -> rows.ShareMigrationRow:
+        """Fire the event and return the running migration."""
+        # The guard comes first: of two requests the second sees its effect.
+        fire(session, SHARE_TASK, share_id, event, updated_at=session.now)
+        return migrations.get_open(session, share_id)
+
+    # Progress
+
+    def progress(
+        self, ctx: RequestContext, share: rows.ShareTarget
+    ) -> ShareMigrationProgress:
+        """Return the progress of the latest migration of a share.
+
+        The back end is asked; if it does not answer, the last known progress
+        is returned.
+        """
+        task, migration = self._get(share.id)
+        if migration is not None and (
+            task.task_state == ShareTask.DRIVER_IN_PROGRESS
+        ):
+            self._refresh(ctx, migration)
+            task, migration = self._get(share.id)
+        state = task.task_state
+        if state is None:
+            raise exception.InvalidShare(
+                reason=f'share {share.id} has not been migrated'
+            )
+        total, details, heard_at = None, None, None
+        if migration is not None:
+            total, heard_at = migration.progress, migration.heard_at
+            details = migration.progress_details
+        if state in _NOTHING_YET:
+            total = 0
+        elif state != ShareTask.DRIVER_IN_PROGRESS:
+            total = 100
+        return ShareMigrationProgress(
+            total, orjson.loads(details or '{}'), state, heard_at
+        )
+
+    def _refresh(
+        self, ctx: RequestContext, migration: rows.ShareMigrationRow
+    ) -> None:
+        work = self.work.on(migration.source_host)
+        try:
+            work.hear_share_migration(ctx, share_id=migration.share_id)
+        except exception.ServiceUnavailable:
+            return  # the last known progress is returned
+
+    @read_transaction
+    def _get(
+        self, session: Session, share_id: str
+    ) -> tuple[rows.ShareTaskRow, rows.ShareMigrationRow | None]:
+        task = migrations.find_task(session, share_id)
+        if task is None:
+            raise exception.ShareNotFound(share_id=share_id)
+        return task, migrations.find_latest(session, share_id)
+
+    # Administration
+
+    @transaction
+    def reset_task_state(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        share: rows.ShareTarget,
+        task_state: str | None,
+    ) -> None:
+        """Set the task state; None removes it.
+
+        A migration that nothing would continue is ended.
+        """
+        wanted = task_state or ShareTask.NONE
+        if wanted not in SHARE_TASK.resets:
+            raise exception.InvalidInput(
+                reason=f'task_state {task_state!r} is not one of '
+                f'{", ".join(sorted(SHARE_TASK.resets - {ShareTask.NONE}))}'
+            )
+        migration = migrations.find_open(session, share.id)
+        if migration is None and wanted not in SHARE_TASK.at_rest:
+            raise exception.InvalidInput(
+                reason=f'task_state {task_state!r} is only for shares that '
+                'are being migrated'
+            )
+        fire(
+            session,
+            SHARE_TASK,
+            share.id,
+            SHARE_TASK.reset_event(wanted),
+            updated_at=session.now,
+        )
+        if migration is not None:
+            self.work.on(migration.source_host).settle_share_migration(
+                session, ctx, share_id=share.id
+            )
+
+
+def _refuse_immovable(session: Session, instance: rows.InstanceRow) -> None:
+    """Raise InvalidShare if the share cannot be migrated by itself."""
+    reasons = {
+        'is in the recycle bin': instance.is_soft_deleted,
+        'is in a share group': instance.share_group_id,
+        'is on a share server, which is migrated with all of its shares': (
+            instance.share_server_id or instance.share_network_id
+        ),
+        'has access rules that are changing or in error': (
+            instance.access_rules_status != RulesStatus.ACTIVE
+        ),
+        'has snapshots, which are not migrated; delete or unmanage them': (
+            snapshots.has_snapshots(session, instance.id)
+        ),
+        'can have replicas': instance.replica_state,
+    }
+    for reason, applies in reasons.items():
+        if applies:
+            raise exception.InvalidShare(
+                reason=f'share {instance.share_id} {reason}'
+            )
+
+
+def _refuse_unsupported(
+    instance: rows.InstanceRow, options: ShareMigrationOptions
+) -> None:
+    """Raise InvalidInput for what no migration can do yet."""
+    if options.force_host_assisted:
+        raise exception.InvalidInput(
+            reason='force_host_assisted_migration: shares are migrated by '
+            'their drivers only'
+        )
+    if options.new_share_type_id not in (None, instance.share_type_id):
+        raise exception.InvalidInput(
+            reason='new_share_type_id: a migration keeps the share type'
+        )
+    if options.new_share_network_id is not None:
+        raise exception.InvalidInput(
+            reason='new_share_network_id: the share is not on a share server'
+        )

@@ -1,0 +1,73 @@
+"""The state of the migration of a share, its `task_state`.
+
+The values follow statuses.csv of the published API. That has none for a
+migration that is being cancelled; it is shown as that of a share server.
+"""
+
+from manila_lite.states.machine import Machine
+from manila_lite.states.machine import Resume
+
+
+class ShareTask:
+    """The values of `task_state`, spelled once; NONE is stored as null."""
+
+    NONE = 'none'
+    STARTING = 'migration_starting'
+    IN_PROGRESS = 'migration_in_progress'
+    DRIVER_IN_PROGRESS = 'migration_driver_in_progress'
+    PHASE1_DONE = 'migration_driver_phase1_done'
+    COMPLETING = 'migration_completing'
+    CANCELLING = 'migration_cancel_in_progress'
+    SUCCESS = 'migration_success'
+    ERROR = 'migration_error'
+    CANCELLED = 'migration_cancelled'
+
+
+# Short in the table only.
+T = ShareTask
+
+
+NO_MIGRATION = frozenset({T.NONE, T.SUCCESS, T.ERROR, T.CANCELLED})
+"""The states without a running migration, in which one may be started."""
+
+# fmt: off
+SHARE_TASK = Machine(
+    'share_task', 'shares', column='task_state',
+    null=T.NONE,
+    initial={'create': T.NONE},
+    moves=[
+        # event         from                            to
+        ('start',       NO_MIGRATION,                   T.STARTING),
+        # It is where it is to be already.
+        ('skip',        NO_MIGRATION,                   T.SUCCESS),
+        ('placed',      {T.STARTING},                   T.IN_PROGRESS),
+        ('started',     {T.IN_PROGRESS},            T.DRIVER_IN_PROGRESS),
+        ('phase1_done', {T.DRIVER_IN_PROGRESS},         T.PHASE1_DONE),
+        ('complete',    {T.PHASE1_DONE},                T.COMPLETING),
+        ('completed',   {T.COMPLETING},                 T.SUCCESS),
+        ('cancel',      {T.DRIVER_IN_PROGRESS, T.PHASE1_DONE},
+                                                        T.CANCELLING),
+        # What an unsuccessful first phase has copied is removed.
+        ('clean_up',    {T.IN_PROGRESS, T.DRIVER_IN_PROGRESS},
+                                                        T.CANCELLING),
+        ('cancelled',   {T.CANCELLING},                 T.CANCELLED),
+        ('failed',      {T.STARTING, T.IN_PROGRESS, T.DRIVER_IN_PROGRESS,
+                         T.COMPLETING, T.CANCELLING},                 T.ERROR),
+    ],
+    resets={T.NONE, T.STARTING, T.IN_PROGRESS, T.DRIVER_IN_PROGRESS,
+            T.PHASE1_DONE, T.COMPLETING, T.SUCCESS, T.ERROR, T.CANCELLED},
+    # After phase one an administrator owes the next move, not a service.
+    at_rest={*NO_MIGRATION, T.PHASE1_DONE},
+    in_flight={
+        T.STARTING: Resume('share_migration.settle_share_migration'),
+        T.IN_PROGRESS: Resume('share_migration.start_share_migration'),
+        T.DRIVER_IN_PROGRESS: Resume(
+            'share_migration.continue_share_migration'),
+        T.COMPLETING: Resume('share_migration.complete_share_migration'),
+        T.CANCELLING: Resume('share_migration.cancel_share_migration'),
+    },
+)
+# fmt: on
+
+RUNNING = frozenset({*SHARE_TASK.in_flight, T.PHASE1_DONE})
+"""The states in which the rows of a migration wait for its task."""
