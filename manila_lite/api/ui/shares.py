@@ -104,7 +104,9 @@ def _show(
         )
     rules = api.find('/share-access-rules', share_id=share_id)
     messages = api.find('/messages', resource_id=share_id, limit=PARTS)
-    parts = visit.services.db.read(_read, share_id)
+    parts = _NOTHING
+    if visit.project_id in (None, share['project_id']):
+        parts = visit.services.db.read(_read, share_id)
     by_newest = sorted(
         (snapshots or {}).get('snapshots', []),
         key=lambda one: one['created_at'],
@@ -139,6 +141,10 @@ class _Parts(typing.NamedTuple):
     rules: typing.Sequence[typing.Any]
     moves: typing.Sequence[typing.Any]
     work: typing.Sequence[typing.Any]
+
+
+_NOTHING = _Parts((), (), ())
+"""What users see of the history of a public share of another project."""
 
 
 def _read(session: Session, share_id: str) -> _Parts:

@@ -67,6 +67,18 @@ def test_share_of_another_project_is_not_found(share, alice, bob):
     assert 'available' in alice.open(path(share)).text
 
 
+def test_history_of_a_public_share_is_that_of_its_project(
+    cloud, share, admin_api, alice, bob
+):
+    body = {'share': {'is_public': True}}
+    admin_api.request('PUT', f'/shares/{share["id"]}', body, expect=200)
+    words = 'share instance created'
+    assert words in alice.open(path(share)).text
+    page = bob.open(path(share))
+    assert 'data' in page.text
+    assert words not in page.text
+
+
 def test_share_has_its_locations_with_the_command_to_mount_it(share, alice):
     page = alice.open(path(share))
     copied = [
