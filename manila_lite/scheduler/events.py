@@ -24,8 +24,8 @@ from manila_lite.scheduler.event_kinds import payload_of
 
 LOG = logging.getLogger(__name__)
 
-LEASE = 60.0
-"""Seconds after which another process continues; a batch takes less."""
+LEASE = 20.0
+"""Seconds after which another process continues if this one has died."""
 
 BATCH = 100
 """The number of moves that are read and marked by one transaction each."""
