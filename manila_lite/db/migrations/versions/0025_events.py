@@ -7,8 +7,8 @@ from manila_lite.db.migrations.kinds import COUNTER
 from manila_lite.db.migrations.kinds import ID
 from manila_lite.db.migrations.kinds import NAME
 
-revision = '0027'
-down_revision = '0026'
+revision = '0025'
+down_revision = '0024'
 
 
 def upgrade() -> None:

@@ -3,7 +3,7 @@
 from alembic import op
 import sqlalchemy as sa
 
-revision = '0026'
+revision = '0024'
 down_revision = '0023'
 
 

@@ -9,8 +9,8 @@ from manila_lite.db.migrations.kinds import NAME
 from manila_lite.db.migrations.kinds import OPTIONS
 from manila_lite.db.migrations.kinds import STAMP
 
-revision = '0025'
-down_revision = '0027'
+revision = '0026'
+down_revision = '0025'
 
 
 def upgrade() -> None:
