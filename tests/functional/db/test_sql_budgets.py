@@ -123,7 +123,8 @@ def test_create_share(cloud):
         ('extend', {'new_size': 5}, 7, 15),
         ('extend', {'new_size': 5, 'force': True}, 8, 9),
         ('shrink', {'new_size': 1}, 6, 10),
-        ('force_delete', None, 8, 15),
+        # It reads whether the share is being migrated.
+        ('force_delete', None, 9, 15),
         ('soft_delete', None, 6, 0),
         ('restore', None, 1, 0),
         # It reads whether the share has replicas.
