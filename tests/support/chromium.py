@@ -96,28 +96,43 @@ class Chromium:
 
     def find(self, selector: str) -> typing.Any:
         """Return the first element that is displayed, when there is one."""
-        return self.wait(
-            lambda: next(
-                (
-                    one
-                    for one in self.driver.find_elements(
-                        By.CSS_SELECTOR, selector
-                    )
-                    if one.is_displayed()
-                ),
-                None,
-            )
-        )
+        return self.wait(lambda: self._find(selector))
+
+    def _find(self, selector: str) -> typing.Any:
+        found = self.driver.find_elements(By.CSS_SELECTOR, selector)
+        return next((one for one in found if one.is_displayed()), None)
+
+    def click(self, selector: str) -> None:
+        self._use(lambda: self._find(selector), lambda one: one.click())
+
+    def submit(self, selector: str) -> None:
+        """Submit the form that an element is in."""
+        self._use(lambda: self._find(selector), lambda one: one.submit())
 
     def type(self, selector: str, text: str) -> None:
-        element = self.find(selector)
-        element.clear()
-        element.send_keys(text)
+        def type_text(element: typing.Any) -> None:
+            element.clear()
+            element.send_keys(text)
+
+        self._use(lambda: self._find(selector), type_text)
+
+    def _use(
+        self, find: Callable[[], typing.Any], use: Callable[[typing.Any], None]
+    ) -> None:
+        """Find and use an element, again if the page is refreshed between."""
+
+        def attempt() -> bool:
+            element = find()
+            if element is not None:
+                use(element)
+            return element is not None
+
+        self.wait(attempt)
 
     def unfold(self, summary: str) -> None:
         """Open a part of the page by its summary, with the keyboard."""
 
-        def find():
+        def find() -> typing.Any:
             return next(
                 (
                     one
@@ -129,7 +144,7 @@ class Chromium:
                 None,
             )
 
-        self.wait(find).send_keys(Keys.ENTER)
+        self._use(find, lambda one: one.send_keys(Keys.ENTER))
 
     def press(self, key: str) -> None:
         """Press a key, wherever the focus is."""

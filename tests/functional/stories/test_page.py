@@ -46,7 +46,7 @@ def sign_in(browser, service):
     browser.driver.delete_all_cookies()
     browser.open(f'{service.root}/ui/')
     assert check(browser) == []
-    browser.find('#user').submit()
+    browser.submit('#user')
     browser.see('Newest failures')
 
 
@@ -63,7 +63,7 @@ def test_share_lives_on_the_page(browser, service):
     sign_in(browser, service)
     browser.open(f'{service.root}/ui/shares')
     browser.type('#name', 'data <b>')
-    browser.find('#name').submit()
+    browser.submit('#name')
     browser.see('The share is being created.')
     # It refreshes itself.
     browser.see('share instance created')
@@ -71,25 +71,25 @@ def test_share_lives_on_the_page(browser, service):
 
     browser.unfold('Add an access rule')
     browser.type('#access-to', '10.1.2.3')
-    browser.find('#access-to').submit()
+    browser.submit('#access-to')
     browser.see('ip 10.1.2.3')
 
     browser.unfold('Take a snapshot')
     browser.type('#snapshot-name', 'before')
-    browser.find('#snapshot-name').submit()
+    browser.submit('#snapshot-name')
     browser.see('share instance snapshotted')
     assert check(browser) == []
 
     browser.unfold('Revert the share to before')
     browser.type('#confirm-revert', 'data')
-    browser.find('#confirm-revert').submit()
+    browser.submit('#confirm-revert')
     browser.see('Nothing was done')
     browser.unfold('Revert the share to before')
     browser.type('#confirm-revert', 'data <b>')
-    browser.find('#confirm-revert').submit()
+    browser.submit('#confirm-revert')
     browser.see('share instance reverted')
 
-    browser.find('button[data-copy]').click()
+    browser.click('button[data-copy]')
     browser.wait(lambda: browser.said in ('Copied', SELECTED))
     assert check(browser) == []
     # The one answer that is an error is that of the wrong name.
@@ -115,10 +115,10 @@ def test_failure_leads_from_the_overview_to_the_share(browser, service):
     sign_in(browser, service)
     # The overview refreshes itself until the share has failed.
     browser.see('share type requires')
-    browser.find('a.failed[href*="kind=share_instance"]').click()
+    browser.click('a.failed[href*="kind=share_instance"]')
     browser.see('Share instance: failed')
     assert check(browser) == []
-    browser.find('main a code').click()
+    browser.click('main a code')
     browser.see('Share lost')
     browser.see('✗ error')
     browser.see('Extend: not possible. The share is error')
