@@ -12,6 +12,7 @@ from manila_lite.states import share_instance
 from manila_lite.states import share_network
 from manila_lite.states import share_replica
 from manila_lite.states import share_server
+from manila_lite.states import share_task
 from manila_lite.states import share_transfer
 from manila_lite.states import snapshot_instance
 from manila_lite.states.machine import Machine
@@ -39,6 +40,7 @@ _KINDS = (
         'the copy of a share on a back end',
         'share_id',
     ),
+    EventKind(share_task.SHARE_TASK, 'the migration of a share, with its id'),
     EventKind(
         share_replica.SHARE_REPLICA,
         'the replica state of a share instance, with its id',
