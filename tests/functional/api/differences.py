@@ -195,7 +195,8 @@ RULES = {
     'reset_task_state': (
         'a state that a service works on is accepted only for a share that is '
         'being migrated, and those of the data service never: nothing would '
-        'end them'
+        'end them; null is refused for such a share, since the official '
+        'client sends it with every change of a share'
     ),
 }
 """Behaviour that differs from the published notes."""

@@ -125,10 +125,9 @@ class ShareMigrationActionsController(wsgi.Controller):
     def reset_task_state(
         self, req: wsgi.Request, share: rows.ShareTarget, args: dict
     ) -> None:
-        """Set the state of a migration; null removes it.
+        """Set the state of a migration; null removes that of an ended one.
 
-        The official client sends null with every change of a share's
-        properties.
+        The official client sends null with every change of a share.
         """
         self.services.share_migrations.reset_task_state(
             req.ctx, share, args['task_state']

@@ -236,7 +236,9 @@ class ShareMigrations:
     ) -> None:
         """Set the task state; None removes it.
 
-        A migration that nothing would continue is ended.
+        A migration that nothing would continue is ended. None is refused
+        while the share is being migrated: the official client sends it with
+        every change of a share.
         """
         wanted = task_state or ShareTask.NONE
         if wanted not in SHARE_TASK.resets:
@@ -249,6 +251,12 @@ class ShareMigrations:
             raise exception.InvalidInput(
                 reason=f'task_state {task_state!r} is only for shares that '
                 'are being migrated'
+            )
+        if migration is not None and wanted == ShareTask.NONE:
+            raise exception.InvalidShare(
+                reason=f'share {share.id} is being migrated; to end that, '
+                'cancel the migration, or set task_state to '
+                f'{ShareTask.ERROR}'
             )
         fire(
             session,

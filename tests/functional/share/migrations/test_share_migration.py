@@ -383,6 +383,22 @@ def test_a_reset_task_state_ends_the_migration(cloud, share):
     cloud.check_invariants()
 
 
+def test_a_change_by_the_official_client_ends_no_migration(cloud, share):
+    """It sends null as the task state with every change of a share."""
+    to_phase1(cloud, share)
+    null = {'task_state': None}
+    answer = migrations.act(cloud, share, 'reset_task_state', null, expect=400)
+    assert 'is being migrated' in str(answer.json)
+    cloud.settle()
+    assert (
+        migrations.task_state(cloud, share) == 'migration_driver_phase1_done'
+    )
+    migrations.complete(cloud, share)
+    cloud.settle()
+    assert cloud.api.show(share)['host'] == migrations.DESTINATION
+    migrations.act(cloud, share, 'reset_task_state', null)
+
+
 def test_one_of_ten_concurrent_requests_is_accepted(database_url, tmp_path):
     cloud = Cloud(
         tmp_path, url=database_url, extra_conf=migrations.SHORT_POLL_INTERVAL
