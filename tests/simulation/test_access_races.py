@@ -138,6 +138,36 @@ def disturb(cloud, rules):
         cloud.step()
 
 
+def test_cast_requested_while_rules_are_sent_again_is_not_forgotten(tmp_path):
+    """They are sent again because the back end did not take them before."""
+    cloud = Cloud(tmp_path)
+    rules = ShareRules(cloud, cloud.create_share(size=2))
+    rules.allow('10.0.0.1', 'rw')
+    cloud.settle()
+    cloud.driver(rules.backend).fail_next('update_access')
+    resync(cloud, rules, cast=False)
+    while not sync_has_failed(cloud, rules):
+        assert cloud.step()
+    cloud.pause_at(
+        'before apply_access', lambda: resync(cloud, rules, cast=True)
+    )
+    resync(cloud, rules, cast=False)
+    cloud.settle()
+    assert not cloud.pending_pauses
+    cloud.check_invariants()
+    cloud.db.dispose()
+
+
+def sync_has_failed(cloud, rules):
+    return cloud.db.read(
+        lambda session: session.value(
+            sa.select(INSTANCE.c.access_sync_failed).where(
+                INSTANCE.c.id == rules.target.instance_id
+            )
+        )
+    )
+
+
 @sampling.enumeration
 @pytest.mark.parametrize('seed', sampling.seeds(300, 12))
 def test_any_order_of_requests_and_faults_keeps_invariants(tmp_path, seed):

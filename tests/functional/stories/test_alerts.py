@@ -1,7 +1,8 @@
 """The shipped alerts fire and are resolved: a real Prometheus, real processes.
 
 It scrapes and evaluates every second. The limits of the rules are those
-that are shipped; only the times for which something has to last are shorter.
+that are shipped, per second where something is counted in a time; only the
+times are shorter.
 """
 
 import re
@@ -21,12 +22,23 @@ from tests.support.processes import wait_until
 from tests.support.relay import Relay
 
 LASTS = '2s'
-RANGE = '10s'
+RANGE = 20
+"""Seconds in which events are counted."""
+
+_RANGE = re.compile(r'\[(\d+)([mh])\]')
+_COUNT = re.compile(r'(increase\(\w+\[(\d+)([mh])\]\)\) > )(\d+)')
+_SECONDS = {'m': 60, 'h': 3600}
 
 
 def shortened(rule):
     """Return a rule that fires soon, and is resolved soon."""
-    expr = re.sub(r'\[\d+[mh]\]', f'[{RANGE}]', rule['expr'])
+
+    def scale(found):
+        head, number, unit, limit = found.groups()
+        share = RANGE / (int(number) * _SECONDS[unit])
+        return f'{head}{int(limit) * share:g}'
+
+    expr = _RANGE.sub(f'[{RANGE}s]', _COUNT.sub(scale, rule['expr']))
     return {**rule, 'expr': expr} | ({'for': LASTS} if 'for' in rule else {})
 
 

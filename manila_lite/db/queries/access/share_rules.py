@@ -113,10 +113,12 @@ _MARK_STALE = (
 _MARK_SYNC_FAILED = (
     sa.update(INSTANCE)
     .where(INSTANCE.c.id == sa.bindparam('instance_id'))
-    .values(
-        access_stale=sa.bindparam('failed'),
-        access_sync_failed=sa.bindparam('failed'),
-    )
+    .values(access_stale=True, access_sync_failed=True)
+)
+_CLEAR_SYNC_FAILED = (
+    sa.update(INSTANCE)
+    .where(INSTANCE.c.id == sa.bindparam('instance_id'))
+    .values(access_sync_failed=False)
 )
 _LOCK_INSTANCE = (
     sa.select(INSTANCE.c.id)
@@ -234,14 +236,20 @@ def mark_stale(session: Session, instance_id: str, stale: bool = True) -> None:
     session.run(_MARK_STALE, instance_id=instance_id, stale=stale)
 
 
-def mark_sync_failed(
-    session: Session, instance_id: str, failed: bool = True
-) -> None:
-    """Record whether the back end did not take the rules it was to have.
+def mark_sync_failed(session: Session, instance_id: str) -> None:
+    """Record that the back end did not take the rules it was to have.
 
-    If so they are stale, and are sent again by the next pass.
+    They are stale, and are sent again by the next pass.
     """
-    session.run(_MARK_SYNC_FAILED, instance_id=instance_id, failed=failed)
+    session.run(_MARK_SYNC_FAILED, instance_id=instance_id)
+
+
+def clear_sync_failed(session: Session, instance_id: str) -> None:
+    """Record that the back end has taken rules again.
+
+    They may have become stale meanwhile.
+    """
+    session.run(_CLEAR_SYNC_FAILED, instance_id=instance_id)
 
 
 def mark_all_stale(session: Session, instance_ids: Collection[str]) -> None:

@@ -140,10 +140,12 @@ _MARK_STALE = (
 _MARK_SYNC_FAILED = (
     sa.update(INSTANCE)
     .where(INSTANCE.c.id == sa.bindparam('instance_id'))
-    .values(
-        access_stale=sa.bindparam('failed'),
-        access_sync_failed=sa.bindparam('failed'),
-    )
+    .values(access_stale=True, access_sync_failed=True)
+)
+_CLEAR_SYNC_FAILED = (
+    sa.update(INSTANCE)
+    .where(INSTANCE.c.id == sa.bindparam('instance_id'))
+    .values(access_sync_failed=False)
 )
 _HAS_RULES_ON = (
     INSTANCE.c.share_instance_id.in_(
@@ -305,16 +307,20 @@ def mark_stale(
     session.run(_MARK_STALE, instance_id=snapshot_instance_id, stale=stale)
 
 
-def mark_sync_failed(
-    session: Session, snapshot_instance_id: str, failed: bool = True
-) -> None:
-    """Record whether the back end did not take the rules it was to have.
+def mark_sync_failed(session: Session, snapshot_instance_id: str) -> None:
+    """Record that the back end did not take the rules it was to have.
 
-    If so they are stale, and are sent again by the next pass.
+    They are stale, and are sent again by the next pass.
     """
-    session.run(
-        _MARK_SYNC_FAILED, instance_id=snapshot_instance_id, failed=failed
-    )
+    session.run(_MARK_SYNC_FAILED, instance_id=snapshot_instance_id)
+
+
+def clear_sync_failed(session: Session, snapshot_instance_id: str) -> None:
+    """Record that the back end has taken rules again.
+
+    They may have become stale meanwhile.
+    """
+    session.run(_CLEAR_SYNC_FAILED, instance_id=snapshot_instance_id)
 
 
 def list_with_rules_on(

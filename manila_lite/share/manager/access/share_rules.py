@@ -408,7 +408,7 @@ class AccessEndpoint:
         The back end has just taken the other rules. A rule that fails by
         itself does not lead here, so it is not sent again and again.
         """
-        share_rules.mark_sync_failed(session, row.id, False)
+        share_rules.clear_sync_failed(session, row.id)
         if row.replica_state not in PASSIVE:
             return
         active_id = replicas.find_active(session, row.share_id)

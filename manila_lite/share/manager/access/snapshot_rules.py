@@ -232,7 +232,7 @@ class SnapshotAccessEndpoint:
     ) -> None:
         """Send what has failed on a replica while it was out of reach."""
         row = snapshot.row
-        snapshot_rules.mark_sync_failed(session, row.id, False)
+        snapshot_rules.clear_sync_failed(session, row.id)
         if snapshot.share.row.replica_state in PASSIVE:
             self._submit(session, job, row.id)
             retry_failed_snapshot_rules(session, row.snapshot_id, row.id)
