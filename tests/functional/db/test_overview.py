@@ -1,7 +1,5 @@
 """What the overview of the page reads, at many rows and on every database."""
 
-import time
-
 import pytest
 import sqlalchemy as sa
 
@@ -29,8 +27,6 @@ SIZES = mass_rows.Sizes(
 )
 INSTANCE = shares.ShareInstance.__table__
 PROJECT = 'project-1003'
-BUDGET = 0.050
-"""Seconds of the processor for the whole page at 100,000 shares."""
 
 
 @pytest.fixture(scope='module', params=databases.KINDS)
@@ -80,28 +76,10 @@ def test_a_count_ends_at_a_number(db):
 
 
 @pytest.mark.parametrize('project', [None, PROJECT])
-def test_counts_are_one_statement_within_the_budget(db, project):
-    counts(db, project)
+def test_counts_are_one_statement(db, project):
     with query_plans.recorded_statements() as statements:
-        began = time.thread_time()
         counts(db, project)
-        spent = time.thread_time() - began
     assert len(statements) == 1
-    # SQLite does its work in this thread, servers do it elsewhere.
-    assert db.dialect != 'sqlite' or spent < BUDGET
-
-
-@pytest.mark.parametrize('resource', overview.RESOURCES)
-def test_first_healthy_rows_are_read_without_the_others(db, resource):
-    """All 100,000 take SQLite more than ten times as long."""
-
-    def read():
-        return db.read(overview.list_rows, resource, 'healthy', None, most=50)
-
-    read()
-    began = time.thread_time()
-    read()
-    assert db.dialect != 'sqlite' or time.thread_time() - began < 0.02
 
 
 @pytest.mark.parametrize('condition', overview.CONDITIONS)
