@@ -128,9 +128,9 @@ class _Description:
     def __call__(
         self, environ: dict, start_response: typing.Callable
     ) -> typing.Iterable[bytes]:
-        nobody = caller.build_context(environ, self._enforcer, roles=[])
-        if nobody.can(api_description.POLICY):
-            return caller.call_as(nobody, self._v2, environ, start_response)
+        anonymous = caller.build_context(environ, self._enforcer, roles=[])
+        if anonymous.can(api_description.POLICY):
+            return caller.call_as(anonymous, self._v2, environ, start_response)
         return self._for_callers(environ, start_response)
 
 

@@ -38,7 +38,7 @@ ALL = frozenset(
 )
 IN_TRANSIT = frozenset({A.APPLYING, A.UPDATING, A.DENYING})
 DENIED = frozenset({A.QUEUED_TO_DENY, A.DENYING})
-"""The states of a rule that nobody is to have access by any more."""
+"""The states of a rule that has been denied, and is to be removed."""
 
 STATES_BY_RANK = (
     A.ERROR,

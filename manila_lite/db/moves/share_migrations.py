@@ -99,7 +99,7 @@ def keep_remains(session: Session, share_id: str, error: str) -> None:
 def give_up(session: Session, share_id: str, error: str) -> None:
     """End a migration whose second phase failed.
 
-    Nobody knows where the data is, so both instances are in error.
+    The data may be on either of the instances, so both are in error.
     """
     migration = migrations.find_open(session, share_id)
     if migration is None:
