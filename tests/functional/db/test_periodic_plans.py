@@ -17,6 +17,7 @@ from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.admin import queues
 from manila_lite.db.queries.admin import recovery
 from manila_lite.db.queries.admin import retention
+from manila_lite.db.queries.groups import member_sources
 from manila_lite.db.queries.replicas import role_corrections
 from manila_lite.db.queries.replicas import updates as replica_updates
 from manila_lite.db.queries.servers import idle_servers
@@ -62,6 +63,14 @@ OLD = datetime.datetime(2020, 1, 1)
 KIND = 'provisioning.extend_share_instance'
 
 QUERIES = {
+    'shares of a group from a snapshot': (
+        member_sources.are_shares_created,
+        '00000013-0000-4000-8000-100000000007',
+    ),
+    'groups from a snapshot that is removed': (
+        member_sources.check_not_being_cloned,
+        '00000014-0000-4000-8000-100000000007',
+    ),
     'sweep for work': (table.sweep, [SERVICE], [KIND], 10),
     'leases of a dead process': (table.expire_leases, [SERVICE]),
     'heartbeat': (
