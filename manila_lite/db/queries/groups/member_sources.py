@@ -76,8 +76,8 @@ def lock_available(
 ) -> ShareGroupSnapshotRow:
     """Lock an available snapshot (shared), and return it.
 
-    A request that removes the snapshot, and moves it first, sees the shares
-    that are created from it. Raises InvalidShareGroupSnapshot.
+    A deletion moves the snapshot before it checks for groups that are being
+    created, so it sees this one. Raises InvalidShareGroupSnapshot.
     """
     found = snapshots.lock_shared(session, snapshot_id)
     if found.status != GroupSnapshotStatus.AVAILABLE:
@@ -91,7 +91,7 @@ def lock_available(
 def list_sources(
     session: Session, snapshot_id: str
 ) -> Sequence[MemberSourceRow]:
-    """Return the members of a snapshot, with what their shares are like."""
+    """Return the members of a snapshot, with what is known of shares."""
     return session.rows(_SOURCES, of_snapshot=snapshot_id)
 
 

@@ -111,7 +111,11 @@ class ShareGroupSupport(ShareGroupDefaults, DefaultedInterface):
         share_group_dict: ShareGroupForDriver,
         share_server: ShareServerMapping | None = None,
     ) -> GroupReply:
-        """Create a group without shares; one that exists is kept."""
+        """Create a group without shares; one that exists is kept.
+
+        The shares of a group that is made from a snapshot are created by
+        `create_share_from_snapshot`, which may run before this call.
+        """
 
     @abc.abstractmethod
     def delete_share_group(

@@ -1,1 +1,1 @@
-"""Share groups: create and delete."""
+"""Create and delete share groups and their snapshots."""

@@ -76,6 +76,10 @@ class ShareGroupCopies:
             id: _share_type(session, ctx, id)
             for id in sorted({one.share_type_id for one in members})
         }
+        qos_types_of = {
+            id: qos_types.lock_default(session, share_type)
+            for id, share_type in types.items()
+        }
         self._charge(session, ctx, members, types)
         group_id = session.new_id()
         insert_row(
@@ -104,7 +108,12 @@ class ShareGroupCopies:
         )
         for member in members:
             self._create_share(
-                session, ctx, group_id, member, types[member.share_type_id]
+                session,
+                ctx,
+                group_id,
+                member,
+                types[member.share_type_id],
+                qos_types_of[member.share_type_id],
             )
         _allocate(session, members)
         return group_id
@@ -142,6 +151,7 @@ class ShareGroupCopies:
         group_id: str,
         member: rows.MemberSourceRow,
         share_type: TypeWithSpecs,
+        qos_type_id: str | None,
     ) -> None:
         _, instance_id = insertion.insert(
             session,
@@ -156,7 +166,7 @@ class ShareGroupCopies:
             },
             {
                 'share_type_id': member.share_type_id,
-                'qos_type_id': qos_types.lock_default(session, share_type),
+                'qos_type_id': qos_type_id,
                 'host': member.host,
                 'availability_zone_id': member.availability_zone_id,
                 'encryption_key_ref': member.encryption_key_ref,
