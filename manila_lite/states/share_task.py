@@ -38,7 +38,7 @@ SHARE_TASK = Machine(
     moves=[
         # event         from                            to
         ('start',       NO_MIGRATION,                   T.STARTING),
-        # It is where it is to be already.
+        # The share is already there.
         ('skip',        NO_MIGRATION,                   T.SUCCESS),
         ('placed',      {T.STARTING},                   T.IN_PROGRESS),
         ('started',     {T.IN_PROGRESS},            T.DRIVER_IN_PROGRESS),

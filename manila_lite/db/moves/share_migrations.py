@@ -18,14 +18,12 @@ from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import fire_matching
 from manila_lite.db.transitions import insert_row
 from manila_lite.states.access_rule import ACCESS_RULE
+from manila_lite.states.access_rule import DENIED
 from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
 from manila_lite.states.access_rule import RulesStatus
-from manila_lite.states.access_rule import RuleState
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_task import SHARE_TASK
-
-_DENIED = (RuleState.QUEUED_TO_DENY, RuleState.DENYING)
 
 
 def place(
@@ -140,7 +138,7 @@ def cut_over(
     rules = [
         row
         for row in share_rules.list_for_instance(session, source.id)
-        if row.state not in _DENIED
+        if row.state not in DENIED
     ]
     fire_matching(
         session,

@@ -77,7 +77,7 @@ _CONTINUE = work_kinds(ShareMigrationRpc)[
 
 
 class ShareMigrationRefused(exception.ManilaLiteError):
-    """The driver cannot fulfil the request; it has done nothing."""
+    """The driver cannot fulfil the request; this call has done nothing."""
 
     message = 'The share cannot be migrated: {reason}'
 
@@ -192,7 +192,8 @@ class ShareMigrationsEndpoint:
     def failed_start_share_migration(
         self, session: Session, job: Claim, error: Exception
     ) -> bool:
-        if isinstance(error, ShareMigrationRefused):
+        has_run_before = job.abandoned or job.attempt > 1
+        if isinstance(error, ShareMigrationRefused) and not has_run_before:
             self._notify(session, job, error)
             self._record_error(session, job, error)
             self.outcomes.roll_back(session, job.resource_id, 'failed')
@@ -278,7 +279,7 @@ class ShareMigrationsEndpoint:
 
         Around the call and its end. The worker may have been paused in the
         call until another one had taken over and the migration had been
-        rolled back: no row names any longer what the call has made.
+        rolled back: no row refers to what the call made any more.
         """
         with contextlib.ExitStack() as stack:
             stack.callback(self._undo_if_rolled_back, job, loaded)
@@ -322,7 +323,7 @@ class ShareMigrationsEndpoint:
     def complete_share_migration(self, job: JobContext, share_id: str) -> None:
         loaded: LoadedShareMigration = job.prepared
         if loaded.migration.phase == 1:
-            # The task state was reset: nothing says that all is copied.
+            # Nothing says that all is copied.
             raise ShareMigrationRefused(
                 reason='the second phase was not requested'
             )
@@ -339,7 +340,7 @@ class ShareMigrationsEndpoint:
     ) -> bool:
         self._notify(session, job, error)
         if isinstance(error, ShareMigrationRefused):
-            moves.keep_remains(session, job.resource_id, str(error))
+            self._keep_remains(session, job, error)
         else:
             moves.give_up(session, job.resource_id, str(error))
         moves.end_task(session, job.resource_id, 'failed')

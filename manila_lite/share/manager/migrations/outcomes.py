@@ -3,7 +3,6 @@
 Each method runs in a transaction of the caller.
 """
 
-from manila_lite.context import RequestContext
 from manila_lite.db.moves import share_migrations as moves
 from manila_lite.db.moves.access_rules import mark_for_resync
 from manila_lite.db.queries.access import share_rules
@@ -50,7 +49,7 @@ class ShareMigrationOutcomes:
 
     def _sync(self, session: Session, instance: InstanceRow) -> None:
         self.access.on(instance.host).sync_access(
-            session, _owner(instance), instance_id=instance.id
+            session, owner_context(instance), instance_id=instance.id
         )
 
     def restore_rules(self, session: Session, share_id: str) -> None:
@@ -85,7 +84,3 @@ class ShareMigrationOutcomes:
         self.restore_rules(session, share_id)
         moves.roll_back(session, share_id)
         moves.end_task(session, share_id, event)
-
-
-def _owner(instance: InstanceRow) -> RequestContext:
-    return owner_context(instance)

@@ -10,8 +10,8 @@ def refuse_migrating(session: Session, share_id: str) -> None:
     """Raise InvalidShare while a migration of the share is running.
 
     Operations that need an available share are refused by its status; this
-    is for those that are allowed in any. They move an instance first, so
-    that no migration can begin until the end of the transaction.
+    is for operations that any status allows. They must move an instance
+    first, so that no migration begins before the transaction ends.
     """
     task = migrations.find_task(session, share_id, lock_shared=True)
     if task is not None and task.task_state in RUNNING:

@@ -25,6 +25,7 @@ from manila_lite.rpc.share import BINARY
 from manila_lite.share.operations.replication import guards as replica_guards
 from manila_lite.states.access_rule import RulesStatus
 from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_task import RUNNING
 from manila_lite.states.share_task import SHARE_TASK
 from manila_lite.states.share_task import ShareTask
 
@@ -246,18 +247,7 @@ class ShareMigrations:
                 reason=f'task_state {task_state!r} is not one of '
                 f'{", ".join(sorted(SHARE_TASK.resets - {ShareTask.NONE}))}'
             )
-        migration = migrations.find_open(session, share.id)
-        if migration is None and wanted not in SHARE_TASK.at_rest:
-            raise exception.InvalidInput(
-                reason=f'task_state {task_state!r} is only for shares that '
-                'are being migrated'
-            )
-        if migration is not None and wanted == ShareTask.NONE:
-            raise exception.InvalidShare(
-                reason=f'share {share.id} is being migrated; to end that, '
-                'cancel the migration, or set task_state to '
-                f'{ShareTask.ERROR}'
-            )
+        # The guard comes first: no migration begins or ends behind it.
         fire(
             session,
             SHARE_TASK,
@@ -265,10 +255,40 @@ class ShareMigrations:
             SHARE_TASK.reset_event(wanted),
             updated_at=session.now,
         )
+        migration = migrations.find_open(session, share.id)
+        _check_reset(share.id, wanted, migration)
         if migration is not None:
             self.work.on(migration.source_host).settle_share_migration(
                 session, ctx, share_id=share.id
             )
+
+
+def _check_reset(
+    share_id: str, wanted: str, migration: rows.ShareMigrationRow | None
+) -> None:
+    """Refuse a state that nothing would leave, or that would lose data.
+
+    In the second phase the data may have left the source already, so nothing
+    of the first phase may be done then.
+    """
+    if migration is None:
+        if wanted in RUNNING:
+            raise exception.InvalidInput(
+                reason=f'task_state {wanted!r} is only for shares that are '
+                'being migrated'
+            )
+    elif wanted == ShareTask.NONE:
+        raise exception.InvalidShare(
+            reason=f'share {share_id} is being migrated; to end that, cancel '
+            f'the migration, or set task_state to {ShareTask.ERROR}'
+        )
+    elif wanted in RUNNING and (migration.phase == 2) != (
+        wanted == ShareTask.COMPLETING
+    ):
+        raise exception.InvalidShare(
+            reason=f'the migration of share {share_id} is in phase '
+            f'{migration.phase}, task_state cannot be {wanted}'
+        )
 
 
 def _refuse_immovable(session: Session, instance: rows.InstanceRow) -> None:

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from oslo_db import exception as db_exc
 import pytest
 
 from tests.support import share_groups
@@ -380,6 +381,64 @@ def test_a_reset_task_state_ends_the_migration(cloud, share):
     )
     migrations.act(cloud, share, 'reset_task_state', {'task_state': None})
     assert migrations.task_state(cloud, share) is None
+    cloud.check_invariants()
+
+
+def reset(cloud, share, task_state, expect=202):
+    return migrations.act(
+        cloud, share, 'reset_task_state', {'task_state': task_state}, expect
+    )
+
+
+def test_no_reset_leads_back_to_the_first_phase(cloud, share):
+    """A cancellation would then remove the only copy of the data."""
+    to_phase1(cloud, share)
+    migrations.complete(cloud, share)
+    for state in (
+        'migration_in_progress',
+        'migration_driver_in_progress',
+        'migration_driver_phase1_done',
+    ):
+        answer = reset(cloud, share, state, expect=400)
+        assert 'in phase 2' in str(answer.json)
+    reset(cloud, share, 'migration_completing')
+    cloud.settle()
+    assert migrations.task_state(cloud, share) == 'migration_success'
+    cloud.check_invariants()
+
+
+def test_no_reset_begins_the_second_phase(cloud, share):
+    to_phase1(cloud, share)
+    answer = reset(cloud, share, 'migration_completing', expect=400)
+    assert 'in phase 1' in str(answer.json)
+    migrations.cancel(cloud, share)
+    cloud.settle()
+    cloud.check_invariants()
+
+
+def test_state_between_the_phases_needs_a_migration(cloud, share):
+    """Nothing else would leave it."""
+    reset(cloud, share, 'migration_driver_phase1_done', expect=400)
+    assert migrations.task_state(cloud, share) is None
+
+
+def test_copy_of_a_start_that_is_refused_when_repeated_is_removed(
+    cloud, share
+):
+    """The driver had begun to copy before, and its reply was lost."""
+    driver = cloud.driver('alpha')
+    driver.lose_reply_next(
+        'migration_start', error=db_exc.DBConnectionError('lost')
+    )
+    cloud.pause_at(
+        'before migration_start',
+        lambda: driver.set_share_migration_capabilities(()),
+    )
+    migrations.start(cloud, share)
+    cloud.settle()
+    assert not cloud.pending_pauses
+    assert migrations.task_state(cloud, share) == 'migration_error'
+    assert cloud.driver('beta').inventory() == {}
     cloud.check_invariants()
 
 
