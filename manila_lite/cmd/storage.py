@@ -13,6 +13,7 @@ from manila_lite.cmd import console
 from manila_lite.share.drivers.btrfs import daemons
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs import machine
+from manila_lite.share.drivers.btrfs.smb_users import SmbUsers
 
 _NAME = re.compile(r'[A-Za-z0-9][A-Za-z0-9_-]{0,63}')
 _SIZE = re.compile(r'([1-9][0-9]{0,8})([MGT])i?B?', re.IGNORECASE)
@@ -26,6 +27,8 @@ share_backend_name = {name}
 btrfs_root = {root}
 btrfs_pools = {name}:{pool}
 btrfs_export_addresses = 127.0.0.1
+# For CIFS shares, too:
+# btrfs_cifs = true
 """
 
 
@@ -33,13 +36,20 @@ def check(args: argparse.Namespace) -> int:
     """print what this machine lacks for shares on btrfs: exit code 0 or 1"""
     code = 0
     for requirement in machine.REQUIREMENTS:
-        is_met = requirement.is_met()
-        code = code if is_met else 1
-        print(
-            f'{requirement.name}: '
-            f'{"ok" if is_met else f"missing; {requirement.remedy}"}'
-        )
+        code = max(code, _check(requirement))
+    for requirement in machine.CIFS_REQUIREMENTS:
+        # Back ends without btrfs_cifs do not need it.
+        _check(requirement, ' for CIFS')
     return code
+
+
+def _check(requirement: machine.Requirement, of: str = '') -> int:
+    is_met = requirement.is_met()
+    print(
+        f'{requirement.name}{of}: '
+        f'{"ok" if is_met else f"missing; {requirement.remedy}"}'
+    )
+    return 0 if is_met else 1
 
 
 def prepare(args: argparse.Namespace) -> None:
@@ -58,7 +68,7 @@ def prepare(args: argparse.Namespace) -> None:
 
 
 def stop(args: argparse.Namespace) -> None:
-    """end the NFS server of a back end and unmount its pools"""
+    """end the servers of a back end and unmount its pools"""
     root = pathlib.Path(os.path.abspath(args.root))
     if not (root / 'nfs').is_dir():
         raise exception.InvalidInput(reason=f'{root} is no btrfs_root')
@@ -66,16 +76,38 @@ def stop(args: argparse.Namespace) -> None:
     kernel.unmount_below(root)
 
 
+def add_user(args: argparse.Namespace) -> None:
+    """add a user of CIFS shares, or change its password, which it reads"""
+    users = _users(args)
+    users.add(args.name, console.password(args.name))
+
+
+def list_users(args: argparse.Namespace) -> None:
+    """list the users of CIFS shares"""
+    console.print_table(('name',), ([name] for name in _users(args).names()))
+
+
+def remove_user(args: argparse.Namespace) -> None:
+    """remove a user of CIFS shares and end its sessions"""
+    _users(args).remove(args.name)
+
+
+def _users(args: argparse.Namespace) -> SmbUsers:
+    root = pathlib.Path(os.path.abspath(args.root))
+    if not (root / 'smb').is_dir():
+        raise exception.InvalidInput(
+            reason=f'{root} is no btrfs_root of a back end that has been '
+            'started with btrfs_cifs'
+        )
+    return SmbUsers(root / 'smb')
+
+
 def add_to(nouns: typing.Any) -> None:
     """Add the commands."""
-    parsers = console.add(
-        nouns,
-        'storage',
-        'disks of this machine for shares on btrfs',
-        check=check,
-        prepare=prepare,
-        stop=stop,
-    )
+    verbs = nouns.add_parser(
+        'storage', help='disks of this machine for shares on btrfs'
+    ).add_subparsers(metavar='VERB', required=True)
+    parsers = console.add_verbs(verbs, check=check, prepare=prepare, stop=stop)
     parsers['prepare'].add_argument(
         '--pool', required=True, type=_name, help='name of pool and back end'
     )
@@ -97,6 +129,20 @@ def add_to(nouns: typing.Any) -> None:
     parsers['stop'].add_argument(
         '--root', required=True, metavar='DIR', help='its btrfs_root'
     )
+    users = console.add(
+        verbs,
+        'user',
+        'users of the CIFS shares of a back end',
+        add=add_user,
+        list=list_users,
+        remove=remove_user,
+    )
+    for verb in ('add', 'list', 'remove'):
+        users[verb].add_argument(
+            '--root', required=True, metavar='DIR', help='its btrfs_root'
+        )
+    for verb in ('add', 'remove'):
+        users[verb].add_argument('name', metavar='NAME')
 
 
 def _name(text: str) -> str:

@@ -1,9 +1,7 @@
 """The commands of `manila-lite-manage user`, for `http_basic`."""
 
 import argparse
-import getpass
 import os
-import sys
 import typing
 
 from manila_lite import exception
@@ -26,7 +24,7 @@ def add(args: argparse.Namespace) -> None:
     users.add(
         path,
         args.name,
-        _password(args.name),
+        console.password(args.name),
         args.user_id,
         args.project,
         args.role,
@@ -50,7 +48,7 @@ def passwd(args: argparse.Namespace) -> None:
     path = console.configure(args).http_basic.users_file
     if args.name not in users.read(path):
         raise exception.ResourceNotFound(resource='User', id=args.name)
-    users.set_password(path, args.name, _password(args.name))
+    users.set_password(path, args.name, console.password(args.name))
 
 
 def remove(args: argparse.Namespace) -> None:
@@ -84,12 +82,3 @@ def add_to(nouns: typing.Any) -> None:
         help='reader, member, admin or another that a policy rule mentions; '
         'may be repeated',
     )
-
-
-def _password(name: str) -> str:
-    if not sys.stdin.isatty():
-        return sys.stdin.readline().rstrip('\r\n')
-    password = getpass.getpass(f'Password of {name}: ')
-    if getpass.getpass('Repeat the password: ') != password:
-        raise exception.InvalidInput(reason='the passwords differ')
-    return password

@@ -22,14 +22,28 @@ OPTS = [
         'btrfs_export_addresses',
         default=['127.0.0.1'],
         help='Addresses of this machine, IPv4 or IPv6, that clients mount '
-        'shares from. Set the ones that clients can reach; the NFS server '
-        'listens on all addresses of the machine.',
+        'shares from. Set the ones that clients can reach; the SMB server '
+        'listens on these, the NFS server on all addresses of the machine.',
     ),
     cfg.PortOpt(
         'btrfs_nfs_port',
         default=2049,
         help='Port of the NFS server. Give each btrfs back end of a machine '
         'its own.',
+    ),
+    cfg.BoolOpt(
+        'btrfs_cifs',
+        default=False,
+        help='Whether there are CIFS shares besides NFS shares. They need '
+        'Samba. Users of the back end are added with "manila-lite-manage '
+        'storage user add".',
+    ),
+    cfg.PortOpt(
+        'btrfs_smb_port',
+        default=445,
+        help='Port of the SMB server, which listens on '
+        'btrfs_export_addresses. Many clients use no other port: give each '
+        'btrfs back end of a machine its own addresses or its own port.',
     ),
     cfg.StrOpt(
         'btrfs_revert_mode',
@@ -41,6 +55,15 @@ OPTS = [
         help='How a share is reverted to a snapshot. Choose rewrite if '
         'clients cannot mount shares again: it is slower and, when it is '
         'interrupted, leaves the share in error until it is repeated.',
+    ),
+    cfg.StrOpt(
+        'btrfs_replication_type',
+        choices=['readable', 'dr'],
+        help='Replication type of shares: replicas that are not active are '
+        'readable, or not accessible before their promotion (dr). Shares are '
+        'replicated between the pools of btrfs back ends of one '
+        'replication_domain on this machine. Do not change it while there '
+        'are replicas.',
     ),
 ]
 

@@ -5,6 +5,7 @@ from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers import driver_harness
 from tests.drivers.replication_backends import BACKENDS
 from tests.drivers.replication_sites import Sites
+from tests.support import storage
 
 BTRFS = 'btrfs'
 
@@ -91,6 +92,8 @@ def sites(request, tmp_path):
     """Provide a share and back ends that can hold replicas of it."""
     name, style, servers = request.param
     if style:
+        if name == BTRFS:
+            tmp_path = request.getfixturevalue('btrfs_folder')
         sites = Sites(tmp_path, name, style, bool(servers))
     else:
         peers = request.config.getoption('driver_peers', default='')
@@ -106,6 +109,14 @@ def sites(request, tmp_path):
             pytest.skip(f'the test does not apply to {sites.style} replicas')
     yield sites
     sites.clean_up()
+
+
+@pytest.fixture
+def btrfs_folder():
+    """Provide a folder for back ends with pools of their own."""
+    storage.require()
+    with storage.folder() as folder:
+        yield folder
 
 
 @pytest.fixture

@@ -2,12 +2,15 @@
 
 import concurrent.futures
 import contextlib
+import os
 
 import pytest
 
 from manila_lite import exception
 from manila_lite.share.drivers import base
+from manila_lite.share.drivers.contract.connections import open_directory
 from tests.drivers.driver_harness import CTX
+from tests.drivers.driver_harness import DirectoryUsers
 from tests.support import reference
 
 THREADS = 16
@@ -65,6 +68,16 @@ def users_or_skip(harness, driver, share):
     return users
 
 
+def _names(info):
+    """Return the names in the directory of a connection."""
+    directory = open_directory(info['directory'])
+    assert directory is not None
+    try:
+        return os.listdir(directory)
+    finally:
+        os.close(directory)
+
+
 class ShareContract:
     def test_new_share_can_be_reached(self, harness, driver):
         locations = create(driver, harness.share())
@@ -83,6 +96,21 @@ class ShareContract:
         locations = create(driver, share)
         assert create(driver, share) == locations
         assert create(harness.start(), share) == locations
+
+    def test_directory_for_the_data_service_holds_the_content(
+        self, harness, driver
+    ):
+        share = harness.share()
+        create(driver, share)
+        info = call_or_skip(driver.connection_get_info, CTX, share)
+        assert call_or_skip(driver.connection_get_info, CTX, share) == info
+        assert _names(info) == []
+        users = harness.users(driver, share)
+        if isinstance(users, DirectoryUsers):
+            users.write('precious')
+            assert _names(info) != []
+        delete(driver, share)
+        assert open_directory(info['directory']) is None
 
     def test_creating_again_keeps_the_content(self, harness, driver):
         share = harness.share()

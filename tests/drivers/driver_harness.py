@@ -111,8 +111,11 @@ def nfs_clients(
 ) -> set[tuple[str, str, str]]:
     """Return the clients of a volume that the NFS server lets in.
 
-    Those that it will let in when it is restarted are added.
+    Those that it will let in when it is restarted are added. A back end that
+    tests have taken away lets none in.
     """
+    if not driver.backend.root.exists():
+        return set()
     kind = 'snapshots' if isinstance(item, SnapshotForDriver) else 'shares'
     folder = driver.backend.root / 'exports'
     file = folder / f'{kind}.{item.name}.conf'

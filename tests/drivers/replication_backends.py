@@ -11,9 +11,13 @@ import uuid
 import pytest
 
 from manila_lite.share.drivers import base
+from manila_lite.share.drivers.btrfs import kernel
+from manila_lite.share.drivers.btrfs.catalog import Kind
+from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
 from manila_lite.share.drivers.local.driver import LocalDriver
 from tests.drivers.driver_harness import DirectoryUsers
 from tests.drivers.driver_harness import DummyUsers
+from tests.support import storage
 
 STYLES = ('writable', 'readable', 'dr')
 NAMES = ('here', 'there', 'beyond')
@@ -38,6 +42,13 @@ local_replication_recovery_point = 0
 local_root = {folder}/{name}
 {more}
 """,
+    'btrfs': """
+btrfs_replication_type = {style}
+btrfs_root = {folder}/{name}
+btrfs_pools = pool:{folder}/{name}.img
+btrfs_nfs_port = {port}
+{more}
+""",
 }
 
 
@@ -48,9 +59,18 @@ def _backends():
         yield 'dummy', style, 'servers'
         if style != 'writable':
             yield 'local', style, ''
+            yield 'btrfs', style, ''
 
 
 BACKENDS = list(_backends())
+
+
+class _BtrfsUsers(DirectoryUsers):
+    """Users of a volume, wherever it is mounted now."""
+
+    def __init__(self, driver, replica):
+        pool, record = driver.backend.get_share(replica.name)
+        super().__init__(pool.path(Kind.SHARE, record['volume']))
 
 
 class Site:
@@ -90,6 +110,11 @@ class Site:
         self.is_unreachable = True
         if hasattr(self.driver, 'make_unreachable'):
             self.driver.make_unreachable()
+        elif isinstance(self.driver, BtrfsDriver):
+            root = self.driver.backend.root
+            storage.stop(root)
+            kernel.unmount_below(root)
+            root.rename(root.with_name(root.name + '.away'))
         elif hasattr(self.driver.configuration, 'local_root'):
             root = pathlib.Path(self.driver.configuration.local_root)
             root.rename(root.with_name(root.name + '.away'))
@@ -102,7 +127,11 @@ class Site:
         if hasattr(self.driver, 'make_reachable'):
             self.driver.make_reachable()
         else:
-            root = pathlib.Path(self.driver.configuration.local_root)
+            root = pathlib.Path(
+                self.driver.backend.root
+                if isinstance(self.driver, BtrfsDriver)
+                else self.driver.configuration.local_root
+            )
             root.with_name(root.name + '.away').rename(root)
         self.restart()
 
@@ -112,6 +141,8 @@ class Site:
             path = base.normalise_export_locations(self.locations)[0]['path']
             if os.path.isdir(path):
                 return DirectoryUsers(path)
+        if isinstance(self.driver, BtrfsDriver):
+            return _BtrfsUsers(self.driver, replica)
         if hasattr(self.driver, 'write'):
             return DummyUsers(self.driver, replica)
         return pytest.skip('tests cannot access the content of its shares')

@@ -19,6 +19,7 @@ from tests.drivers.replication_backends import BACKEND_OPTIONS
 from tests.drivers.replication_backends import COMMON_OPTIONS
 from tests.drivers.replication_backends import NAMES
 from tests.drivers.replication_backends import Site
+from tests.support import storage
 
 REPLICA_REPLY_KEYS = {
     'export_locations',
@@ -34,6 +35,7 @@ PROMOTION_KEYS = {
 }
 SNAPSHOT_REPLY_KEYS = set(values.ReplicatedSnapshotReply.__annotations__)
 STATES = {'active', 'in_sync', 'out_of_sync', 'error'}
+_POOL_SIZE = 4 << 30
 CLIENT = '10.0.0.1'
 PASSIVE_LEVELS = {'readable': {'ro'}, 'dr': set(), 'writable': {'rw'}}
 
@@ -47,6 +49,9 @@ class Sites:
     def __init__(
         self, folder, driver, style, servers=False, more='', names=NAMES
     ):
+        if driver == 'btrfs':
+            for name in names:
+                storage.create_pool(folder / f'{name}.img', _POOL_SIZE)
         file = folder / 'sites.conf'
         file.write_text(
             f'[DEFAULT]\nstate_path = {folder}\n'
@@ -58,6 +63,7 @@ class Sites:
                     style=style,
                     servers=servers,
                     more=more,
+                    port=storage.free_port(),
                 )
                 for name in names
             )

@@ -222,14 +222,27 @@ def _scene(folder, name, style, operation) -> Scene:
     return scene
 
 
+@pytest.fixture
+def folder_for(request, tmp_path):
+    """Provide the folder that a driver can have its back ends in."""
+
+    def find(name):
+        if name == 'btrfs':
+            return request.getfixturevalue('btrfs_folder')
+        return tmp_path
+
+    return find
+
+
 @sampling.enumeration
 @pytest.mark.parametrize('operation, name, style', CASES)
 def test_operation_killed_at_every_step_can_be_repeated(
-    operation, name, style, tmp_path
+    operation, name, style, folder_for
 ):
     operation = OPERATIONS[operation]
+    top = folder_for(name)
     for scene in killed_at_steps(
-        lambda folder: _scene(tmp_path / folder, name, style, operation),
+        lambda folder: _scene(top / folder, name, style, operation),
         operation.act,
         changes,
         most=5,
@@ -241,13 +254,15 @@ def test_operation_killed_at_every_step_can_be_repeated(
 @pytest.mark.parametrize('name', sorted({name for _, name, _ in CASES}))
 @pytest.mark.parametrize('seed', sampling.seeds(150, 8))
 def test_operation_killed_again_and_again_can_be_repeated(
-    name, seed, tmp_path
+    name, seed, folder_for
 ):
     rng = random.Random(seed)
     operation, name, style = rng.choice(
         [case for case in CASES if case[1] == name]
     )
-    scene = _scene(tmp_path / 'scene', name, style, OPERATIONS[operation])
+    scene = _scene(
+        folder_for(name) / 'scene', name, style, OPERATIONS[operation]
+    )
     for _ in range(rng.randint(2, 5)):
         killed_at(
             rng.randint(1, 40),

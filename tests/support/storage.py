@@ -38,6 +38,14 @@ def require() -> None:
         requirements.missing(reason)
 
 
+def require_cifs() -> None:
+    """Do the same for one with CIFS shares."""
+    require()
+    for requirement in machine.CIFS_REQUIREMENTS:
+        if not requirement.is_met():
+            requirements.missing(f'{requirement.name} is missing')
+
+
 @contextlib.contextmanager
 def folder() -> Iterator[pathlib.Path]:
     """Provide a folder; finally end and unmount what is in it."""
@@ -91,7 +99,7 @@ def stop(root: pathlib.Path) -> None:
 
 def remove(path: pathlib.Path) -> None:
     """End and unmount what is in a folder, and remove it."""
-    for nfs in path.glob('*/nfs'):
+    for nfs in (*path.glob('*/nfs'), *path.glob('*/*/nfs')):
         stop(nfs.parent)
     kernel.unmount_below(path)
     shutil.rmtree(path)

@@ -19,6 +19,9 @@ from manila_lite.context import RequestContext
 from manila_lite.share.drivers.contract.access import apply_with_allow_deny
 from manila_lite.share.drivers.contract.access import normalise_access_replies
 from manila_lite.share.drivers.contract.configuration import Configuration
+from manila_lite.share.drivers.contract.connections import ConnectionDefaults
+from manila_lite.share.drivers.contract.connections import ConnectionInfo
+from manila_lite.share.drivers.contract.connections import ConnectionSupport
 from manila_lite.share.drivers.contract.groups import GroupReply
 from manila_lite.share.drivers.contract.groups import GroupSnapshotReply
 from manila_lite.share.drivers.contract.groups import ShareGroupDefaults
@@ -109,6 +112,8 @@ __all__ = [
     'AccessReply',
     'AccessReplies',
     'AccessRuleForDriver',
+    'ConnectionInfo',
+    'ConnectionSupport',
     'CreateFromSnapshotSupport',
     'EnsureReply',
     'ExportLocation',
@@ -163,6 +168,7 @@ AccessRules = list[AccessRuleForDriver]
 
 
 class ShareDriver(
+    ConnectionDefaults,
     ManageDefaults,
     ShareServerDefaults,
     ServerMigrationDefaults,

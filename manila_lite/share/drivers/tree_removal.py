@@ -18,13 +18,28 @@ _MOST_PASSES = 50
 def remove_tree(top: pathlib.Path) -> None:
     """Remove a directory of any depth and mode; a missing one is fine."""
     try:
-        with _accessible_directory(top) as root:
+        with accessible_directory(top) as root:
             empty_directory(root)
         top.rmdir()
     except FileNotFoundError:
         return
     except NotADirectoryError:  # a link
         top.unlink(missing_ok=True)
+
+
+def remove_entry(name: str, parent: int) -> None:
+    """Remove an entry of an open directory, whatever it is by now."""
+    try:
+        os.unlink(name, dir_fd=parent)
+    except FileNotFoundError:
+        return
+    except IsADirectoryError:
+        with (
+            contextlib.suppress(*VANISHED_ERRORS),
+            accessible_directory(name, parent) as directory,
+        ):
+            empty_directory(directory)
+        _remove_empty(name, parent)
 
 
 def empty_directory(root: int) -> None:
@@ -39,7 +54,7 @@ def empty_directory(root: int) -> None:
         for name in lifted:  # grows on the way
             with (
                 contextlib.suppress(*VANISHED_ERRORS),
-                _accessible_directory(name, root) as directory,
+                accessible_directory(name, root) as directory,
             ):
                 lifted += _remove_or_lift(directory, root)
         for name in reversed(lifted):
@@ -65,7 +80,7 @@ def _remove_or_lift(directory: int, root: int) -> list[str]:
 
 def _lift(name: str, directory: int, root: int) -> str:
     new_name = uuid.uuid4().hex
-    with _accessible_directory(name, directory):  # its entry `..` changes
+    with accessible_directory(name, directory):  # its entry `..` changes
         os.rename(name, new_name, src_dir_fd=directory, dst_dir_fd=root)
     return new_name
 
@@ -83,7 +98,7 @@ def _remove_empty(name: str, root: int) -> None:
 
 
 @contextlib.contextmanager
-def _accessible_directory(
+def accessible_directory(
     path: str | pathlib.Path, parent: int | None = None
 ) -> Iterator[int]:
     """Open a directory, whose mode is changed if it forbids that."""

@@ -5,7 +5,7 @@ kind of file. Directories are opened step by step from the top, and links are
 never followed, so that nothing outside the tree is read.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 import contextlib
 import errno
 import fcntl
@@ -14,6 +14,7 @@ import pathlib
 import stat
 import typing
 
+_PIECE = 8 << 20
 _FICLONE = 0x40049409  # ioctl: make two files share their blocks
 DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 # Opening a file that was replaced by a pipe must not block.
@@ -33,7 +34,7 @@ def used_bytes(top: pathlib.Path) -> int:
     """Return the size of the files of a tree, counting each inode once."""
     blocks: dict[tuple[int, int], int] = {}
     with opened_directory(top) as root:
-        for _, _, entries in _walk(root):
+        for _, _, entries in walk(root):
             for entry in entries:
                 with contextlib.suppress(*VANISHED_ERRORS):
                     status = entry.stat(follow_symlinks=False)
@@ -113,10 +114,13 @@ class Attributes(typing.NamedTuple):
     xattrs: dict[str, bytes]
 
     @classmethod
-    def of(cls, origin: int) -> 'Attributes':
-        status = os.fstat(origin)
+    def of(
+        cls, origin: int, status: os.stat_result | None = None
+    ) -> 'Attributes':
+        """Read them; `status` is the result of fstat, if it is known."""
+        status = status or os.fstat(origin)
         xattrs: dict[str, bytes] = {}
-        for name in _xattr_names(origin):
+        for name in xattr_names(origin):
             with contextlib.suppress(OSError):  # gone or not readable
                 xattrs[name] = os.getxattr(origin, name)
         return cls(
@@ -128,20 +132,25 @@ class Attributes(typing.NamedTuple):
             xattrs,
         )
 
-    def apply(self, copy: int) -> None:
+    def apply(self, copy: int, *, may_have_xattrs: bool = True) -> None:
+        """Set all of them on an open copy, the times last.
+
+        A new file has xattrs only if its directory has some.
+        """
         with contextlib.suppress(PermissionError):  # needs privileges
             os.chown(copy, self.uid, self.gid)
-        for name in _xattr_names(copy) - self.xattrs.keys():
-            with contextlib.suppress(OSError):
-                os.removexattr(copy, name)
+        if may_have_xattrs:
+            for name in xattr_names(copy) - self.xattrs.keys():
+                with contextlib.suppress(OSError):
+                    os.removexattr(copy, name)
         for name, value in self.xattrs.items():
             with contextlib.suppress(OSError):  # some need privileges
                 os.setxattr(copy, name, value)
-        os.chmod(copy, self.mode)
+        os.fchmod(copy, self.mode)
         os.utime(copy, ns=(self.atime_ns, self.mtime_ns))
 
 
-def _xattr_names(file: int) -> set[str]:
+def xattr_names(file: int) -> set[str]:
     with contextlib.suppress(OSError):  # unsupported on some file systems
         return set(os.listxattr(file))
     return set()
@@ -157,7 +166,7 @@ class _Copy:
 
     def run(self) -> None:
         directories = []
-        for parts, directory, entries in _walk(self._from_root):
+        for parts, directory, entries in walk(self._from_root):
             directories.append((parts, Attributes.of(directory)))
             with opened_below(self._to_root, parts) as into:
                 for entry in entries:
@@ -263,22 +272,38 @@ def read_link(name: str, directory: int) -> str:
 @contextlib.contextmanager
 def opened_file(name: str, directory: int) -> Iterator[int]:
     """Open a regular file; raises EntryReplaced if it is not one."""
+    file, _ = open_file(name, directory)
+    try:
+        yield file
+    finally:
+        os.close(file)
+
+
+def open_file(name: str, directory: int) -> tuple[int, os.stat_result]:
+    """Do the same without closing it; return its status as well."""
     try:
         file = os.open(name, SOURCE_FLAGS, dir_fd=directory)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO):  # a link, a socket
             raise EntryReplaced from error
         raise
-    try:
-        if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise EntryReplaced
-        yield file
-    finally:
+    status = os.fstat(file)
+    if not stat.S_ISREG(status.st_mode):
         os.close(file)
+        raise EntryReplaced
+    return file, status
 
 
-def copy_content(origin: int, copy: int) -> None:
-    """Fill an open file, sharing blocks if possible and keeping holes."""
+def copy_content(
+    origin: int,
+    copy: int,
+    on_piece: Callable[[int], object] = lambda length: None,
+) -> None:
+    """Fill an open file, sharing blocks if possible and keeping holes.
+
+    `on_piece` is called with the length of each piece that was copied, unless
+    blocks are shared.
+    """
     try:
         fcntl.ioctl(copy, _FICLONE, origin)
     except OSError:  # the file system cannot share blocks
@@ -286,10 +311,13 @@ def copy_content(origin: int, copy: int) -> None:
         for start, end in data_extents(origin, size):
             os.lseek(copy, start, os.SEEK_SET)
             while start < end:
-                copied = os.sendfile(copy, origin, start, end - start)
+                copied = os.sendfile(
+                    copy, origin, start, min(end - start, _PIECE)
+                )
                 if not copied:  # truncated meanwhile
                     break
                 start += copied
+                on_piece(copied)
         os.ftruncate(copy, size)
 
 
@@ -307,10 +335,11 @@ def data_extents(file: int, size: int) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def _walk(
-    root: int,
-) -> Iterator[tuple[PathParts, int, list[os.DirEntry[str]]]]:
-    """Yield path, descriptor and entries of every directory."""
+def walk(root: int) -> Iterator[tuple[PathParts, int, list[os.DirEntry[str]]]]:
+    """Yield path, descriptor and entries of every directory.
+
+    The caller may take entries from the list, to leave them out.
+    """
     pending: list[PathParts] = [()]
     while pending:
         parts = pending.pop()

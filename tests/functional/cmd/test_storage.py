@@ -22,9 +22,11 @@ def folder():
 
 
 def test_machine_that_has_everything_is_ok():
-    storage.require()
+    storage.require_cifs()
     lines = manage('storage', 'check').splitlines()
-    assert len(lines) == len(machine.REQUIREMENTS)
+    assert len(lines) == len(machine.REQUIREMENTS) + len(
+        machine.CIFS_REQUIREMENTS
+    )
     assert all(line.endswith(': ok') for line in lines)
 
 
@@ -103,3 +105,21 @@ def test_device_with_data_is_not_formatted(folder):
 def test_only_a_back_end_is_stopped(tmp_path):
     refused = manage('storage', 'stop', '--root', str(tmp_path), code=1)
     assert 'is no btrfs_root' in refused
+
+
+def test_users_of_cifs_shares_are_added_listed_and_removed(folder):
+    refused = manage('storage', 'user', 'list', '--root', str(folder), code=1)
+    assert 'is no btrfs_root' in refused
+    (folder / 'smb').mkdir()
+
+    def user(*args, **values):
+        return manage(
+            'storage', 'user', *args, '--root', str(folder), **values
+        )
+
+    assert user('add', 'alice', stdin='a secret\n') == ''
+    assert user('list').split() == ['name', 'alice']
+    assert 'a secret' not in user('add', 'Bob', stdin='a secret', code=1)
+    user('remove', 'alice')
+    assert 'alice' not in user('list')
+    assert 'no user' in user('remove', 'alice', code=1)

@@ -4,14 +4,15 @@ from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
-from manila_lite.share.drivers.nfs_clients import clients_of
+from manila_lite.share.drivers.btrfs.roles import BtrfsRoles
 
 
 class BtrfsAccess:
     """The clients of exports, always all of them at once."""
 
-    def __init__(self, backend: BtrfsBackend):
+    def __init__(self, backend: BtrfsBackend, roles: BtrfsRoles):
         self._backend = backend
+        self._roles = roles
 
     def update_access(
         self,
@@ -25,19 +26,22 @@ class BtrfsAccess:
     ) -> base.AccessReplies:
         """Export the share to the given clients, whatever it was before.
 
-        Others lose the files that they have open.
+        Others lose the files that they have open. Replicas that are not
+        active let clients read, or none in.
         """
-        clients, replies = clients_of(access_rules)
         with self._backend.changing(share['name']):
             found = self._backend.find(Kind.SHARE, share['name'])
             if found is None and not access_rules:
                 return {}
             pool, record = found or self._backend.get_share(share['name'])
-            volume = record['volume']
-            self._backend.exports.publish(
-                Kind.SHARE, volume, pool.path(Kind.SHARE, volume), clients
+            return self._backend.exports.publish(
+                Kind.SHARE,
+                record,
+                pool.path(Kind.SHARE, record['volume']),
+                access_rules,
+                read_only=self._roles.is_read_only(share),
+                denies_all=self._roles.denies_all(share),
             )
-        return replies
 
     def snapshot_update_access(
         self,
@@ -49,20 +53,16 @@ class BtrfsAccess:
         share_server: base.ShareServerMapping | None = None,
     ) -> base.AccessReplies:
         """Export the snapshot read-only; without clients, do not export it."""
-        clients, replies = clients_of(access_rules, read_only=True)
         with self._backend.changing(snapshot['name']):
             found = self._backend.find(Kind.SNAPSHOT, snapshot['name'])
             if found is None and not access_rules:
                 return {}
             pool, record = found or self._backend.get_snapshot(snapshot)
-            volume = record['volume']
-            if clients:
-                self._backend.exports.publish(
-                    Kind.SNAPSHOT,
-                    volume,
-                    pool.path(Kind.SNAPSHOT, volume),
-                    clients,
-                )
-            else:
-                self._backend.exports.withdraw(Kind.SNAPSHOT, volume)
-        return replies
+            return self._backend.exports.publish(
+                Kind.SNAPSHOT,
+                record,
+                pool.path(Kind.SNAPSHOT, record['volume']),
+                access_rules,
+                read_only=True,
+                denies_all=self._roles.denies_all(snapshot['share']),
+            )

@@ -1,29 +1,37 @@
 """What all parts of the btrfs driver use."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 import contextlib
 import ipaddress
+import os
 import pathlib
 import time
-
-from oslo_utils import netutils
 
 from manila_lite import exception
 from manila_lite.host import Host
 from manila_lite.share.drivers import base
+from manila_lite.share.drivers.btrfs import copies
+from manila_lite.share.drivers.btrfs import smb_settings
 from manila_lite.share.drivers.btrfs.catalog import Kind
+from manila_lite.share.drivers.btrfs.copies import ONCE
+from manila_lite.share.drivers.btrfs.copies import Copies
 from manila_lite.share.drivers.btrfs.daemons import Daemons
 from manila_lite.share.drivers.btrfs.exports import Exports
-from manila_lite.share.drivers.btrfs.exports import pseudo_path
 from manila_lite.share.drivers.btrfs.ganesha import safe_path
 from manila_lite.share.drivers.btrfs.locks import Locks
 from manila_lite.share.drivers.btrfs.mounting import is_mounted
 from manila_lite.share.drivers.btrfs.mounting import mounted_pool
 from manila_lite.share.drivers.btrfs.pool import Pool
+from manila_lite.share.drivers.btrfs.protocols import Protocols
+from manila_lite.share.drivers.btrfs.protocols import location
+from manila_lite.share.drivers.btrfs.smb_exports import SmbExports
+from manila_lite.share.drivers.btrfs.smb_users import SmbUsers
 from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.fencing import FencingTokens
 from manila_lite.share.drivers.records import Record
 from manila_lite.share.drivers.records import checked_file_name
+
+_COPYING = 'copying.'
 
 
 class BtrfsBackend:
@@ -35,6 +43,7 @@ class BtrfsBackend:
         self.locks = Locks(self.root / 'locks')
         self.fencing = FencingTokens(self.root / 'fencing')
         self.pools: dict[str, Pool] = {}
+        self.before_exports: Callable[[], None] = lambda: None
         self._addresses: list[str] = configuration.btrfs_export_addresses
 
     # Start
@@ -66,17 +75,54 @@ class BtrfsBackend:
                 )
             for pool in pools.values():
                 pool.prepare()
-                self._discard_unfinished(pool)
             self.pools = pools
-            self.daemons = self._daemons()
-            self.exports = Exports(
-                self.root / 'exports', self.daemons.server, self.locks
-            )
-            self.exports.prepare()
-            self.exports.restore_mounts(self._find_volume)
+            for pool in pools.values():
+                self._discard_unfinished(pool)
+            nfs, cifs = self._assemble()
+            nfs.prepare()
+            self.before_exports()
+            nfs.restore_mounts(self._find_volume)
+            if cifs:
+                cifs.prepare()
             self.daemons.start()
-            self.exports.reconcile()
+            nfs.reconcile()
+            if cifs:
+                cifs.reconcile()
         self.fencing.forget_old(time.time())
+
+    def attach(self) -> bool:
+        """Use what another process has started; return whether it is there.
+
+        It has the pools that are mounted now.
+        """
+        if not (self.root / 'locks').is_dir():
+            return False
+        tops = {
+            name: pathlib.Path(source)
+            if os.path.isdir(source)
+            else self.root / 'pools' / name
+            for name, source in self.configuration.btrfs_pools.items()
+        }
+        self.pools = {
+            name: Pool(name, top)
+            for name, top in tops.items()
+            if is_mounted(top)
+        }
+        if not hasattr(self, 'exports'):
+            self._assemble()
+        return True
+
+    def _assemble(self) -> tuple[Exports, SmbExports | None]:
+        self.daemons = self._daemons()
+        nfs = Exports(self.root / 'exports', self.daemons.server, self.locks)
+        cifs = None
+        if self.daemons.smb_server:
+            folder = self.root / 'smb'
+            cifs = SmbExports(
+                folder, self.daemons.smb_server, SmbUsers(folder)
+            )
+        self.exports = Protocols(nfs, cifs)
+        return nfs, cifs
 
     def require(self) -> None:
         """Raise StorageUnavailable if a pool is not mounted.
@@ -105,9 +151,10 @@ class BtrfsBackend:
                     reason=f'pool {pool.name} is read-only; look for errors '
                     'of the disk in the log of the kernel'
                 )
-        if not self.daemons.is_answering():
+        silent = self.daemons.silent_server()
+        if silent:
             raise exception.StorageUnavailable(
-                reason='the NFS server does not answer'
+                reason=f'the {silent} server does not answer'
             )
         self.fencing.forget_old(time.time())
 
@@ -145,6 +192,14 @@ class BtrfsBackend:
                 for pool in self.pools.values()
                 for folder in pool.folders
             ],
+            self._smb_config() if self.configuration.btrfs_cifs else None,
+        )
+
+    def _smb_config(self) -> str:
+        return smb_settings.base_config(
+            self.root / 'smb',
+            self.configuration.btrfs_smb_port,
+            self._addresses,
         )
 
     def _discard_unfinished(self, pool: Pool) -> None:
@@ -153,6 +208,22 @@ class BtrfsBackend:
             with self.locks.try_locked(volume) as is_locked:
                 if is_locked:
                     pool.discard_unfinished(kind, volume)
+        for name in copies.owners(pool.top):
+            self.forget_copies(name)
+
+    def forget_copies(self, name: str) -> None:
+        """Remove copies that a killed process needed once, if it has ended.
+
+        All copies are removed if there is no such share.
+        """
+        with self.try_copying(name) as is_locked:
+            for pool in self.pools.values() if is_locked else ():
+                found = Copies(pool.top, name)
+                found.discard(ONCE)
+                if pool.catalog.find(Kind.SHARE, name) is None:
+                    found.drop()
+                else:
+                    found.remove_empty()
 
     def _find_volume(self, kind: Kind, volume: str) -> pathlib.Path | None:
         return next(
@@ -183,6 +254,24 @@ class BtrfsBackend:
                 msg=f'{error.filename or self.root}: {error.strerror or error}'
             ) from error
 
+    @contextlib.contextmanager
+    def copying(self, *names: str) -> Iterator[None]:
+        """Lock the copies of shares, which may take long.
+
+        The shares themselves can be changed meanwhile.
+        """
+        with contextlib.ExitStack() as stack:
+            for name in sorted(set(names)):
+                stack.enter_context(self.locks.locked(_COPYING + name))
+            self.fencing.check_call()
+            yield
+
+    def try_copying(
+        self, name: str
+    ) -> contextlib.AbstractContextManager[bool]:
+        """Do the same without waiting; False if they are locked already."""
+        return self.locks.try_locked(_COPYING + name)
+
     def find(self, kind: Kind, name: str) -> tuple[Pool, Record] | None:
         """Return the pool and the record of a share or snapshot."""
         for pool in self.pools.values():
@@ -212,13 +301,21 @@ class BtrfsBackend:
 
         What a killed process left behind of its creation is removed as well.
         """
+        if kind is Kind.SHARE:
+            for pool in self.pools.values():
+                Copies(pool.top, name).drop()
         found = self.find(kind, name)
         if found is not None:
-            pools, volume = [found[0]], found[1]['volume']
+            self._remove(kind, name, found[1]['volume'], [found[0]])
         elif self.is_leftover(kind, name):
-            pools, volume = list(self.pools.values()), name
-        else:
-            return
+            self._remove(kind, name, name, list(self.pools.values()))
+        if kind is Kind.SHARE:
+            for pool in self.pools.values():
+                pool.catalog.replicas.drop(name)
+
+    def _remove(
+        self, kind: Kind, name: str, volume: str, pools: list[Pool]
+    ) -> None:
         self.exports.withdraw(kind, volume)
         for pool in pools:
             pool.discard(kind, volume)
@@ -251,12 +348,13 @@ class BtrfsBackend:
             )
         return self.pools[name]
 
-    def locations(self, kind: Kind, volume: str) -> list[base.ExportLocation]:
+    def locations(
+        self, kind: Kind, record: Record
+    ) -> list[base.ExportLocation]:
         """Return the export locations of a volume."""
         return [
             {
-                'path': f'{netutils.escape_ipv6(address)}:'
-                f'{pseudo_path(kind, volume)}',
+                'path': location(kind, record, address),
                 'is_admin_only': False,
                 'metadata': {'preferred': str(number == 0)},
             }

@@ -2,6 +2,7 @@
 
     top/records/{shares,snapshots}/<name>.json
     top/records/unmanaged-{shares,snapshots}/<volume>.json
+    top/records/replicas/<name>.json          see `replicas`
 
 The record of a share has its `volume`, that of a snapshot also the volume of
 its share in `of`. A record is written once the volume is complete, and
@@ -37,6 +38,7 @@ class Catalog:
             kind: RecordFolder(path / f'unmanaged-{kind}', durable=True)
             for kind in Kind
         }
+        self.replicas = RecordFolder(path / 'replicas', durable=True)
 
     def find(self, kind: Kind, name: str) -> Record | None:
         return self._managed[kind].find(name)

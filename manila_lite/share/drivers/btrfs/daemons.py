@@ -10,7 +10,11 @@ from manila_lite import exception
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.btrfs import ganesha
 from manila_lite.share.drivers.btrfs import processes
+from manila_lite.share.drivers.btrfs import smb_settings
 from manila_lite.share.drivers.btrfs import supervisor
+from manila_lite.share.drivers.btrfs.smb_server import CONFIG
+from manila_lite.share.drivers.btrfs.smb_server import RECORD
+from manila_lite.share.drivers.btrfs.smb_server import SmbServer
 
 _SUPERVISOR = 'manila_lite.share.drivers.btrfs.supervisor'
 _START_TIMEOUT = 60.0
@@ -21,7 +25,7 @@ _SOCKET_PATH_LENGTH = 107
 
 
 class Daemons:
-    """The bus, the NFS server and their supervisor, in one folder."""
+    """The bus, the servers and their supervisor, in one folder."""
 
     def __init__(
         self,
@@ -29,6 +33,7 @@ class Daemons:
         exports: pathlib.Path,
         port: int,
         trash: list[pathlib.Path],
+        smb_config: str | None = None,
     ):
         self._folder = folder
         self._exports = exports
@@ -36,6 +41,12 @@ class Daemons:
         self._trash = trash
         self.socket = folder / 'bus.sock'
         self.server = ganesha.Ganesha(self.socket)
+        self._smb_config = smb_config
+        self.smb_server = (
+            SmbServer(folder.parent / 'smb', folder / RECORD)
+            if smb_config
+            else None
+        )
 
     def start(self) -> None:
         """Start what does not run, and wait until the server answers.
@@ -49,8 +60,9 @@ class Daemons:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         (self._folder / 'recovery').mkdir(exist_ok=True)
         self._apply_settings(self._specification())
-        if not self.is_answering(_START_TIMEOUT):
-            raise self._not_starting()
+        silent = self.silent_server(_START_TIMEOUT)
+        if silent:
+            raise self._not_starting(silent)
 
     def _apply_settings(self, wanted: records.Record) -> None:
         """Let a supervisor run the daemons as they should.
@@ -69,16 +81,17 @@ class Daemons:
         deadline = time.monotonic() + _START_TIMEOUT
         while not self._has_settings(wanted):
             if time.monotonic() > deadline:
-                raise self._not_starting()
+                raise self._not_starting('NFS')
             time.sleep(_INTERVAL)
             self.keep_supervised()
 
     def _has_settings(self, wanted: records.Record) -> bool:
         return records.find(self._folder / supervisor.RUNNING) == wanted
 
-    def _not_starting(self) -> exception.ShareBackendException:
+    def _not_starting(self, server: str) -> exception.ShareBackendException:
+        log = 'ganesha.log' if server == 'NFS' else '../smb/smbd.log'
         return exception.ShareBackendException(
-            msg='the NFS server does not start, see ganesha.log and '
+            msg=f'the {server} server does not start, see {log} and '
             f'supervisor.log in {self._folder}'
         )
 
@@ -94,27 +107,50 @@ class Daemons:
                     check=True,
                 )
 
-    def is_answering(self, seconds: float = _RESTART_TIMEOUT) -> bool:
-        """Return whether the server answers; wait for it if it restarts."""
+    def silent_server(self, seconds: float = _RESTART_TIMEOUT) -> str:
+        """Return which server does not answer; wait while it restarts."""
         deadline = time.monotonic() + seconds
-        while not self.server.is_answering():
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(_INTERVAL)
-        return True
+        servers = {'NFS': self.server.is_answering}
+        if self.smb_server:
+            servers['SMB'] = self.smb_server.is_answering
+        for name, is_answering in servers.items():
+            while not is_answering():
+                if time.monotonic() > deadline:
+                    return name
+                time.sleep(_INTERVAL)
+        return ''
 
     def stop(self) -> None:
         """End the daemons; clients are interrupted."""
         processes.end(
             self._folder / supervisor.RECORD, signal.SIGKILL, _STOP_TIMEOUT
         )
-        for name in ('server.json', 'bus.json'):
+        for name in (RECORD, 'server.json', 'bus.json'):
             processes.stop(self._folder / name, _STOP_TIMEOUT)
+        processes.end_orphans(self._folder / RECORD)
+
+    def _smb_specification(self) -> records.Record:
+        if self._smb_config is None:
+            return {}
+        folder = self._folder.parent / 'smb'
+        return {
+            'smbd': {
+                'config': str(folder / CONFIG),
+                'text': self._smb_config,
+                'environment': smb_settings.environment(folder),
+                'command': [
+                    'smbd',
+                    '--foreground',
+                    '--no-process-group',
+                    f'--configfile={folder / CONFIG}',
+                ],
+            }
+        }
 
     def _specification(self) -> records.Record:
         """Return what the supervisor is to run."""
         bus, server = self._folder / 'bus.conf', self._folder / 'server.conf'
-        return {
+        return self._smb_specification() | {
             'socket': str(self.socket),
             'exports': str(self._exports),
             'trash': [str(folder) for folder in self._trash],

@@ -1,22 +1,32 @@
-"""Shares that NFS clients mount: btrfs on this machine, and NFS-Ganesha.
+"""Shares that clients mount: btrfs on this machine, Ganesha and Samba.
 
 Sizes, snapshots and access rules hold for what clients read and write. The
-NFS server goes on while the share service is stopped. `pool` has the volumes,
+servers go on while the share service is stopped. `pool` has the volumes,
 `exports` what clients see of them, `supervisor` what keeps the server
 running, and `kernel` all that needs privileges.
 """
 
 from typing import Any
 
+from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs.access import BtrfsAccess
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
+from manila_lite.share.drivers.btrfs.clones import BtrfsClones
 from manila_lite.share.drivers.btrfs.managing import BtrfsManaging
+from manila_lite.share.drivers.btrfs.peers import BtrfsPeers
 from manila_lite.share.drivers.btrfs.pool import Pool
+from manila_lite.share.drivers.btrfs.promotion import BtrfsPromotion
+from manila_lite.share.drivers.btrfs.replicated_snapshots import (
+    BtrfsReplicatedSnapshots,
+)
+from manila_lite.share.drivers.btrfs.replication import BtrfsReplication
+from manila_lite.share.drivers.btrfs.roles import BtrfsRoles
 from manila_lite.share.drivers.btrfs.shares import BtrfsShares
 from manila_lite.share.drivers.btrfs.snapshots import BtrfsSnapshots
+from manila_lite.share.drivers.btrfs.syncing import BtrfsSyncing
 from manila_lite.share.drivers.delegation import Delegation
 from manila_lite.share.drivers.space import GIB
 
@@ -40,12 +50,30 @@ _managing = Delegation['BtrfsDriver', BtrfsManaging](
 )
 
 
+def _admit_replication(driver: 'BtrfsDriver') -> None:
+    if not driver.configuration.btrfs_replication_type:
+        raise NotImplementedError
+    _admit_call(driver)
+
+
+_promotion = Delegation['BtrfsDriver', BtrfsPromotion](
+    lambda driver: driver.promotion, _admit_replication
+)
+_replicas = Delegation['BtrfsDriver', BtrfsReplication](
+    lambda driver: driver.replicas, _admit_replication
+)
+_replicated_snapshots = Delegation['BtrfsDriver', BtrfsReplicatedSnapshots](
+    lambda driver: driver.replicated_snapshots, _admit_replication
+)
+
+
 class BtrfsDriver(
     base.ShareDriver,
     base.CreateFromSnapshotSupport,
     base.RevertSupport,
     base.MountSnapshotSupport,
     base.ManageSupport,
+    base.ConnectionSupport,
 ):
     """It delegates to its parts, which share one `BtrfsBackend`."""
 
@@ -53,21 +81,62 @@ class BtrfsDriver(
     snapshots: BtrfsSnapshots
     access: BtrfsAccess
     managing: BtrfsManaging
+    promotion: BtrfsPromotion
+    replicas: BtrfsReplication
+    replicated_snapshots: BtrfsReplicatedSnapshots
 
     ipv6_implemented = True
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(False, *args, **kwargs)
         self.backend = BtrfsBackend(self.configuration)
-        self.shares = BtrfsShares(self.backend)
+        self.peers = BtrfsPeers(self.backend)
+        self.shares = BtrfsShares(
+            self.backend, BtrfsClones(self.backend, self.peers)
+        )
         self.snapshots = BtrfsSnapshots(self.backend)
-        self.access = BtrfsAccess(self.backend)
+        self.roles = BtrfsRoles(self.backend, self.peers)
+        self.backend.before_exports = self.roles.demote_superseded
+        self.access = BtrfsAccess(self.backend, self.roles)
         self.managing = BtrfsManaging(self.backend)
+        syncing = BtrfsSyncing(self.backend, self.peers)
+        self.promotion = BtrfsPromotion(self.backend, self.peers, syncing)
+        self.replicated_snapshots = BtrfsReplicatedSnapshots(
+            self.backend, self.peers, self.snapshots, syncing
+        )
+        self.replicas = BtrfsReplication(
+            self.backend,
+            self.peers,
+            self.roles,
+            syncing,
+            self.shares,
+            self.snapshots,
+            self.access,
+            self.promotion,
+            self.replicated_snapshots,
+        )
 
     # Start
 
     def check_for_setup_error(self) -> None:
-        """Mount the pools and wait until the NFS server exports all shares."""
+        """Mount the pools and wait until the servers export all shares."""
+        if (
+            self.configuration.btrfs_replication_type
+            and not self.replication_domain
+        ):
+            raise exception.BadConfiguration(
+                reason=f'back end "{self.configuration.config_group}": '
+                'btrfs_replication_type needs a replication_domain'
+            )
+        if (
+            self.configuration.btrfs_replication_type
+            and self.configuration.btrfs_cifs
+        ):
+            raise exception.BadConfiguration(
+                reason=f'back end "{self.configuration.config_group}": '
+                'only NFS shares have replicas; use btrfs_cifs in a back end '
+                'without btrfs_replication_type'
+            )
         self.backend.start(self.has_shares)
 
     def check_health(self) -> None:
@@ -99,6 +168,7 @@ class BtrfsDriver(
     shrink_share = _shares(BtrfsShares.shrink_share)
     get_share_status = _shares(BtrfsShares.get_share_status)
     update_share_usage_size = _shares(BtrfsShares.update_share_usage_size)
+    connection_get_info = _shares(BtrfsShares.connection_get_info)
     update_access = _access(BtrfsAccess.update_access)
 
     create_snapshot = _snapshots(BtrfsSnapshots.create_snapshot)
@@ -116,6 +186,26 @@ class BtrfsDriver(
     )
     unmanage_snapshot = _managing(BtrfsManaging.unmanage_snapshot)
 
+    # Replicas
+
+    create_replica = _replicas(BtrfsReplication.create_replica)
+    delete_replica = _replicas(BtrfsReplication.delete_replica)
+    update_replica_state = _replicas(BtrfsReplication.update_replica_state)
+    get_replica_status = _replicas(BtrfsReplication.get_replica_status)
+    promote_replica = _promotion(BtrfsPromotion.promote_replica)
+    create_replicated_snapshot = _replicated_snapshots(
+        BtrfsReplicatedSnapshots.create_replicated_snapshot
+    )
+    delete_replicated_snapshot = _replicated_snapshots(
+        BtrfsReplicatedSnapshots.delete_replicated_snapshot
+    )
+    update_replicated_snapshot = _replicated_snapshots(
+        BtrfsReplicatedSnapshots.update_replicated_snapshot
+    )
+    revert_to_replicated_snapshot = _replicated_snapshots(
+        BtrfsReplicatedSnapshots.revert_to_replicated_snapshot
+    )
+
     # Statistics
 
     def _update_share_stats(self, data: base.Stats | None = None) -> None:
@@ -123,7 +213,10 @@ class BtrfsDriver(
         super()._update_share_stats(
             {
                 'vendor_name': 'manila_lite',
-                'storage_protocol': 'NFS',
+                'storage_protocol': 'NFS_CIFS'
+                if self.configuration.btrfs_cifs
+                else 'NFS',
+                'replication_type': self.configuration.btrfs_replication_type,
                 'pools': [
                     self._pool_stats(pool)
                     for pool in self.backend.pools.values()

@@ -11,7 +11,7 @@ the export is, so that a server that starts meanwhile allows no more than it
 should.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 import contextlib
 import os
 import pathlib
@@ -102,6 +102,34 @@ class Exports:
             if number is not None:
                 self._server.remove(number)
 
+    @contextlib.contextmanager
+    def suspended(
+        self, kind: Kind, volume: str, source: pathlib.Path
+    ) -> Iterator[None]:
+        """Let no clients in, not even after the block unless that fails."""
+        file = self._file(_name(kind, volume))
+        text = file.read_text() if file.exists() else None
+        self.publish(kind, volume, source, [])
+        try:
+            yield
+        except BaseException:
+            name = _name(kind, volume)
+            with self._locks.locked(name):
+                number = self._numbers.find(name)
+                if text is not None and number is not None:
+                    records.write_text(file, text, durable=True)
+                    self._server.apply(file, number)
+            raise
+
+    def unlist(self, kind: Kind, volume: str) -> None:
+        """Let a server that is not running yet not export a volume.
+
+        `reconcile` ends the export of one that is.
+        """
+        name = _name(kind, volume)
+        with self._locks.locked(name):
+            records.remove(self._file(name))
+
     def withdraw(self, kind: Kind, volume: str) -> None:
         """End an export; files that clients have open are closed."""
         name = _name(kind, volume)
@@ -187,6 +215,10 @@ class Exports:
                         and os.path.ismount(self._mounts / name)
                     ):
                         self._server.apply(self._file(name), number)
+            elif not self._file(name).exists():
+                with self._locks.locked(name):
+                    if not self._file(name).exists():
+                        self._server.remove(number)
 
     def _names(self) -> list[str]:
         return sorted(file.stem for file in self._folder.glob('*.conf'))

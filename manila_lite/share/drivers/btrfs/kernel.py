@@ -39,6 +39,8 @@ _WAIT_SYNC = _code(_WRITE, 22, 8)
 _SNAPSHOT_CREATE_V2 = _code(_WRITE, 23, 4096)
 _START_SYNC = _code(_READ, 24, 8)
 _GET_FLAGS = _code(_READ, 25, 8)
+_SET_FLAGS = _code(_WRITE, 26, 8)
+_GET_SUBVOLUME_INFO = _code(_READ, 60, 504)
 _QUOTA_CONTROL = _code(_READ | _WRITE, 40, 16)
 _QGROUP_LIMIT = _code(_READ, 43, 48)
 _QUOTA_RESCAN_WAIT = _code(0, 46, 0)
@@ -111,6 +113,21 @@ def is_subvolume(path: pathlib.Path) -> bool:
 def is_read_only(path: pathlib.Path) -> bool:
     flags = _call(path, _GET_FLAGS, bytearray(8))
     return bool(struct.unpack('<Q', flags)[0] & _READ_ONLY)
+
+
+def set_read_only(path: pathlib.Path, read_only: bool) -> None:
+    flags = struct.pack('<Q', _READ_ONLY if read_only else 0)
+    _call(path, _SET_FLAGS, bytearray(flags))
+
+
+def content_id(path: pathlib.Path) -> bytes:
+    """Return what a read-only subvolume has in common with its copies.
+
+    It is the UUID of the one that was sent first.
+    """
+    found = _call(path, _GET_SUBVOLUME_INFO, bytearray(504))
+    own, received = bytes(found[296:312]), bytes(found[328:344])
+    return received if any(received) else own
 
 
 def subvolume_id(path: pathlib.Path) -> int:

@@ -58,6 +58,20 @@ REQUIREMENTS = (
     ),
 )
 
+CIFS_REQUIREMENTS = (
+    _program('smbd', 'samba'),
+    _program('smbpasswd', 'samba-common-bin'),
+    Requirement(
+        'libnss_wrapper.so',
+        'install the package libnss-wrapper',
+        lambda: any(
+            glob.glob(f'/usr/{folder}/libnss_wrapper.so')
+            for folder in ('lib', 'lib64', 'lib/*')
+        ),
+    ),
+)
+"""What CIFS shares need besides."""
+
 
 def create_image(path: pathlib.Path, size: int) -> None:
     """Create a file with an empty btrfs; it takes space when it is used.

@@ -9,11 +9,16 @@ from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.pool import Pool
+from manila_lite.share.drivers.btrfs.protocols import CIFS
+from manila_lite.share.drivers.btrfs.protocols import NFS
 from manila_lite.share.drivers.records import Record
 from manila_lite.share.drivers.space import managed_size
 
 _LOCK = 'managing'
-_EXPORT = re.compile(r'[^/]*:/shares/([A-Za-z0-9][A-Za-z0-9._-]{0,199})')
+_EXPORTS = {
+    NFS: re.compile(r'[^/]*:/shares/([A-Za-z0-9][A-Za-z0-9._-]{0,199})'),
+    CIFS: re.compile(r'\\\\[^\\]+\\([A-Za-z0-9][A-Za-z0-9._-]{0,199})'),
+}
 _VOLUME = re.compile(r'[A-Za-z0-9][A-Za-z0-9._-]{0,199}')
 
 
@@ -51,7 +56,7 @@ class BtrfsManaging:
             ) from error
         return {
             'size': pool.size_gib(Kind.SHARE, volume),
-            'export_locations': self._backend.locations(Kind.SHARE, volume),
+            'export_locations': self._backend.locations(Kind.SHARE, record),
         }
 
     def _manage_share(
@@ -60,10 +65,12 @@ class BtrfsManaging:
         location: str,
         driver_options: Mapping[str, str],
     ) -> tuple[Pool, Record]:
-        match = _EXPORT.fullmatch(location)
+        self._backend.exports.check(share['share_proto'], 'any')
+        match = _EXPORTS[share['share_proto']].fullmatch(location)
         if match is None:
             raise ValueError('it is not an export location of this back end')
         volume = match[1]
+        self._backend.exports.check(share['share_proto'], volume)
         pool = self._manageable(Kind.SHARE, volume)
         record = pool.catalog.find_unmanaged(Kind.SHARE, volume) or {
             'volume': volume,
@@ -116,7 +123,7 @@ class BtrfsManaging:
         return {
             'size': pool.size_gib(Kind.SNAPSHOT, volume),
             'provider_location': volume,
-            'export_locations': self._backend.locations(Kind.SNAPSHOT, volume),
+            'export_locations': self._backend.locations(Kind.SNAPSHOT, record),
         }
 
     def _manage_snapshot(

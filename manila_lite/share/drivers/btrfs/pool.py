@@ -5,6 +5,7 @@
     top/{shares,snapshots}/.new-<volume>     being created
     top/{shares,snapshots}/.trash-<id>       being removed
     top/records/                what they are, see `catalog`
+    top/copies/                 what is sent to other pools, see `copies`
 
 A volume appears and disappears by one rename. Its size is the limit of its
 quota group. Snapshots are read-only and cannot be moved to another directory,
@@ -76,11 +77,13 @@ class Pool:
 
     def clone(self, snapshot: str, volume: str, size: int) -> None:
         """Create a volume with the content of a snapshot."""
+        self.clone_from(self.path(Kind.SNAPSHOT, snapshot), volume, size)
+
+    def clone_from(self, source: pathlib.Path, volume: str, size: int) -> None:
+        """Do the same for a snapshot anywhere in the pool."""
         with self._new(Kind.SHARE, volume) as new:
             if new is not None:
-                kernel.create_snapshot(
-                    self.path(Kind.SNAPSHOT, snapshot), new, read_only=False
-                )
+                kernel.create_snapshot(source, new, read_only=False)
                 self._limit(new, size)
 
     def take_snapshot(self, volume: str, snapshot: str) -> None:
@@ -105,6 +108,30 @@ class Pool:
         self._limit_bytes(new, self._size(source).limit)
         kernel.exchange(new, self.path(Kind.SHARE, volume))
         trash.discard(new)
+
+    def show(self, volume: str, copy: pathlib.Path, limit: int) -> None:
+        """Replace a volume by a read-only one with the content of a copy.
+
+        It has a limit in bytes. Unlike a read-only snapshot of the copy, it
+        is not taken for the copy itself by what is received later.
+        """
+        new = self.path(Kind.SHARE, _NEW + volume)
+        trash.discard(new)
+        kernel.create_snapshot(copy, new, read_only=False)
+        self._limit_bytes(new, limit)
+        kernel.set_read_only(new, True)
+        kernel.exchange(new, self.path(Kind.SHARE, volume))
+        trash.discard(new)
+
+    def add_snapshot(
+        self, snapshot: str, copy: pathlib.Path, limit: int
+    ) -> None:
+        """Create a snapshot with the content of a copy."""
+        with self._new(Kind.SNAPSHOT, snapshot) as new:
+            if new is not None:
+                kernel.create_snapshot(copy, new, read_only=False)
+                self._limit_bytes(new, limit)
+                kernel.set_read_only(new, True)
 
     def discard(self, kind: Kind, volume: str) -> None:
         """Move a volume to the trash; a missing one is success."""
@@ -136,6 +163,13 @@ class Pool:
         """Return the bytes of a volume, including the latest writes."""
         kernel.flush(self.top)
         return self._size(self.path(kind, volume)).used
+
+    def limit_bytes(self, kind: Kind, volume: str) -> int:
+        """Return the size of a volume, 0 without a limit."""
+        return self._size(self.path(kind, volume)).limit
+
+    def set_limit_bytes(self, volume: str, limit: int) -> None:
+        self._limit_bytes(self.path(Kind.SHARE, volume), limit)
 
     def adopt_size(self, volume: str, snapshot: str) -> None:
         """Let a snapshot have the size of its volume."""

@@ -4,6 +4,8 @@ A record has the pid and when the process started, so that another process
 that has the same pid later is never taken for it.
 """
 
+from collections.abc import Iterable
+import contextlib
 import json
 import os
 import pathlib
@@ -63,6 +65,18 @@ def is_running(path: pathlib.Path) -> bool:
     return True
 
 
+def wait(descriptors: Iterable[int], seconds: float) -> bool:
+    """Return whether a process has ended, at the latest after this time.
+
+    `descriptors` are pidfds. They may be any numbers: a process with many
+    files open has some that `select` does not take.
+    """
+    poll = select.poll()
+    for descriptor in descriptors:
+        poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(seconds * 1000))
+
+
 def end(path: pathlib.Path, number: signal.Signals, seconds: float) -> bool:
     """Signal the recorded process; return whether it has ended."""
     descriptor = find_running(path)
@@ -70,8 +84,7 @@ def end(path: pathlib.Path, number: signal.Signals, seconds: float) -> bool:
         return True
     try:
         signal.pidfd_send_signal(descriptor, number)
-        ended, _, _ = select.select([descriptor], [], [], seconds)
-        return bool(ended)
+        return wait([descriptor], seconds)
     except ProcessLookupError:
         return True
     finally:
@@ -82,6 +95,35 @@ def stop(path: pathlib.Path, seconds: float) -> None:
     """End the recorded process, by force if it takes so long."""
     if not end(path, signal.SIGTERM, seconds):
         end(path, signal.SIGKILL, seconds)
+
+
+def end_orphans(record: pathlib.Path) -> None:
+    """End what the recorded process has left behind when it was killed.
+
+    These are the other processes of its session.
+    """
+    found = records.find(record)
+    if found is None or is_running(record) or found['boot'] != _boot():
+        return
+    for pid in _members(found['pid']):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _members(session: int) -> list[int]:
+    """Return the processes of a session whose first one has ended."""
+    members = []
+    for path in pathlib.Path('/proc').glob('[0-9]*/stat'):
+        try:
+            fields = path.read_text().rpartition(')')[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(fields[3]) == session and fields[0] not in 'ZX':
+            pid = int(path.parent.name)
+            if pid == session:
+                return []  # another process has the number now
+            members.append(pid)
+    return members
 
 
 def _started(pid: int) -> int | None:

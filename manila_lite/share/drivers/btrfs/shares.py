@@ -1,6 +1,7 @@
 """Shares of the btrfs driver."""
 
 from collections.abc import Iterable
+import pathlib
 from typing import Any
 
 from oslo_log import log
@@ -11,7 +12,9 @@ from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
+from manila_lite.share.drivers.btrfs.clones import BtrfsClones
 from manila_lite.share.drivers.btrfs.pool import Pool
+from manila_lite.share.drivers.contract.connections import identity_of
 from manila_lite.share.drivers.records import Record
 from manila_lite.share.drivers.space import GIB
 from manila_lite.share.drivers.space import is_out_of_space
@@ -22,8 +25,9 @@ LOG = log.getLogger(__name__)
 class BtrfsShares:
     """Volumes with a size, without clients until there are rules."""
 
-    def __init__(self, backend: BtrfsBackend):
+    def __init__(self, backend: BtrfsBackend, clones: BtrfsClones):
         self._backend = backend
+        self._clones = clones
 
     def create_share(
         self,
@@ -46,23 +50,38 @@ class BtrfsShares:
         share_server: base.ShareServerMapping | None = None,
         parent_share: base.ShareForDriver | None = None,
     ) -> base.ExportLocationsReply:
-        """Create a share that has its blocks in common with the snapshot."""
+        """Create a share that has its blocks in common with the snapshot.
+
+        In another pool it has blocks of its own, which takes time.
+        """
         with self._backend.changing(share['name'], snapshot['name']):
             found = self._backend.find(Kind.SHARE, share['name'])
             if found is not None:
+                self._clones.forget(share['name'], snapshot)
                 return self._ensure_export(*found)
-            pool, record = self._backend.get_snapshot(snapshot)
-            if len(self._backend.pools) > 1 and (
-                self._backend.pool_for(share) is not pool
+            source = self._backend.find(Kind.SNAPSHOT, snapshot['name'])
+            if source is not None and (
+                len(self._backend.pools) == 1
+                or self._backend.pool_for(share) is source[0]
             ):
-                raise exception.ShareRefused(
-                    reason=f'snapshot {snapshot["name"]} is in pool '
-                    f'{pool.name}'
-                )
-            return self._create(pool, share, record['volume'])
+                pool, record = source
+                path = pool.path(Kind.SNAPSHOT, record['volume'])
+                return self._create(pool, share, path)
+        pool = self._backend.pool_for(share)
+        with (
+            self._clones.copied(share['name'], snapshot, pool) as copy,
+            self._backend.changing(share['name']),
+        ):
+            found = self._backend.find(Kind.SHARE, share['name'])
+            if found is not None:
+                return self._ensure_export(*found)
+            return self._create(pool, share, copy)
 
     def _create(
-        self, pool: Pool, share: base.ShareForDriver, snapshot: str | None
+        self,
+        pool: Pool,
+        share: base.ShareForDriver,
+        source: pathlib.Path | None,
     ) -> base.ExportLocationsReply:
         """Create a share, empty or from a snapshot."""
         name = share['name']
@@ -70,13 +89,17 @@ class BtrfsShares:
             raise exception.ShareBackendException(
                 msg=f'the volume {name} exists and is not managed as {name}'
             )
+        try:
+            self._backend.exports.check(share['share_proto'], name)
+        except ValueError as error:
+            raise exception.ShareRefused(reason=str(error)) from error
         record = {'volume': name, 'share_proto': share['share_proto']}
         try:
             with pool.catalog.putting(Kind.SHARE, name, record):
-                if snapshot is None:
+                if source is None:
                     pool.create(name, share['size'])
                 else:
-                    pool.clone(snapshot, name, share['size'])
+                    pool.clone_from(source, name, share['size'])
                 locations = self._ensure_export(pool, record)
             pool.commit()
         except OSError as error:
@@ -162,13 +185,24 @@ class BtrfsShares:
         status: base.StatusReply = {
             'status': 'error',
             'share_proto': record['share_proto'],
-            'export_locations': self._backend.locations(Kind.SHARE, volume),
+            'export_locations': self._backend.locations(Kind.SHARE, record),
         }
         if pool.has(Kind.SHARE, volume):
             status['size'] = pool.size_gib(Kind.SHARE, volume)
             if 'reverting_to' not in record:
                 status['status'] = 'available'
         return status
+
+    def connection_get_info(
+        self,
+        context: RequestContext,
+        share: base.ShareForDriver,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.ConnectionInfo:
+        pool, record = self._backend.get_share(share['name'])
+        return {
+            'directory': identity_of(pool.path(Kind.SHARE, record['volume']))
+        }
 
     def update_share_usage_size(
         self, context: RequestContext, shares: Iterable[base.ShareForDriver]
@@ -231,4 +265,4 @@ class BtrfsShares:
         path = pool.path(Kind.SHARE, volume)
         if not self._backend.exports.is_published(Kind.SHARE, volume, path):
             self._backend.exports.republish(Kind.SHARE, volume, path)
-        return self._backend.locations(Kind.SHARE, volume)
+        return self._backend.locations(Kind.SHARE, record)

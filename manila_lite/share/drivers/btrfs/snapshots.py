@@ -7,6 +7,7 @@ from manila_lite.share.drivers.btrfs import rewriting
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.pool import Pool
+from manila_lite.share.drivers.records import Record
 
 
 class BtrfsSnapshots:
@@ -41,13 +42,14 @@ class BtrfsSnapshots:
                 pool.commit()
             else:
                 pool, record = found
-        return self._reply(pool, record['volume'])
+        return self._reply(pool, record)
 
-    def _reply(self, pool: Pool, volume: str) -> base.SnapshotReply:
+    def _reply(self, pool: Pool, record: Record) -> base.SnapshotReply:
+        volume = record['volume']
         return {
             'provider_location': volume,
             'size': pool.size_gib(Kind.SNAPSHOT, volume),
-            'export_locations': self._backend.locations(Kind.SNAPSHOT, volume),
+            'export_locations': self._backend.locations(Kind.SNAPSHOT, record),
         }
 
     def delete_snapshot(
@@ -73,7 +75,7 @@ class BtrfsSnapshots:
             'share_proto': record['share_proto'],
             'size': pool.size_gib(Kind.SNAPSHOT, volume),
             'provider_location': volume,
-            'export_locations': self._backend.locations(Kind.SNAPSHOT, volume),
+            'export_locations': self._backend.locations(Kind.SNAPSHOT, record),
         }
 
     def revert_to_snapshot(
@@ -101,9 +103,9 @@ class BtrfsSnapshots:
             pool.catalog.put(Kind.SHARE, name, reverting)
             if self._backend.configuration.btrfs_revert_mode == 'rewrite':
                 rewriting.rewrite(pool, volume, source['volume'])
-                self._backend.exports.refresh(Kind.SHARE, volume)
             else:
                 pool.replace(volume, source['volume'])
+            self._backend.exports.refresh(Kind.SHARE, volume)
             path = pool.path(Kind.SHARE, volume)
             self._backend.exports.republish(Kind.SHARE, volume, path)
             done = {

@@ -17,7 +17,6 @@ import json
 import logging
 import os
 import pathlib
-import select
 import signal
 import socket
 import sys
@@ -63,10 +62,10 @@ class Daemon:
 
     def has_ended(self) -> bool:
         """Return whether it is not running, or no longer."""
-        if self._descriptor is not None:
-            ended, _, _ = select.select([self._descriptor], [], [], 0)
-            if ended:
-                self._forget()
+        if self._descriptor is not None and processes.wait(
+            [self._descriptor], 0
+        ):
+            self._forget()
         return self._descriptor is None
 
     def start(self, environment: dict[str, str], lines: str = '') -> bool:
@@ -126,7 +125,7 @@ class Daemon:
 
 
 class Supervisor:
-    """The bus, and the NFS server that is controlled by way of it."""
+    """The NFS server, the bus that controls it, and perhaps smbd."""
 
     def __init__(self, folder: pathlib.Path, specification: dict[str, Any]):
         self._specification = specification
@@ -139,6 +138,12 @@ class Supervisor:
         }
         self._bus = Daemon(folder, 'bus', specification['bus'])
         self._server = Daemon(folder, 'server', specification['server'])
+        self._smb_record = folder / 'smbd.json'
+        self._smb = (
+            Daemon(folder, 'smbd', specification['smbd'])
+            if 'smbd' in specification
+            else None
+        )
 
     def adopt_settings(self) -> None:
         """End daemons that were started with other settings.
@@ -154,6 +159,8 @@ class Supervisor:
         ):
             self._server.stop()
             self._bus.stop()
+        if running.get('smbd') != self._specification.get('smbd'):
+            processes.stop(self._smb_record, _STOP_TIMEOUT)
         records.write(self._running, self._specification, durable=True)
 
     def run(self) -> None:
@@ -164,6 +171,9 @@ class Supervisor:
     def check(self) -> None:
         """Start what does not run."""
         _reap()
+        if self._smb and self._smb.has_ended():
+            processes.end_orphans(self._smb_record)
+            self._smb.start(self._specification['smbd']['environment'])
         if self._bus.has_ended():
             # A server without its bus serves, but cannot be changed.
             self._server.kill()
@@ -176,10 +186,10 @@ class Supervisor:
     def _wait(self) -> None:
         running = [
             daemon.descriptor
-            for daemon in (self._bus, self._server)
-            if daemon.descriptor is not None
+            for daemon in (self._bus, self._server, self._smb)
+            if daemon is not None and daemon.descriptor is not None
         ]
-        select.select(running, [], [], _INTERVAL)
+        processes.wait(running, _INTERVAL)
 
     def _bus_answers(self) -> bool:
         deadline = time.monotonic() + _BUS_TIMEOUT

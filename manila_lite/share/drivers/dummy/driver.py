@@ -105,6 +105,7 @@ class DummyDriver(
     base.ReplicationSupport,
     base.ShareGroupSupport,
     base.ShareGroupSnapshotSupport,
+    base.ConnectionSupport,
 ):
     """It delegates to its parts, which share one `DummyBackend`."""
 
@@ -270,6 +271,7 @@ class DummyDriver(
     extend_share = _shares(DummyShares.extend_share)
     shrink_share = _shares(DummyShares.shrink_share)
     get_share_status = _shares(DummyShares.get_share_status)
+    connection_get_info = _shares(DummyShares.connection_get_info)
     transfer_accept = _shares(DummyShares.transfer_accept)
     update_access = _access(DummyAccess.update_access)
 

@@ -6,6 +6,8 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers import records
+from manila_lite.share.drivers import tree_removal
+from manila_lite.share.drivers.contract.connections import identity_of
 from manila_lite.share.drivers.dummy.backend import DummyBackend
 from manila_lite.share.drivers.dummy.domain_member import DomainMember
 from manila_lite.share.drivers.dummy.exports import share_exports
@@ -149,6 +151,7 @@ class DummyShares:
                     share['id'], record | {'status': 'error'}
                 )
                 self._backend.faults.midway()
+            tree_removal.remove_tree(self._backend.state.content(share['id']))
             self._backend.state.access.remove(share['id'])
             self._backend.state.shares.drop(share['id'])
             self._member.leave(share)
@@ -219,6 +222,19 @@ class DummyShares:
         if record['status'] == CREATING_FROM_SNAPSHOT:
             reply['progress'] = f'{100 * record["done"] // record["steps"]}%'
         return reply
+
+    def connection_get_info(
+        self,
+        context: RequestContext,
+        share: base.ShareForDriver,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.ConnectionInfo:
+        """Return an own directory, which is created at the first call."""
+        with self._backend.lock:
+            self._backend.get_share(share['id'])
+            content = self._backend.state.content(share['id'])
+            content.mkdir(parents=True, exist_ok=True)
+        return {'directory': identity_of(content)}
 
     def new_record(
         self,

@@ -44,6 +44,10 @@ class DummyState:
         self.access = AccessStore(self.path / 'access')
         self.snapshot_access = AccessStore(self.path / 'snapshot_access')
 
+    def content(self, share_id: str) -> pathlib.Path:
+        """Return the directory with the content of a share."""
+        return self.path / 'content' / share_id
+
     def domain(self) -> records.Record | None:
         """Return the path of its replication domain and its type there."""
         return records.find(self.path / 'domain.json')

@@ -4,7 +4,7 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers import records
-from manila_lite.share.drivers.local import samba
+from manila_lite.share.drivers import samba
 from manila_lite.share.drivers.local.backend import LocalBackend
 from manila_lite.share.drivers.local.nfs_exports import format_exports
 from manila_lite.share.drivers.local.replica import READABLE

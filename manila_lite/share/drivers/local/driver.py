@@ -85,6 +85,7 @@ class LocalDriver(
     base.MountSnapshotSupport,
     base.ManageSupport,
     base.ReplicationSupport,
+    base.ConnectionSupport,
 ):
     """It delegates to its parts, which share one `LocalBackend`."""
 
@@ -235,6 +236,7 @@ class LocalDriver(
     extend_share = _shares(LocalShares.extend_share)
     shrink_share = _shares(LocalShares.shrink_share)
     get_share_status = _shares(LocalShares.get_share_status)
+    connection_get_info = _shares(LocalShares.connection_get_info)
     update_access = _access(LocalAccess.update_access)
 
     create_snapshot = _snapshots(LocalSnapshots.create_snapshot)

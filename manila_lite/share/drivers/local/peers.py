@@ -14,10 +14,8 @@ from manila_lite.share.drivers.local.backend import LocalBackend
 from manila_lite.share.drivers.local.replica import LocalReplica
 from manila_lite.share.drivers.local.replica import ReplicaUnreachable
 from manila_lite.share.drivers.local.store import LocalStore
-
-ACTIVE, IN_SYNC, OUT_OF_SYNC = 'active', 'in_sync', 'out_of_sync'
-
-ReplicaList = list[base.ShareForDriver]
+from manila_lite.share.drivers.replica_lists import ReplicaList
+from manila_lite.share.drivers.replica_lists import find_active
 
 
 class LocalPeers:
@@ -75,14 +73,3 @@ class LocalPeers:
                 other.record()
                 return other
         return None
-
-
-def find_active(replica_list: ReplicaList) -> base.ShareForDriver | None:
-    return next(
-        (
-            replica
-            for replica in replica_list
-            if replica['replica_state'] == ACTIVE
-        ),
-        None,
-    )

@@ -10,16 +10,16 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.local.backend import LocalBackend
-from manila_lite.share.drivers.local.peers import ACTIVE
-from manila_lite.share.drivers.local.peers import OUT_OF_SYNC
 from manila_lite.share.drivers.local.peers import LocalPeers
-from manila_lite.share.drivers.local.peers import ReplicaList
 from manila_lite.share.drivers.local.replica import LocalReplica
 from manila_lite.share.drivers.local.replica import ReplicaRole
 from manila_lite.share.drivers.local.replica import ReplicaUnreachable
 from manila_lite.share.drivers.local.replica import format_time
 from manila_lite.share.drivers.local.replica import ignoring_read_only
 from manila_lite.share.drivers.local.replica import raising_unreachable
+from manila_lite.share.drivers.replica_lists import ACTIVE
+from manila_lite.share.drivers.replica_lists import OUT_OF_SYNC
+from manila_lite.share.drivers.replica_lists import ReplicaList
 
 LOG = log.getLogger(__name__)
 

@@ -15,18 +15,17 @@ from manila_lite.share.drivers import base
 from manila_lite.share.drivers import trees
 from manila_lite.share.drivers.local.backend import LocalBackend
 from manila_lite.share.drivers.local.peers import LocalPeers
-from manila_lite.share.drivers.local.peers import ReplicaList
-from manila_lite.share.drivers.local.peers import find_active
 from manila_lite.share.drivers.local.replica import LocalReplica
 from manila_lite.share.drivers.local.replica import ReplicaUnreachable
 from manila_lite.share.drivers.local.replica import raising_unreachable
 from manila_lite.share.drivers.local.snapshots import LocalSnapshots
 from manila_lite.share.drivers.local.store import LocalItem
+from manila_lite.share.drivers.replica_lists import ReplicaList
+from manila_lite.share.drivers.replica_lists import SnapshotList
+from manila_lite.share.drivers.replica_lists import instances_on_active
 from manila_lite.share.drivers.space import is_out_of_space
 
 LOG = log.getLogger(__name__)
-
-SnapshotList = list[base.SnapshotForDriver]
 
 
 class LocalReplicatedSnapshots:
@@ -52,7 +51,7 @@ class LocalReplicatedSnapshots:
         """Create it on the active replica; the other back ends copy it."""
         self._backend.require_replication()
         replies = []
-        for snapshot in _instances_on_active(replica_snapshots, replica_list):
+        for snapshot in instances_on_active(replica_snapshots, replica_list):
             self._snapshots.create_snapshot(context, snapshot, share_server)
             replies.append(self._available_reply(snapshot))
         return replies
@@ -66,7 +65,7 @@ class LocalReplicatedSnapshots:
     ) -> Sequence[base.ReplicatedSnapshotReply]:
         self._backend.require_replication()
         replies: list[base.ReplicatedSnapshotReply] = []
-        for snapshot in _instances_on_active(replica_snapshots, replica_list):
+        for snapshot in instances_on_active(replica_snapshots, replica_list):
             self._snapshots.delete_snapshot(context, snapshot, share_server)
             replies.append({'id': snapshot['id'], 'status': 'deleted'})
         return replies
@@ -91,7 +90,7 @@ class LocalReplicatedSnapshots:
             )
         active = self._peers.reachable_active(replica_list)
         source = next(
-            iter(_instances_on_active(replica_snapshots, replica_list)), None
+            iter(instances_on_active(replica_snapshots, replica_list)), None
         )
         if self.ensure_snapshot(active, source, replica_snapshot):
             return self._available_reply(replica_snapshot)
@@ -214,15 +213,3 @@ class LocalReplicatedSnapshots:
             },
         )
         return True
-
-
-def _instances_on_active(
-    snapshots: SnapshotList, replica_list: ReplicaList
-) -> SnapshotList:
-    """Return the instances on the active replica."""
-    leader = find_active(replica_list)
-    return [
-        instance
-        for instance in snapshots
-        if leader is not None and instance['share_instance_id'] == leader['id']
-    ]

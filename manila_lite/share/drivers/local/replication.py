@@ -15,12 +15,7 @@ from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.local.access import LocalAccess
 from manila_lite.share.drivers.local.backend import LocalBackend
-from manila_lite.share.drivers.local.peers import ACTIVE
-from manila_lite.share.drivers.local.peers import IN_SYNC
-from manila_lite.share.drivers.local.peers import OUT_OF_SYNC
 from manila_lite.share.drivers.local.peers import LocalPeers
-from manila_lite.share.drivers.local.peers import ReplicaList
-from manila_lite.share.drivers.local.peers import find_active
 from manila_lite.share.drivers.local.promotion import LocalPromotion
 from manila_lite.share.drivers.local.replica import LocalReplica
 from manila_lite.share.drivers.local.replica import ReplicaRole
@@ -31,10 +26,15 @@ from manila_lite.share.drivers.local.replica import raising_unreachable
 from manila_lite.share.drivers.local.replicated_snapshots import (
     LocalReplicatedSnapshots,
 )
-from manila_lite.share.drivers.local.replicated_snapshots import SnapshotList
 from manila_lite.share.drivers.local.roles import LocalRoles
 from manila_lite.share.drivers.local.shares import LocalShares
 from manila_lite.share.drivers.local.snapshots import LocalSnapshots
+from manila_lite.share.drivers.replica_lists import ACTIVE
+from manila_lite.share.drivers.replica_lists import IN_SYNC
+from manila_lite.share.drivers.replica_lists import OUT_OF_SYNC
+from manila_lite.share.drivers.replica_lists import ReplicaList
+from manila_lite.share.drivers.replica_lists import SnapshotList
+from manila_lite.share.drivers.replica_lists import find_active
 from manila_lite.share.drivers.space import is_out_of_space
 
 LOG = log.getLogger(__name__)

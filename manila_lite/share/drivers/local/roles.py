@@ -7,7 +7,6 @@ from oslo_log import log
 
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.local.backend import LocalBackend
-from manila_lite.share.drivers.local.peers import ACTIVE
 from manila_lite.share.drivers.local.peers import LocalPeers
 from manila_lite.share.drivers.local.replica import DR
 from manila_lite.share.drivers.local.replica import LocalReplica
@@ -15,6 +14,7 @@ from manila_lite.share.drivers.local.replica import ReplicaRecord
 from manila_lite.share.drivers.local.replica import ReplicaRole
 from manila_lite.share.drivers.local.replica import ReplicaUnreachable
 from manila_lite.share.drivers.local.store import SHARES
+from manila_lite.share.drivers.replica_lists import ACTIVE
 
 LOG = log.getLogger(__name__)
 

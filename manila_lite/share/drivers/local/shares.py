@@ -8,6 +8,7 @@ from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers import trees
+from manila_lite.share.drivers.contract.connections import identity_of
 from manila_lite.share.drivers.local.backend import LocalBackend
 from manila_lite.share.drivers.local.store import SHARES
 from manila_lite.share.drivers.local.store import LocalItem
@@ -137,6 +138,15 @@ class LocalShares:
             'share_proto': record['share_proto'],
             'export_locations': self._backend.export_locations(item, record),
         }
+
+    def connection_get_info(
+        self,
+        context: RequestContext,
+        share: base.ShareForDriver,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.ConnectionInfo:
+        item, record = self._backend.get_share(share['name'])
+        return {'directory': identity_of(item.data_path(record))}
 
     def provisioned_sizes(self) -> Iterator[int]:
         """Yield the sizes of all shares in GiB."""

@@ -27,10 +27,10 @@ import pathlib
 
 from manila_lite.share.drivers import file_locks
 from manila_lite.share.drivers import records
+from manila_lite.share.drivers import samba
 from manila_lite.share.drivers import tree_removal
 from manila_lite.share.drivers import trees
 from manila_lite.share.drivers.fencing import FencingTokens
-from manila_lite.share.drivers.local import samba
 from manila_lite.share.drivers.local.disk import MARKER
 from manila_lite.share.drivers.local.disk import LocalDisk
 

@@ -130,16 +130,6 @@ def test_pool_that_does_not_exist_is_named(site):
         site.driver.create_share(CTX, site.share('other'))
 
 
-def test_share_from_a_snapshot_stays_in_its_pool(site):
-    share = site.create()
-    snapshot = site.harness.snapshot(share)
-    site.driver.create_snapshot(CTX, snapshot)
-    with pytest.raises(exception.ShareRefused, match='in pool large'):
-        site.driver.create_share_from_snapshot(
-            CTX, site.share('small'), snapshot
-        )
-
-
 def test_statistics_are_those_of_each_pool(site):
     def pools():
         stats = site.driver.get_share_stats(refresh=True)

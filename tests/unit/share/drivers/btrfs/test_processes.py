@@ -63,3 +63,14 @@ def test_damaged_or_missing_record_is_no_process(tmp_path, text):
     (tmp_path / 'damaged').write_text(text)
     assert not processes.is_running(tmp_path / 'damaged')
     assert not processes.is_running(tmp_path / 'missing')
+
+
+def test_recorded_process_is_ended_by_one_with_many_files_open(record, child):
+    """`select` takes no descriptor above 1023."""
+    opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+    try:
+        processes.stop(record, 10)
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+    assert child.wait(10) == -signal.SIGTERM

@@ -1,6 +1,6 @@
 """Access rules as a section of smb.conf(5), which Samba includes."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 import pathlib
 import re
 
@@ -20,16 +20,19 @@ def format_section(
     rules: Sequence[AccessRuleForDriver],
     *,
     read_only: bool = False,
+    users: Collection[str] | None = None,
+    as_root: bool = False,
 ) -> tuple[str | None, dict[str, AccessReply]]:
     """Return the text (None if no client has access) and the replies.
 
     Samba can require user and address but not accept either of them, as
     rules do: rules of other types than `user` fail. A name that begins with
-    @ is a group.
+    @ is a group. If `users` are given, rules of others fail. `as_root` lets
+    everyone with access use all files, whoever has written them.
     """
     known, replies = [], {}
     for rule in rules:
-        refusal = _refusal(rule, directory)
+        refusal = _refusal(rule, directory, users)
         if refusal is None:
             known.append(rule)
             replies[rule['access_id']] = AccessReply(state='active')
@@ -51,6 +54,8 @@ def format_section(
         'read only = yes',
         f'valid users = {_users(known)}',
     ]
+    if as_root:
+        lines.append(f'admin users = {_users(known)}')
     if writers:
         lines.append(f'write list = {_users(writers)}')
     return _HEADER + '\n    '.join(lines) + '\n', replies
@@ -61,7 +66,11 @@ def format_index(files: Sequence[pathlib.Path]) -> str:
     return _HEADER + ''.join(f'include = {file}\n' for file in files)
 
 
-def _refusal(rule: AccessRuleForDriver, directory: pathlib.Path) -> str | None:
+def _refusal(
+    rule: AccessRuleForDriver,
+    directory: pathlib.Path,
+    users: Collection[str] | None,
+) -> str | None:
     """Return why Samba cannot have the rule, or None."""
     if rule['access_type'] != 'user':
         return 'CIFS takes rules of the type user only'
@@ -69,6 +78,8 @@ def _refusal(rule: AccessRuleForDriver, directory: pathlib.Path) -> str | None:
         return 'Samba does not take % and other special characters in names'
     if not _PATH.fullmatch(str(directory)):
         return 'Samba does not take % and other special characters in paths'
+    if users is not None and rule['access_to'] not in users:
+        return 'the back end has no such user; users are added by its operator'
     return None
 
 

@@ -2,7 +2,7 @@ import pathlib
 
 import pytest
 
-from manila_lite.share.drivers.local import samba
+from manila_lite.share.drivers import samba
 from tests.unit.share.drivers.local.local_driver import access_rule
 
 TOP = pathlib.Path('/srv/a share')

@@ -1,0 +1,64 @@
+"""The back ends that the btrfs driver can copy from and to.
+
+They are on this machine, and have a section in the same configuration.
+"""
+
+from manila_lite.host import Host
+from manila_lite.share.drivers import base
+from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
+from manila_lite.share.drivers.btrfs.replicas import Replica
+from manila_lite.share.drivers.replica_lists import ReplicaList
+from manila_lite.share.drivers.replica_lists import find_active
+
+
+class BtrfsPeers:
+    """This back end and the others of its replication domain."""
+
+    def __init__(self, backend: BtrfsBackend):
+        self._backend = backend
+        self._others: dict[str, BtrfsBackend] = {}
+
+    def at(self, host: str | None) -> BtrfsBackend | None:
+        """Return the back end of a host, or None if it cannot be reached.
+
+        It has those of its pools that are mounted.
+        """
+        section = Host.parse(host or '').backend
+        own = self._backend.configuration
+        if section in ('', own.config_group):
+            return self._backend
+        other = self._others.get(section)
+        if other is None:
+            found = own.for_backend(section)
+            if (
+                found is None
+                or not found.btrfs_pools
+                or not own.replication_domain
+                or found.replication_domain != own.replication_domain
+            ):
+                return None
+            other = BtrfsBackend(found)
+            self._others[section] = other
+        return other if other.attach() else None
+
+    def own_replica(self, share: base.ShareForDriver) -> Replica:
+        return Replica(self._backend, share['name'], share['host'])
+
+    def replica_at(self, host: str | None, name: str | None) -> Replica | None:
+        """Return a replica that exists within reach, or None."""
+        backend = self.at(host) if host and name else None
+        if backend is None or not name:
+            return None
+        replica = Replica(backend, name, host)
+        return replica if replica.find() is not None else None
+
+    def reachable(self, shares: ReplicaList) -> list[Replica]:
+        found = (self.replica_at(one['host'], one['name']) for one in shares)
+        return [replica for replica in found if replica is not None]
+
+    def reachable_active(self, replica_list: ReplicaList) -> Replica | None:
+        """Return the active replica, or None if it is out of reach."""
+        leader = find_active(replica_list)
+        if leader is None:
+            return None
+        return self.replica_at(leader['host'], leader['name'])

@@ -1,0 +1,105 @@
+"""NFS and CIFS, whatever a share uses."""
+
+import pathlib
+
+from oslo_utils import netutils
+
+from manila_lite.share.drivers import base
+from manila_lite.share.drivers.btrfs.catalog import Kind
+from manila_lite.share.drivers.btrfs.exports import Exports
+from manila_lite.share.drivers.btrfs.exports import pseudo_path
+from manila_lite.share.drivers.btrfs.smb_exports import SmbExports
+from manila_lite.share.drivers.btrfs.smb_exports import check_volume
+from manila_lite.share.drivers.btrfs.smb_exports import share_name
+from manila_lite.share.drivers.nfs_clients import clients_of
+from manila_lite.share.drivers.records import Record
+
+NFS, CIFS = 'NFS', 'CIFS'
+
+
+class Protocols:
+    """The exports of both servers; a volume is exported by one of them."""
+
+    def __init__(self, nfs: Exports, cifs: SmbExports | None):
+        self._nfs = nfs
+        self._cifs = cifs
+        # Only NFS shares have replicas.
+        self.number = nfs.number
+        self.suspended = nfs.suspended
+        self.unlist = nfs.unlist
+
+    def check(self, share_proto: str, volume: str) -> None:
+        """Raise ValueError if a volume cannot be shared by a protocol."""
+        if share_proto != NFS and not (share_proto == CIFS and self._cifs):
+            raise ValueError(f'the back end has no {share_proto} shares')
+        if share_proto == CIFS:
+            check_volume(volume)
+
+    def publish(
+        self,
+        kind: Kind,
+        record: Record,
+        source: pathlib.Path,
+        rules: list[base.AccessRuleForDriver],
+        read_only: bool = False,
+        denies_all: bool = False,
+    ) -> base.AccessReplies:
+        """Export a volume to exactly those whom the rules allow it.
+
+        With `denies_all`, to nobody, whatever the replies are. A snapshot
+        without clients is not exported.
+        """
+        volume = record['volume']
+        if record['share_proto'] == CIFS:
+            self.check(CIFS, volume)
+            assert self._cifs
+            return self._cifs.publish(kind, volume, source, rules, read_only)
+        clients, replies = clients_of(rules, read_only=read_only)
+        if denies_all:
+            clients = []
+        if kind is Kind.SNAPSHOT and not clients:
+            self._nfs.withdraw(kind, volume)
+        else:
+            self._nfs.publish(kind, volume, source, clients)
+        return replies
+
+    def republish(self, kind: Kind, volume: str, source: pathlib.Path) -> None:
+        """Export what is at the path of a volume now, to the same clients."""
+        self._nfs.republish(kind, volume, source)
+        if self._cifs:
+            self._cifs.republish(kind, volume)
+
+    def refresh(self, kind: Kind, volume: str) -> None:
+        """Let a server forget what it knows of the content of a volume."""
+        self._nfs.refresh(kind, volume)
+        if self._cifs:
+            self._cifs.refresh(kind, volume)
+
+    def withdraw(self, kind: Kind, volume: str) -> None:
+        """End an export; files that clients have open are closed."""
+        self._nfs.withdraw(kind, volume)
+        if self._cifs:
+            self._cifs.withdraw(kind, volume)
+
+    def is_published(
+        self, kind: Kind, volume: str, source: pathlib.Path
+    ) -> bool:
+        """Return whether the files and the mount are as they should be."""
+        return self._nfs.is_published(kind, volume, source) and (
+            not self._cifs or self._cifs.is_published(kind, volume)
+        )
+
+
+def location(kind: Kind, record: Record, address: str) -> str:
+    """Return what clients mount from an address of this machine."""
+    volume = record['volume']
+    if record['share_proto'] == CIFS:
+        return f'\\\\{_unc_host(address)}\\{share_name(kind, volume)}'
+    return f'{netutils.escape_ipv6(address)}:{pseudo_path(kind, volume)}'
+
+
+def _unc_host(address: str) -> str:
+    """Return an address as it is written in a UNC path."""
+    if ':' in address:
+        return f'{address.replace(":", "-")}.ipv6-literal.net'
+    return address

@@ -1,0 +1,175 @@
+"""What the SMB server shares: one file per share or snapshot.
+
+    smb/shares/<kind>.<volume>.conf   a section of smb.conf(5)
+    smb/shares.conf                   includes all of these files
+
+The paths are those of the volumes themselves. A file is removed before the
+sessions of clients are ended, so that a server that starts meanwhile allows
+no more than it should.
+"""
+
+import pathlib
+import re
+
+from manila_lite.share.drivers import records
+from manila_lite.share.drivers import samba
+from manila_lite.share.drivers.btrfs import smb_settings
+from manila_lite.share.drivers.btrfs.catalog import Kind
+from manila_lite.share.drivers.btrfs.locks import Locks
+from manila_lite.share.drivers.btrfs.smb_server import SmbServer
+from manila_lite.share.drivers.btrfs.smb_users import SmbUsers
+from manila_lite.share.drivers.contract.values import AccessReply
+from manila_lite.share.drivers.contract.values import AccessRuleForDriver
+
+_SNAPSHOTS = f'{Kind.SNAPSHOT}.'
+_CLOSING = '# Clients that use the share have to connect again.\n'
+_SPECIAL = ('global', 'homes', 'printers')
+_NAME = re.compile(r'[a-z0-9][a-z0-9._-]{0,79}')
+
+
+def share_name(kind: Kind, volume: str) -> str:
+    """Return the name by which clients use a share or a snapshot."""
+    return volume if kind is Kind.SHARE else f'{_SNAPSHOTS}{volume}'
+
+
+def check_volume(volume: str) -> None:
+    """Raise ValueError if a volume cannot be a CIFS share by its name.
+
+    Clients do not tell upper and lower case apart, and some names have a
+    meaning for Samba.
+    """
+    if (
+        not _NAME.fullmatch(volume)
+        or volume in _SPECIAL
+        or volume.startswith(_SNAPSHOTS)
+    ):
+        raise ValueError(f'{volume} cannot be the name of a CIFS share')
+
+
+def _writers(text: str) -> set[str]:
+    lists = re.findall(r'write list = (.*)', text)
+    return {user for line in lists for user in re.findall('"([^"]*)"', line)}
+
+
+class SmbExports:
+    """The shares of one SMB server.
+
+    Every method locks what it changes, and may be repeated.
+    """
+
+    def __init__(
+        self, folder: pathlib.Path, server: SmbServer, users: SmbUsers
+    ):
+        self._folder = folder
+        self._shares = folder / 'shares'
+        self._server = server
+        self._users = users
+        self._locks = Locks(folder / 'locks')
+
+    def prepare(self) -> None:
+        """Write what a server that is started now reads."""
+        self._users.prepare()
+        (self._folder / 'locks').mkdir(mode=0o700, exist_ok=True)
+        self._write_index()
+
+    def publish(
+        self,
+        kind: Kind,
+        volume: str,
+        source: pathlib.Path,
+        rules: list[AccessRuleForDriver],
+        read_only: bool = False,
+    ) -> dict[str, AccessReply]:
+        """Share a volume with exactly these users.
+
+        Others lose the files that they have open.
+        """
+        name = share_name(kind, volume)
+        text, replies = samba.format_section(
+            name,
+            source,
+            rules,
+            read_only=read_only,
+            users=self._users.names(),
+            as_root=True,
+        )
+        with self._locks.locked(records.checked_file_name(name)):
+            file = self._file(kind, volume)
+            if text is None:
+                self._withdraw(name, file)
+            else:
+                self._replace(name, file, text)
+        return replies
+
+    def _replace(self, name: str, file: pathlib.Path, text: str) -> None:
+        """Write the file of a share and end what it does not allow.
+
+        It is applied even if it is the same: another process may have been
+        killed before that.
+        """
+        old = file.read_text() if file.exists() else ''
+        lost = _writers(old) - _writers(text)
+        if _CLOSING in old or any(f'"{user}"' in text for user in lost):
+            # smbd itself ends only the use of those who may not even read.
+            self._write(file, _CLOSING + text)
+            self._apply(name)
+            self._write(file, text)
+        else:
+            if old != text:
+                self._write(file, text)
+            self._apply(name, denied=True)
+
+    def _write(self, file: pathlib.Path, text: str) -> None:
+        records.write_text(file, text, durable=True, temp_dir=self._folder)
+
+    def refresh(self, kind: Kind, volume: str) -> None:
+        """End the use of a share whose content has been replaced."""
+        if self._file(kind, volume).exists():
+            self._server.close(share_name(kind, volume))
+
+    def republish(self, kind: Kind, volume: str) -> None:
+        """Share what should be shared; clients that use it go on."""
+        if self._file(kind, volume).exists():
+            self._write_index()
+            self._server.reload()
+
+    def withdraw(self, kind: Kind, volume: str) -> None:
+        """End the use of a share; files that clients have open are closed."""
+        name = share_name(kind, volume)
+        with self._locks.locked(records.checked_file_name(name)):
+            self._withdraw(name, self._file(kind, volume))
+
+    def is_published(self, kind: Kind, volume: str) -> bool:
+        """Return whether a server that starts shares what it should."""
+        file = self._file(kind, volume)
+        return not file.exists() or str(file) in self._index()
+
+    def reconcile(self) -> None:
+        """Let the running server share what it should, and nothing else."""
+        self._server.reload()
+
+    def _withdraw(self, name: str, file: pathlib.Path) -> None:
+        if file.exists() or str(file) in self._index():
+            records.remove(file)
+            self._server.close(name)
+            self._apply(name)
+
+    def _apply(self, name: str, denied: bool = False) -> None:
+        self._write_index()
+        self._server.reload()
+        self._server.close(name, denied=denied)
+
+    def _write_index(self) -> None:
+        with self._locks.locked('index'):
+            text = samba.format_index(sorted(self._shares.glob('*.conf')))
+            index = self._folder / smb_settings.INDEX
+            if not index.exists() or index.read_text() != text:
+                records.write_text(index, text)
+
+    def _index(self) -> str:
+        return (self._folder / smb_settings.INDEX).read_text()
+
+    def _file(self, kind: Kind, volume: str) -> pathlib.Path:
+        return self._shares / records.checked_file_name(
+            f'{kind}.{volume}.conf'
+        )

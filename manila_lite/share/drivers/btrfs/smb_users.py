@@ -1,0 +1,140 @@
+"""The users of CIFS shares of a back end, and their passwords.
+
+They are no users of this machine. Samba sees them by way of nss_wrapper, and
+keeps hashes of their passwords in a file that only root can read.
+"""
+
+import os
+import pathlib
+import re
+import signal
+import subprocess
+
+from manila_lite import exception
+from manila_lite.share.drivers import file_locks
+from manila_lite.share.drivers import records
+from manila_lite.share.drivers.btrfs import smb_settings
+from manila_lite.share.drivers.btrfs.smb_server import sessions
+
+_NAME = re.compile(r'[a-z0-9_][a-z0-9._-]{0,31}')
+_FIRST_UID = 100000
+_GROUP = 100000
+_RESERVED = ('root', 'nobody')
+# smbd looks for both of these.
+_PASSWD = """\
+root:x:0:0::/:/bin/false
+nobody:x:65534:65534::/:/bin/false
+"""
+_GROUPS = f"""\
+root:x:0:
+nogroup:x:65534:
+users:x:{_GROUP}:
+"""
+_MOST_PASSWORD = 127
+
+
+class SmbUsers:
+    """The users in the folder of smbd."""
+
+    def __init__(self, folder: pathlib.Path):
+        self._folder = folder
+        self._passwd = folder / 'passwd'
+
+    def prepare(self) -> None:
+        """Create the files without users; keep those that exist."""
+        smb_settings.prepare(self._folder)
+        with self._locked():
+            if not self._passwd.exists():
+                records.write_text(self._passwd, _PASSWD, durable=True)
+            records.write_text(self._folder / 'group', _GROUPS, durable=True)
+            # For the commands here, before smbd has been started.
+            records.write_text(
+                self._folder / 'users.conf',
+                smb_settings.base_config(self._folder, 445, ['127.0.0.1']),
+            )
+
+    def names(self) -> list[str]:
+        return sorted(set(self._uids()) - set(_RESERVED))
+
+    def add(self, name: str, password: str) -> None:
+        """Add a user, or change the password of an existing one."""
+        if not _NAME.fullmatch(name) or name in _RESERVED:
+            raise exception.InvalidInput(
+                reason=f'{name!r} is not a name of a user: use up to 32 '
+                'lower-case letters, digits and . _ -'
+            )
+        if (
+            not 0 < len(password.encode()) <= _MOST_PASSWORD
+            or not password.isprintable()
+        ):
+            raise exception.InvalidInput(
+                reason='a password has 1 to 127 printable characters'
+            )
+        self.prepare()
+        with self._locked():
+            uids = self._uids()
+            if name not in uids:
+                uid = max(_FIRST_UID, *uids.values()) + 1
+                self._write(
+                    f'{self._passwd.read_text()}'
+                    f'{name}:x:{uid}:{_GROUP}::/:/bin/false\n'
+                )
+            # Without a password, a user cannot sign in.
+            self._call('smbpasswd', '-a', '-s', name, text=f'{password}\n' * 2)
+
+    def remove(self, name: str) -> None:
+        """Remove a user and end its sessions; a missing one is an error."""
+        self.prepare()
+        with self._locked():
+            if name not in self.names():
+                raise exception.InvalidInput(
+                    reason=f'there is no user {name!r}'
+                )
+            if name in self._with_password():
+                self._call('smbpasswd', '-x', name)
+            for session in sessions(self._folder):
+                if session.user == name:
+                    session.signal(signal.SIGKILL)
+            # Until now, sessions have the name.
+            self._write(
+                ''.join(
+                    line
+                    for line in self._passwd.read_text().splitlines(True)
+                    if line.partition(':')[0] != name
+                )
+            )
+
+    def _with_password(self) -> set[str]:
+        lines = self._call('pdbedit', '-L').splitlines()
+        return {line.partition(':')[0] for line in lines}
+
+    def _uids(self) -> dict[str, int]:
+        try:
+            text = self._passwd.read_text()
+        except FileNotFoundError:
+            return {}
+        lines = (line.split(':') for line in text.splitlines())
+        return {line[0]: int(line[2]) for line in lines if line[0] != 'nobody'}
+
+    def _write(self, text: str) -> None:
+        records.write_text(self._passwd, text, durable=True)
+
+    def _locked(self):  # type: ignore[no-untyped-def]
+        return file_locks.locked(
+            self._folder / 'users.lock', file_locks.opened_file
+        )
+
+    def _call(self, program: str, *args: str, text: str = '') -> str:
+        config = '-c' if program == 'smbpasswd' else '-s'
+        done = subprocess.run(
+            [program, config, str(self._folder / 'users.conf'), *args],
+            input=text,
+            capture_output=True,
+            text=True,
+            env=os.environ | smb_settings.environment(self._folder),
+        )
+        if done.returncode:
+            raise exception.InvalidInput(
+                reason=f'{program}: {done.stderr.strip()}'
+            )
+        return done.stdout

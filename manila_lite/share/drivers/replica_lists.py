@@ -1,0 +1,33 @@
+"""What drivers look up in the replicas and snapshots that they are given."""
+
+from manila_lite.share.drivers.contract.values import ShareForDriver
+from manila_lite.share.drivers.contract.values import SnapshotForDriver
+
+ACTIVE, IN_SYNC, OUT_OF_SYNC, ERROR = (
+    'active',
+    'in_sync',
+    'out_of_sync',
+    'error',
+)
+
+ReplicaList = list[ShareForDriver]
+SnapshotList = list[SnapshotForDriver]
+
+
+def find_active(replica_list: ReplicaList) -> ShareForDriver | None:
+    """Return the active replica, if there is one."""
+    return next(
+        (one for one in replica_list if one['replica_state'] == ACTIVE), None
+    )
+
+
+def instances_on_active(
+    snapshots: SnapshotList, replica_list: ReplicaList
+) -> SnapshotList:
+    """Return those instances of snapshots that are on the active replica."""
+    active = find_active(replica_list)
+    return [
+        one
+        for one in snapshots
+        if active is not None and one['share_instance_id'] == active['id']
+    ]

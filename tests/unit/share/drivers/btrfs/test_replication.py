@@ -1,0 +1,198 @@
+"""Replication with btrfs beyond the contract that all drivers have."""
+
+import contextlib
+import os
+import subprocess
+
+import pytest
+
+from manila_lite import exception
+from manila_lite.share.drivers.btrfs import copies
+from manila_lite.share.drivers.btrfs import kernel
+from manila_lite.share.drivers.btrfs.catalog import Kind
+from tests.drivers import content
+from tests.drivers.replication_sites import Sites
+from tests.support import storage
+
+MIB = 1 << 20
+
+
+@pytest.fixture(params=['readable', 'dr'])
+def sites(request):
+    storage.require()
+    with storage.folder() as folder:
+        sites = Sites(folder, 'btrfs', request.param, names=('here', 'there'))
+        yield sites
+        sites.clean_up()
+
+
+def volume(site, share):
+    pool, record = site.driver.backend.get_share(share.name)
+    return pool.path(Kind.SHARE, record['volume'])
+
+
+def folder_of(sites, site):
+    return volume(site, sites.share_for(site))
+
+
+def test_all_kinds_of_files_are_replicated_and_their_changes(sites):
+    content.populate(folder_of(sites, sites.here))
+    sites.create_in_sync()
+    for change in (content.damage, lambda top: None):
+        source = folder_of(sites, sites.here)
+        replica = content.describe(folder_of(sites, sites.there))
+        assert replica == content.describe(source)
+        change(source)
+        assert sites.update() == 'in_sync'
+
+
+def test_nobody_writes_to_a_replica_that_is_not_active(sites):
+    sites.create_in_sync()
+    with pytest.raises(OSError, match='Read-only'):
+        (folder_of(sites, sites.there) / 'file').write_text('no')
+
+
+def test_each_side_keeps_one_copy_and_only_changes_are_sent(sites):
+    sites.create_in_sync()
+    large = folder_of(sites, sites.here) / 'large'
+    large.write_bytes(os.urandom(20 * MIB))
+    sites.update()
+    inode = folder_of(sites, sites.there).stat().st_dev
+    assert sites.update() == 'in_sync'
+    # Readers keep what they have mounted if there is nothing new.
+    assert folder_of(sites, sites.there).stat().st_dev == inode
+    for site in (sites.there, sites.here) * 2:
+        sites.promote(site)
+        sites.write(f'from {site.name}')
+        other = sites.here if site is sites.there else sites.there
+        assert sites.update(other) == 'in_sync'
+        for each in sites.sites:
+            top = each.driver.backend.pools['pool'].top
+            assert len(copies.Copies(top, f'share-{each.id}').whole()) == 1
+        # What was sent once is still shared with the copies.
+        assert _exclusive(folder_of(sites, other)) < MIB
+
+
+def _exclusive(path):
+    text = subprocess.run(
+        ['btrfs', 'filesystem', 'du', '-s', '--raw', str(path)],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    return int(text.splitlines()[1].split()[1])
+
+
+def test_full_pool_is_an_error_until_there_is_space(sites):
+    sites.write('one')
+    sites.create_in_sync()
+    there = sites.there.driver.backend.pools['pool'].top
+    with contextlib.ExitStack() as stack:
+        filling = (there / 'filling').open('wb')
+        stack.callback(filling.close)
+        total, free = sites.there.driver.backend.pools['pool'].capacity_bytes()
+        os.posix_fallocate(filling.fileno(), 0, free - 40 * MIB)
+        large = folder_of(sites, sites.here) / 'large'
+        large.write_bytes(os.urandom(200 * MIB))
+        sites.write('two')
+        assert sites.update() == 'error'
+        assert sites.read() == 'one'
+        assert sites.read(sites.here) == 'two'
+    (there / 'filling').unlink()
+    kernel.flush(there)
+    assert sites.update() == 'in_sync'
+    assert sites.read() == 'two'
+
+
+def test_replica_cannot_be_in_the_pool_of_the_active_one(sites):
+    sites.there.driver = sites.here.driver
+    sites.there.host = sites.here.host
+    with pytest.raises(exception.ShareBackendException, match='has a replica'):
+        sites.create()
+    sites.there.state = None
+
+
+def test_pool_that_has_become_read_only_is_replaced(sites):
+    sites.write('one')
+    sites.create_in_sync()
+    top = sites.here.driver.backend.pools['pool'].top
+    subprocess.run(['mount', '-o', 'remount,ro', str(top)], check=True)
+    sites.promote()
+    assert sites.read() == 'one'
+    assert sites.levels() == {'rw'}
+    assert 'rw' not in sites.levels(sites.here)
+    subprocess.run(['mount', '-o', 'remount,rw', str(top)], check=True)
+    sites.here.restart()
+    assert sites.update(sites.here) == 'in_sync'
+
+
+def test_deleted_replica_leaves_no_copies(sites):
+    sites.create_in_sync()
+    sites.update()
+    sites.delete()
+    sites.there.state = None
+    for site in sites.sites:
+        assert not copies.owners(site.driver.backend.pools['pool'].top)
+
+
+def test_replication_needs_a_domain(sites):
+    configuration = sites.here.driver.configuration
+    configuration.override({'replication_domain': None})
+    driver = type(sites.here.driver)(configuration=configuration)
+    with pytest.raises(exception.BadConfiguration, match='needs a repl'):
+        driver.check_for_setup_error()
+
+
+def test_export_of_a_lost_pool_ends_with_the_promotion(sites):
+    sites.write('one')
+    sites.create_in_sync()
+    assert sites.levels(sites.here) == {'rw'}
+    top = sites.here.driver.backend.pools['pool'].top
+    kernel.unmount(top)
+    sites.promote()
+    assert sites.read() == 'one'
+    assert sites.levels() == {'rw'}
+    exports = sites.here.driver.backend.exports
+    assert exports.number(Kind.SHARE, f'share-{sites.here.id}') is None
+    sites.here.restart()
+    assert 'rw' not in sites.levels(sites.here)
+    assert sites.update(sites.here) == 'in_sync'
+
+
+def test_two_pools_of_one_back_end_replicate_to_each_other():
+    storage.require()
+    with storage.folder() as folder:
+        pools = [
+            f'{name}:{storage.create_pool(folder / name, 1 << 30)}'
+            for name in ('first', 'second')
+        ]
+        file = folder / 'site.conf'
+        file.write_text(
+            '[both]\n'
+            'share_driver = btrfs\n'
+            'driver_handles_share_servers = false\n'
+            'replication_domain = domain\n'
+            'btrfs_replication_type = readable\n'
+            f'btrfs_root = {folder / "root"}\n'
+            f'btrfs_pools = {",".join(pools)}\n'
+            f'btrfs_nfs_port = {storage.free_port()}\n'
+        )
+        sites = Sites.of_file('btrfs', file, ['both', 'both'])
+        sites.there.host = 'host@both#second'
+        sites.write('one')
+        sites.create_in_sync()
+        for site, other in (
+            (sites.there, sites.here),
+            (sites.here, sites.there),
+        ):
+            sites.write(f'for {site.name}')
+            sites.promote(site)
+            assert sites.read(site) == f'for {site.name}'
+            assert sites.levels(site) == {'rw'}
+            assert sites.levels(other) == {'ro'}
+            assert sites.update(other) == 'in_sync'
+            for each in sites.sites:
+                each.restart()
+        sites.clean_up()
+        for pool in sites.here.driver.backend.pools.values():
+            assert not copies.owners(pool.top)
