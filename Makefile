@@ -13,7 +13,7 @@ MINUTES ?= 0
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run run-nfs stop-nfs check lint test exhaust venv genconfig genpolicy docs changelog \
+.PHONY: run run-nfs stop-nfs check lint test test-deploy exhaust venv genconfig genpolicy docs changelog \
         clean
 
 run: venv
@@ -45,6 +45,10 @@ check: lint
 test: lint
 	$(BIN)/pytest -n $$(($$(nproc) + 1)) --maxprocesses 5 \
 	    --dist worksteal --durations=15 $(ARGS)
+
+# The scripts of deploy in Debian trees, as root; needs debootstrap.
+test-deploy: venv
+	tools/test-deploy
 
 # MINUTES=20 limits it; MANILA_LITE_TEST_SEED, by default the commit, then
 # selects where it begins. Tests run in order, so that runs cover different parts.

@@ -1,5 +1,7 @@
 """Stands in for systemctl where systemd is not process 1.
 
+The services of Debian's packages are started by their init scripts.
+
 It starts services as their unit files say: user, directories, capabilities,
 command, and readiness; what a unit file may say beyond that is checked by
 `systemd-analyze verify`. Only the standard library is available.
@@ -19,6 +21,7 @@ import time
 
 UNITS = pathlib.Path('/etc/systemd/system')
 RUN = pathlib.Path('/run/units')
+ENABLED = pathlib.Path('/etc/systemd/enabled')
 
 
 class Values(dict):
@@ -133,18 +136,70 @@ def stop(name):
         path.unlink()
 
 
+def is_ours(name):
+    return (UNITS / f'{name}.service').exists()
+
+
+def is_active(name):
+    if is_ours(name):
+        return (RUN / f'{name}.pid').exists()
+    return (
+        subprocess.run(
+            ['service', name, 'status'], capture_output=True
+        ).returncode
+        == 0
+    )
+
+
+def start_all(names):
+    """Start units together, and wait until they are ready."""
+    waits = []
+    for name in names:
+        if is_active(name):
+            continue
+        if is_ours(name):
+            waits.append(start(name))
+        else:
+            subprocess.run(['service', name, 'start'], check=True)
+    for wait in waits:
+        wait()
+
+
+def stop_all(names):
+    for name in names:
+        if is_ours(name):
+            stop(name)
+        elif is_active(name):
+            subprocess.run(['service', name, 'stop'], check=True)
+
+
 def main(verb, *names):
-    if verb == 'daemon-reload':
+    now = '--now' in names
+    names = [name for name in names if name != '--now']
+    ENABLED.mkdir(parents=True, exist_ok=True)
+    if verb == '--quiet':
+        main(*names)
+    elif verb == 'daemon-reload':
         for path in UNITS.glob('*.service'):
             assert read(path.stem)['Service']['ExecStart'], path
-    elif verb == 'enable':
-        assert names[0] == '--now', names
-        for wait in [start(name) for name in names[1:]]:
-            wait()
-    else:
-        assert verb == 'stop', verb
+    elif verb == 'is-active':
+        sys.exit(0 if all(map(is_active, names)) else 3)
+    elif verb == 'is-enabled':
+        sys.exit(0 if all((ENABLED / name).exists() for name in names) else 1)
+    elif verb in ('enable', 'disable'):
+        assert now, names
         for name in names:
-            stop(name)
+            if verb == 'enable':
+                (ENABLED / name).touch()
+            else:
+                (ENABLED / name).unlink(missing_ok=True)
+        (start_all if verb == 'enable' else stop_all)(names)
+    elif verb == 'restart':
+        stop_all(names)
+        start_all(names)
+    else:
+        (start_all if verb == 'start' else {'stop': stop_all}[verb])(names)
 
 
+os.umask(0o022)  # that of systemd, not of the caller
 main(*sys.argv[1:])

@@ -1,0 +1,10 @@
+# The functions of all roles.
+# shellcheck shell=bash
+# shellcheck source=deploy/lib/common.sh
+source "$DEPLOY/lib/common.sh"
+# shellcheck source=deploy/lib/configuration.sh
+source "$DEPLOY/lib/configuration.sh"
+# shellcheck source=deploy/lib/servers.sh
+source "$DEPLOY/lib/servers.sh"
+# shellcheck source=deploy/lib/service.sh
+source "$DEPLOY/lib/service.sh"

@@ -1,0 +1,228 @@
+# Shared by all roles: variables, files that change only when they must,
+# Debian packages, secrets. To be sourced by bash with `set -euo pipefail`.
+#
+# Whatever changes the machine says so with `changed`. A second run prints
+# nothing but "Nothing to change."
+# shellcheck shell=bash disable=SC2034
+
+ETC=/etc/manila_lite
+STATE=/var/lib/manila
+LOGS=/var/log/manila
+VENV=/opt/manila_lite
+UNITS=/etc/systemd/system
+SECRETS=$ETC/secrets
+ROLES=$ETC/roles
+CONF=$ETC/manila_lite.conf
+
+CHANGES=0
+# Whether the last function that may change something did so. It is no return
+# code, because bash ignores errors in what `if` and `||` call.
+DID=no
+
+die() {
+    printf '%s: %s\n' "${0##*/}" "$*" >&2
+    exit 1
+}
+
+changed() {
+    printf '%s\n' "$*"
+    CHANGES=$((CHANGES + 1))
+    DID=yes
+}
+
+report_changes() {
+    if [[ $CHANGES == 0 ]]; then
+        echo 'Nothing to change.'
+    else
+        echo "Changes: $CHANGES."
+    fi
+}
+
+require_root() {
+    [[ $EUID == 0 ]] || die 'only root can do this'
+    # What is created is for root alone, unless a function says otherwise.
+    umask 077
+}
+
+# Read local.conf, and set what it leaves out.
+read_variables() {
+    local file=${LOCAL_CONF:-$DEPLOY/local.conf}
+    if [[ -e $file ]]; then
+        # shellcheck source=deploy/local.conf.example
+        source "$file"
+    elif [[ -n ${LOCAL_CONF:-} ]]; then
+        die "$file does not exist"
+    fi
+    : "${NODE_IP:=127.0.0.1}"
+    : "${NODE_NAME:=$(uname -n)}"
+    : "${CONTROLLERS:=$NODE_IP}"
+    : "${API_ADDRESS:=${CONTROLLERS%% *}}"
+    : "${API_PORT:=8786}"
+    : "${API_LOCAL_PORT:=8785}"
+    : "${TLS_CERTIFICATE:=}"
+    : "${DATABASE:=mariadb}"
+    : "${DATABASE_URL:=}"
+    : "${TRANSPORT_URL:=}"
+    : "${LOCKS_URL:=}"
+    : "${ADMIN_USER:=admin}"
+    : "${ADMIN_PROJECT:=admin}"
+    : "${REGION:=RegionOne}"
+    : "${SHARE_TYPE:=default}"
+    : "${SHARE_TYPE_SPECS:=driver_handles_share_servers=False}"
+    : "${BACKENDS:=disk}"
+    : "${PROTOCOLS:=NFS}"
+    : "${EXTRA_CONF:=}"
+    case $DATABASE in
+        mariadb | postgresql) ;;
+        *) die "DATABASE is mariadb or postgresql, not $DATABASE" ;;
+    esac
+    FIRST_CONTROLLER=${CONTROLLERS%% *}
+}
+
+is_first_controller() {
+    [[ $NODE_IP == "$FIRST_CONTROLLER" ]]
+}
+
+# put_file OWNER:GROUP MODE PATH: write standard input, if it differs.
+put_file() {
+    local owner=$1 mode=$2 path=$3 new=$3.deploy-new
+    DID=no
+    cat > "$new"
+    if [[ -f $path && ! -L $path ]] && cmp -s "$new" "$path" \
+            && [[ $(stat -c %U:%G:%a "$path") == "$owner:$mode" ]]; then
+        rm "$new"
+        return
+    fi
+    chown "$owner" "$new"
+    chmod "$mode" "$new"
+    mv "$new" "$path"
+    changed "wrote $path"
+}
+
+# put_directory OWNER:GROUP MODE PATH
+put_directory() {
+    local owner=$1 mode=$2 path=$3
+    DID=no
+    if [[ -d $path && $(stat -c %U:%G:%a "$path") == "$owner:$mode" ]]; then
+        return
+    fi
+    install -d -o "${owner%:*}" -g "${owner#*:}" -m "$mode" "$path"
+    changed "made directory $path"
+}
+
+# put_line FILE LINE: append a line that the file does not have.
+put_line() {
+    local file=$1 line=$2
+    DID=no
+    if grep -qxF -e "$line" "$file"; then
+        return
+    fi
+    printf '%s\n' "$line" >> "$file"
+    changed "added a line to $file"
+}
+
+delete_file() {
+    local path
+    DID=no
+    for path; do
+        if [[ -e $path || -L $path ]]; then
+            rm -rf -- "$path"
+            changed "removed $path"
+        fi
+    done
+}
+
+delete_line() {
+    local file=$1 line=$2
+    DID=no
+    if [[ ! -e $file ]] || ! grep -qxF -e "$line" "$file"; then
+        return
+    fi
+    local rest
+    rest=$(grep -vxF -e "$line" "$file" || true)
+    # Not a new file: owner and mode stay.
+    printf '%s\n' "$rest" > "$file"
+    changed "removed a line from $file"
+}
+
+# install_packages NAME...: install Debian packages that are missing.
+install_packages() {
+    local package missing=()
+    DID=no
+    for package; do
+        case $(dpkg-query -W -f '${db:Status-Status}' "$package" \
+                2>/dev/null || true) in
+            installed) ;;
+            *) missing+=("$package") ;;
+        esac
+    done
+    if ((${#missing[@]} == 0)); then
+        return
+    fi
+    # Packages make files that others have to read.
+    (
+        umask 022
+        export DEBIAN_FRONTEND=noninteractive
+        apt-get update -qq
+        apt-get install -qq --yes --no-install-recommends "${missing[@]}" \
+            > /dev/null
+    )
+    changed "installed ${missing[*]}"
+}
+
+# unit_is_on NAME: whether it runs, and is started at boot.
+unit_is_on() {
+    systemctl --quiet is-enabled "$1" 2>/dev/null \
+        && systemctl --quiet is-active "$1"
+}
+
+start_unit() {
+    DID=no
+    if unit_is_on "$1"; then
+        return
+    fi
+    systemctl enable --now "$1"
+    changed "started $1"
+}
+
+restart_unit() {
+    systemctl restart "$1"
+    changed "restarted $1"
+}
+
+# Passwords of this installation, made once on the first controller. Other
+# nodes have a copy. They are passed on by files and pipes only: arguments of
+# programs can be seen by every user of the machine.
+read_secrets() {
+    if [[ ! -e $SECRETS ]]; then
+        is_first_controller || die "copy $SECRETS from $FIRST_CONTROLLER," \
+            'with mode 0600'
+        put_file root:root 600 "$SECRETS" <<END
+DATABASE_PASSWORD=$(random_word)
+BROKER_PASSWORD=$(random_word)
+LOCKS_PASSWORD=$(random_word)
+ADMIN_PASSWORD=$(random_word)
+TOKEN_KEY=$(head -c 32 /dev/urandom | base64)
+END
+    fi
+    case $(stat -c %U:%a "$SECRETS") in
+        root:600 | root:400) ;;
+        *) die "$SECRETS must belong to root and have mode 0600" ;;
+    esac
+    # shellcheck source=/dev/null
+    source "$SECRETS"
+}
+
+random_word() {
+    head -c 24 /dev/urandom | od -An -v -tx1 | tr -d ' \n'
+}
+
+# Roles that this node has: they decide what its configuration contains.
+add_role() {
+    touch "$ROLES"
+    put_line "$ROLES" "$1"
+}
+
+has_role() {
+    [[ -e $ROLES ]] && grep -qx "$1" "$ROLES"
+}

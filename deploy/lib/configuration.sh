@@ -1,0 +1,130 @@
+# The texts of configuration files. Functions print; nothing is changed here.
+# shellcheck shell=bash
+
+# service_conf [ROLE...]: print manila_lite.conf for a node with these roles.
+service_conf() {
+    local role name
+    cat <<END
+# Written by deploy: changes are lost. What local.conf has no variable for
+# stands in the file that its EXTRA_CONF names.
+
+[DEFAULT]
+host = $NODE_NAME
+my_ip = $NODE_IP
+state_path = $STATE
+log_dir = $LOGS
+transport_url = $TRANSPORT_URL
+auth_strategy = http_basic
+osapi_share_listen = $NODE_IP
+osapi_share_listen_port = $API_LOCAL_PORT
+default_share_type = $SHARE_TYPE
+enabled_share_protocols = $PROTOCOLS
+# Longer than the proxy takes to see that the health check fails
+api_drain_time = 5
+END
+    for role; do
+        if [[ $role == share ]]; then
+            echo "enabled_share_backends = ${BACKENDS// /,}"
+        fi
+    done
+    cat <<END
+
+[database]
+connection = $DATABASE_URL
+
+[coordination]
+backend_url = $LOCKS_URL
+
+[oslo_middleware]
+# Only the proxy reaches the API, and it overwrites what clients send.
+enable_proxy_headers_parsing = true
+
+[oslo_concurrency]
+lock_path = $STATE/lock
+
+[http_basic]
+region = $REGION
+
+[monitoring]
+listen = 127.0.0.1
+scheduler_port = 8787
+share_port = 8788
+data_port = 8789
+END
+    for role; do
+        if [[ $role == share ]]; then
+            for name in $BACKENDS; do
+                printf '\n[%s]\n%s\n' "$name" "$(backend_options "$name")"
+            done
+        fi
+    done
+    if [[ -n $EXTRA_CONF ]]; then
+        printf '\n# From %s\n' "$EXTRA_CONF"
+        cat "$EXTRA_CONF"
+    fi
+}
+
+# backend_options NAME: print what BACKEND_NAME holds, or plain directories.
+backend_options() {
+    local variable=BACKEND_$1
+    if [[ -n ${!variable:-} ]]; then
+        printf '%s\n' "${!variable}"
+        return
+    fi
+    cat <<END
+share_driver = local
+driver_handles_share_servers = false
+local_root = /srv/shares/$1
+max_over_subscription_ratio = 1.0
+END
+}
+
+# local_roots: print the directories of back ends with the driver local.
+local_roots() {
+    local name
+    for name in $BACKENDS; do
+        backend_options "$name" | sed -n 's/^local_root *= *//p'
+    done
+}
+
+# proxy_conf ADDRESS: print what HAProxy needs to serve the API there.
+proxy_conf() {
+    local bind="$1:$API_PORT" scheme=http number=0 controller
+    if [[ -n $TLS_CERTIFICATE ]]; then
+        bind+=" ssl crt $TLS_CERTIFICATE"
+        scheme=https
+    fi
+    cat <<END
+# Written by deploy: changes are lost.
+frontend manila_lite
+    mode http
+    bind $bind
+    timeout client 2m
+    option httplog
+    option forwardfor
+    # What clients claim about other proxies is not passed on.
+    http-request del-header X-Forwarded-For
+    http-request del-header X-Forwarded-Host
+    http-request del-header X-Forwarded-Prefix
+    http-request del-header Forwarded
+    http-request set-header X-Forwarded-Proto $scheme
+    default_backend manila_lite
+
+backend manila_lite
+    mode http
+    balance leastconn
+    timeout connect 5s
+    timeout server 2m
+    # A request is repeated on another server only if none has received it.
+    option redispatch 1
+    retries 3
+    retry-on conn-failure
+    option httpchk GET /healthcheck
+    http-check expect status 200
+    default-server check inter 2s fastinter 1s fall 2 rise 2
+END
+    for controller in $CONTROLLERS; do
+        number=$((number + 1))
+        echo "    server api-$number $controller:$API_LOCAL_PORT"
+    done
+}

@@ -1,0 +1,302 @@
+# The service itself: user, program, configuration, units, sign-in.
+# shellcheck shell=bash disable=SC2153
+
+# Set by `install_program` and `configure`; services are then restarted.
+RESTART=no
+
+SOURCES=(manila_lite setup.cfg pyproject.toml requirements.txt README.md
+    LICENSE)
+
+add_user() {
+    if ! getent passwd manila > /dev/null; then
+        useradd --system --home-dir "$STATE" --no-create-home \
+            --shell /usr/sbin/nologin manila
+        changed 'added the user manila'
+    fi
+    put_directory root:manila 750 "$ETC"
+    put_directory manila:manila 750 "$STATE"
+    put_directory manila:manila 750 "$LOGS"
+}
+
+# source_digest EXTRAS: a number that changes with what would be installed.
+source_digest() {
+    (
+        cd "$DEPLOY/.." || exit
+        printf '%s\n' "$1" "$(python3 --version)"
+        find "${SOURCES[@]}" -type f -not -name '*.pyc' -print0 \
+            | LC_ALL=C sort -z | xargs -0 sha256sum
+    ) | sha256sum
+}
+
+# install_program: the virtual environment, from the sources beside deploy.
+install_program() {
+    install_packages python3 python3-venv logrotate curl
+    local extras=redis digest source
+    case $DATABASE_URL in
+        mysql*) extras+=,mysql ;;
+        postgresql*) extras+=,postgresql ;;
+    esac
+    digest=$(source_digest "$extras")
+    if [[ -e $VENV/.deployed && $(< "$VENV/.deployed") == "$digest" ]]; then
+        return 0
+    fi
+    # The build writes beside the sources, so it gets a copy of them.
+    source=$(mktemp -d)
+    (
+        umask 022
+        cd "$DEPLOY/.." || exit
+        cp -R "${SOURCES[@]}" "$source"
+        python3 -m venv "$VENV"
+        "$VENV/bin/pip" install --quiet --upgrade "${source}[$extras]"
+        printf '%s\n' "$digest" > "$VENV/.deployed"
+    )
+    rm -rf "$source"
+    changed "installed manila_lite into $VENV"
+    RESTART=yes
+}
+
+# configure: write manila_lite.conf for the roles of this node.
+configure() {
+    local roles=() text
+    mapfile -t roles < "$ROLES"
+    text=$(service_conf "${roles[@]}")
+    put_file root:manila 640 "$CONF" <<< "$text"
+    if [[ $DID == yes ]]; then
+        RESTART=yes
+    fi
+    put_file root:root 644 /etc/logrotate.d/manila-lite \
+        < "$DEPLOY/../etc/manila_lite/logrotate.conf"
+}
+
+# manage ARGUMENT...: run manila-lite-manage as the user of the service.
+manage() {
+    runuser -u manila -- "$VENV/bin/manila-lite-manage" "$@" \
+        --config-file "$CONF"
+}
+
+# put_units NAME...: install the unit files, as they are in etc.
+put_units() {
+    local name reload=no
+    for name; do
+        put_file root:root 644 "$UNITS/$name.service" \
+            < "$DEPLOY/../etc/manila_lite/systemd/$name.service"
+        if [[ $DID == yes ]]; then
+            reload=yes
+            RESTART=yes
+        fi
+    done
+    if [[ $reload == yes ]]; then
+        systemctl daemon-reload
+    fi
+}
+
+# run_units NAME...: start services; restart those that run something older.
+run_units() {
+    local name
+    for name; do
+        if [[ $RESTART == yes ]] && unit_is_on "$name"; then
+            restart_unit "$name"
+        else
+            start_unit "$name"
+        fi
+    done
+}
+
+# delete_units NAME...: stop services and remove their unit files.
+delete_units() {
+    local name reload=no
+    for name; do
+        if [[ -e $UNITS/$name.service ]]; then
+            systemctl disable --now "$name"
+            delete_file "$UNITS/$name.service" "$UNITS/$name.service.d"
+            reload=yes
+        fi
+    done
+    if [[ $reload == yes ]]; then
+        systemctl daemon-reload
+    fi
+}
+
+# sync_schema: migrate the database, unless it has the schema of the release.
+sync_schema() {
+    local code=0
+    manage db check > /dev/null 2>&1 || code=$?
+    case $code in
+        0) ;;
+        3)
+            manage db sync
+            changed 'migrated the database'
+            ;;
+        *) manage db check ;;
+    esac
+}
+
+# set_up_sign_in: the administrator, and the key that all controllers share.
+set_up_sign_in() {
+    put_file manila:manila 600 "$STATE/token_key" <<< "$TOKEN_KEY"
+    if [[ $DID == yes ]]; then
+        RESTART=yes
+    fi
+    if [[ ! -e $STATE/users ]] \
+            || ! manage user list | grep -q "^$ADMIN_USER "; then
+        manage user add "$ADMIN_USER" --user-id "$ADMIN_USER" \
+            --project "$ADMIN_PROJECT" --role admin <<< "$ADMIN_PASSWORD"
+        changed "added the user $ADMIN_USER"
+    fi
+    put_file root:root 600 "$ETC/admin-openrc" <<END
+# For the official client: source $ETC/admin-openrc
+export OS_AUTH_TYPE=password
+export OS_AUTH_URL=$(api_url)/v3
+export OS_USERNAME=$ADMIN_USER
+export OS_PASSWORD=$ADMIN_PASSWORD
+export OS_PROJECT_NAME=$ADMIN_PROJECT
+export OS_USER_DOMAIN_NAME=Default
+export OS_PROJECT_DOMAIN_NAME=Default
+export OS_REGION_NAME=$REGION
+END
+}
+
+api_url() {
+    if [[ -n $TLS_CERTIFICATE ]]; then
+        echo "https://$API_ADDRESS:$API_PORT"
+    else
+        echo "http://$API_ADDRESS:$API_PORT"
+    fi
+}
+
+# set_up_proxy: HAProxy with a file of its own beside that of Debian.
+set_up_proxy() {
+    local text options
+    options='EXTRAOPTS="-S /run/haproxy-master.sock'
+    options+=' -f /etc/haproxy/manila_lite.cfg"'
+    install_packages haproxy
+    text=$(proxy_conf "${PROXY_LISTEN:-$API_ADDRESS}")
+    local restart=no
+    put_file root:root 640 /etc/haproxy/manila_lite.cfg <<< "$text"
+    if [[ $DID == yes ]]; then
+        restart=yes
+    fi
+    put_line /etc/default/haproxy "$options"
+    if [[ $DID == yes || $restart == yes ]]; then
+        restart_unit haproxy
+    fi
+    start_unit haproxy
+}
+
+delete_proxy() {
+    delete_line /etc/default/haproxy "$(printf '%s%s' \
+        'EXTRAOPTS="-S /run/haproxy-master.sock' \
+        ' -f /etc/haproxy/manila_lite.cfg"')"
+    delete_file /etc/haproxy/manila_lite.cfg
+    if [[ $DID == yes ]]; then
+        restart_unit haproxy
+    fi
+}
+
+# call_api ARGUMENT...: curl, as the administrator. The password goes through
+# a pipe, not through the arguments.
+call_api() {
+    curl --silent --show-error --fail --max-time 60 --retry 30 \
+        --retry-connrefused --retry-delay 1 \
+        --header 'X-OpenStack-Manila-API-Version: 2.65' \
+        --config <(printf 'user = "%s:%s"\n' \
+            "$ADMIN_USER" "$ADMIN_PASSWORD") "$@"
+}
+
+# first_share_type: the one that local.conf names, if there is none.
+first_share_type() {
+    local found spec specs=()
+    found=$(call_api "$(api_url)/v2/types?is_public=all")
+    if grep -q "\"name\": *\"$SHARE_TYPE\"" <<< "$found"; then
+        return
+    fi
+    for spec in $SHARE_TYPE_SPECS; do
+        specs+=("\"${spec%%=*}\": \"${spec#*=}\"")
+    done
+    call_api --output /dev/null --header 'Content-Type: application/json' \
+        --data @- "$(api_url)/v2/types" <<END
+{"share_type": {"name": "$SHARE_TYPE",
+                "extra_specs": {$(IFS=,; echo "${specs[*]}")}}}
+END
+    changed "made the share type $SHARE_TYPE"
+}
+
+# put_storage: directories of the driver local, which its service owns.
+put_storage() {
+    local root
+    for root in $(local_roots); do
+        # One that exists may be a mounted file system: only its owner counts.
+        if [[ ! -d $root || $(stat -c %U "$root") != manila ]]; then
+            put_directory manila:manila 755 "$root"
+        fi
+    done
+}
+
+# hosts_of BINARY NODE: print the services of a node that the database knows.
+hosts_of() {
+    manage service list | awk -v binary="$1" -v node="$2" '
+        $1 == binary && ($2 == node || index($2, node "@") == 1) {print $2}'
+}
+
+# refuse_used NODE: stop if its back ends have shares.
+refuse_used() {
+    local host hosts found
+    hosts=$(hosts_of manila-share "$1")
+    for host in $hosts; do
+        found=$(manage service describe "$host" --json \
+            | "$VENV/bin/python" -c '
+import json, sys
+pools = json.load(sys.stdin)["pools"]
+print(sum(pool["allocated_gb"] or 0 for pool in pools))')
+        if [[ $found != 0 ]]; then
+            die "$host has shares of $found GiB: move or delete them, or" \
+                'give --force'
+        fi
+    done
+}
+
+# remove_rows NODE [ARGUMENT]: forget the services of a node that is stopped.
+remove_rows() {
+    local binary host hosts
+    for binary in manila-share manila-scheduler manila-data; do
+        hosts=$(hosts_of "$binary" "$1")
+        for host in $hosts; do
+            remove_row "$host" --binary "$binary" "${@:2}"
+            changed "removed $binary on $host from the database"
+        done
+    done
+}
+
+# remove_row HOST ARGUMENT...: wait until its last heartbeat is old enough.
+remove_row() {
+    local answer attempt
+    for attempt in {1..60}; do
+        if answer=$(manage service remove "$@" 2>&1); then
+            return
+        fi
+        if [[ $answer != *'was alive less than'* ]]; then
+            break
+        fi
+        if [[ $attempt == 1 ]]; then
+            echo "waiting until the last heartbeat of $1 is old enough"
+        fi
+        sleep 2
+    done
+    die "$answer"
+}
+
+# purge_state: remove what services can make again. Backups are here as well,
+# and shares if a back end says so.
+purge_state() {
+    delete_file "$STATE/token_key" "$STATE/users" "$STATE/lock" \
+        "$STATE/alive"
+    DID=no
+    if [[ ! -d $STATE ]]; then
+        return
+    fi
+    if rmdir "$STATE" 2>/dev/null; then
+        changed "removed $STATE"
+    else
+        echo "Kept $STATE: it has other files."
+    fi
+}

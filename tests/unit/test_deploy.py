@@ -1,0 +1,160 @@
+"""The scripts of deploy: their style, and the files that they write."""
+
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from manila_lite import conf as options
+from tests.support import requirements
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / 'deploy'
+SCRIPTS = sorted(
+    path
+    for folder in ('deploy', 'deploy/lib', 'tools')
+    for path in (ROOT / folder).iterdir()
+    if path.is_file() and path.name != 'local.conf'
+)
+VARIABLES = """
+NODE_IP=192.0.2.11
+NODE_NAME=node
+CONTROLLERS='192.0.2.11 192.0.2.12'
+BACKENDS='fast large'
+BACKEND_large='share_driver = dummy
+driver_handles_share_servers = false'
+"""
+PREPARE = """
+set -euo pipefail
+source "$DEPLOY/lib/all.sh"
+read_variables
+DATABASE_PASSWORD=a BROKER_PASSWORD=b LOCKS_PASSWORD=c
+use_servers
+"""
+
+
+def tool(name):
+    """Return the path of a program that pip or Debian has installed."""
+    own = pathlib.Path(sys.executable).with_name(name)
+    found = shutil.which(own) or shutil.which(name, path='/usr/sbin:/usr/bin')
+    if found is None:
+        requirements.missing(f'{name} is not installed')
+    return found
+
+
+def run(*command, **env):
+    ended = subprocess.run(
+        [*map(str, command)],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={'PATH': '/usr/sbin:/usr/bin:/sbin:/bin', **env},
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+@pytest.fixture
+def shell(tmp_path):
+    """Return a function that runs lines with the functions of deploy."""
+    variables = tmp_path / 'local.conf'
+    variables.write_text(VARIABLES)
+    return lambda lines: run(
+        'bash',
+        '-c',
+        PREPARE + lines,
+        DEPLOY=str(DEPLOY),
+        LOCAL_CONF=str(variables),
+    )
+
+
+@pytest.mark.parametrize('path', SCRIPTS, ids=lambda path: path.name)
+def test_shellcheck_has_no_complaint(path):
+    run(tool('shellcheck'), '--external-sources', '--source-path', ROOT, path)
+
+
+def test_bashate_has_no_complaint():
+    run(tool('bashate'), *SCRIPTS)
+
+
+def test_a_file_is_written_when_it_differs(shell, tmp_path):
+    file = tmp_path / 'file'
+    lines = f"""
+owner=$(id -un):$(id -gn)
+put() {{
+    put_file "$owner" "$1" {file} <<< "$2"
+    echo "$DID"
+}}
+put 600 one; put 600 one; put 640 one; put 640 two
+put_line {file} three; put_line {file} three
+delete_line {file} three; delete_line {file} three
+delete_file {file}; delete_file {file}
+report_changes
+"""
+    assert shell(lines).splitlines() == [
+        *(f'wrote {file}', 'yes', 'no'),
+        *(f'wrote {file}', 'yes') * 2,
+        f'added a line to {file}',
+        f'removed a line from {file}',
+        f'removed {file}',
+        'Changes: 6.',
+    ]
+
+
+def test_purge_keeps_backups(shell, tmp_path):
+    state = tmp_path / 'state'
+    (state / 'lock').mkdir(parents=True)
+    (state / 'token_key').touch()
+    lines = f'STATE={state}; purge_state'
+    (state / 'backups').mkdir()
+    (state / 'backups' / 'file').touch()
+    assert shell(lines).splitlines() == [
+        f'removed {state}/token_key',
+        f'removed {state}/lock',
+        f'Kept {state}: it has other files.',
+    ]
+    assert [path.name for path in state.iterdir()] == ['backups']
+    (state / 'backups' / 'file').unlink()
+    (state / 'backups').rmdir()
+    assert shell(lines).splitlines() == [f'removed {state}']
+    assert not state.exists()
+
+
+@pytest.mark.parametrize(
+    'roles, backends', [('controller', []), ('share', ['fast', 'large'])]
+)
+def test_services_understand_their_configuration(
+    shell, tmp_path, roles, backends
+):
+    file = tmp_path / 'manila_lite.conf'
+    file.write_text(shell(f'service_conf {roles}'))
+    conf = options.new(files=[str(file)])
+    assert conf.host == 'node'
+    assert conf.osapi_share_listen == '192.0.2.11'
+    assert conf.coordination.backend_url == 'redis://:c@192.0.2.11:6379'
+    assert (conf.enabled_share_backends or []) == backends
+    if backends:
+        assert options.backends(conf) == backends
+        assert conf.fast.local_root == '/srv/shares/fast'
+        assert conf.large.share_driver == 'dummy'
+
+
+def test_haproxy_understands_its_configuration(shell, tmp_path):
+    file = tmp_path / 'haproxy.cfg'
+    file.write_text(shell('proxy_conf 192.0.2.11'))
+    assert 'server api-2 192.0.2.12:8785' in file.read_text()
+    run(tool('haproxy'), '-c', '-f', file)
+
+
+def test_logrotate_understands_its_configuration():
+    # Without the user of the service it would not go on.
+    text = (ROOT / 'etc/manila_lite/logrotate.conf').read_text()
+    ended = subprocess.run(
+        [tool('logrotate'), '--debug', '/dev/stdin'],
+        input=text.replace('su manila manila', 'su root root'),
+        capture_output=True,
+        text=True,
+    )
+    assert 'error' not in ended.stderr, ended.stderr
