@@ -4,10 +4,12 @@ import argparse
 import sys
 
 from benchmarks import access_rules
+from benchmarks import copying
 from benchmarks import creation
 from benchmarks import idle
 from benchmarks import instructions
 from benchmarks import listing
+from benchmarks import page
 from benchmarks import placement
 from benchmarks import recovery
 from benchmarks import replicas
@@ -23,10 +25,12 @@ KINDS = {
     'creation': creation,
     'snapshots': snapshots,
     'access': access_rules,
+    'page': page,
     'placement': placement,
     'recovery': recovery,
     'replicas': replicas,
     'scrape': scrape,
+    'copying': copying,
     'storage': storage,
     'idle': idle,
 }

@@ -56,7 +56,7 @@ def run(verdict: Verdict) -> None:
             db = Database(url)
             stack.callback(db.dispose)
             mass_rows.insert(db, SIZES)
-            db.write(_start_work)
+            db.write(start_work)
             mass_rows.analyze(db)
             verdict.record(
                 f'scrape with {SIZES.shares} shares on {kind}, median',
@@ -66,7 +66,7 @@ def run(verdict: Verdict) -> None:
             )
 
 
-def _start_work(session: Session) -> None:
+def start_work(session: Session) -> None:
     """Put some shares in flight."""
     ids = session.rows(sa.select(INSTANCE.c.id).limit(IN_FLIGHT))
     session.run(

@@ -12,6 +12,7 @@ import enum
 import typing
 
 from manila_lite import exception
+from manila_lite import masking
 from manila_lite.db.queries.admin import messages
 from manila_lite.db.session import Session
 
@@ -273,7 +274,11 @@ def explanation_in(error: Exception) -> str | None:
     return None
 
 
-_ABOUT_BACKENDS = (exception.NoValidHost, exception.NoShareServiceUp)
+_ABOUT_BACKENDS = (
+    exception.ContentUnreachable,
+    exception.NoShareServiceUp,
+    exception.NoValidHost,
+)
 
 _ABOUT_REQUESTS = (
     exception.ManageInvalidShare,
@@ -314,8 +319,10 @@ def record(
             'resource_id': resource_id,
             'action_id': action.value,
             'detail_id': detail and detail.value,
-            'reason': reason and reason[:LONGEST_REASON],
-            'explanation': explanation and explanation[:LONGEST_EXPLANATION],
+            'reason': reason and masking.mask(reason)[:LONGEST_REASON],
+            'explanation': (
+                explanation and masking.mask(explanation)[:LONGEST_EXPLANATION]
+            ),
             'created_at': session.now,
             'expires_at': session.now + datetime.timedelta(seconds=ttl),
         },

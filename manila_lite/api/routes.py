@@ -28,6 +28,8 @@ from manila_lite.api.v2.admin.recovery import RecoveryController
 from manila_lite.api.v2.admin.scheduler_stats import SchedulerStatsController
 from manila_lite.api.v2.admin.services import ServicesController
 from manila_lite.api.v2.api_description import ApiDescriptionController
+from manila_lite.api.v2.backups import ShareBackupActionsController
+from manila_lite.api.v2.backups import ShareBackupsController
 from manila_lite.api.v2.groups.share_groups import ShareGroupActionsController
 from manila_lite.api.v2.groups.share_groups import ShareGroupsController
 from manila_lite.api.v2.groups.snapshots import (
@@ -384,6 +386,26 @@ ROUTES: list[Route] = [
         action('/action'),
         since='2.31',
         experimental='2.31-2.54',
+    ),
+    # Share backups
+    *serve(
+        ShareBackupsController,
+        '/share-backups',
+        get('', 'index'),
+        get('/detail', 'detail'),
+        post('', 'create'),
+        get('/{backup_id}', 'show'),
+        put('/{backup_id}', 'update'),
+        delete('/{backup_id}', 'delete'),
+        since='2.80',
+        experimental='2.80-',
+    ),
+    *serve(
+        ShareBackupActionsController,
+        '/share-backups/{backup_id}',
+        action('/action'),
+        since='2.80',
+        experimental='2.80-',
     ),
     # QoS types
     *serve(

@@ -10,6 +10,7 @@ from manila_lite.policies.enforcer import Enforcer
 from manila_lite.share.operations.access.locks import Locks
 from manila_lite.share.operations.access.share_rules import Access
 from manila_lite.share.operations.access.snapshot_rules import SnapshotAccess
+from manila_lite.share.operations.backups import ShareBackups
 from manila_lite.share.operations.groups.copies import ShareGroupCopies
 from manila_lite.share.operations.groups.share_groups import ShareGroups
 from manila_lite.share.operations.groups.snapshots import ShareGroupSnapshots
@@ -53,6 +54,7 @@ class ApiServices:
     share_migrations: ShareMigrations
     replicas: Replicas
     share_transfers: ShareTransfers
+    share_backups: ShareBackups
     share_groups: ShareGroups
     share_group_copies: ShareGroupCopies
     share_group_snapshots: ShareGroupSnapshots

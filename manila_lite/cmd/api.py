@@ -38,7 +38,10 @@ def main() -> None:
             server = web_server(app, conf)
             process.db.write(sets.refresh_defaults, process.limits())
             running.serve_until_stopped(
-                process, signals, [running.WebServer(server)], has_api=True
+                process,
+                signals,
+                [running.WebServer(server, conf.api_drain_time)],
+                has_api=True,
             )
 
 

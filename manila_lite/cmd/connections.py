@@ -8,6 +8,7 @@ activity, and the number of connections.
 from collections.abc import Callable, Iterable
 import socket
 import struct
+import threading
 import time
 import typing
 
@@ -15,6 +16,7 @@ from waitress import adjustments as waitress_adjustments
 from waitress import channel as waitress_channel
 from waitress import server as waitress_server
 from waitress import task as waitress_task
+from waitress import wasyncore
 
 from manila_lite.cmd.web import ANY_ADDRESS
 from manila_lite.cmd.web import BACKLOG
@@ -24,6 +26,9 @@ from manila_lite.cmd.web import listen_on_any_address
 
 _ACCEPTED_AT_ONCE = 64
 """Connections to accept before other sockets are looked at again."""
+
+_CLOSING_INTERVAL = 0.02
+"""Seconds between looks for requests that still run, when it closes."""
 
 _PASS_INTERVAL = 1
 """Seconds between searches for connections beyond their time limits."""
@@ -76,9 +81,35 @@ class HttpServer:
         """Serve until `close`; return when all responses are sent."""
         self._listeners[0].run()
 
-    def close(self) -> None:
+    def close(self, timeout: float = 0.0) -> None:
+        """Accept nothing more; end after all requests that were received.
+
+        They get `timeout` seconds; then those that wait are dropped.
+        """
+        trigger = self._listeners[0].trigger
+        trigger.pull_trigger(self._stop_accepting)
+        deadline = time.monotonic() + timeout
+        pause = threading.Event()
+        while self._is_busy() and time.monotonic() < deadline:
+            pause.wait(_CLOSING_INTERVAL)
         self._dispatcher.shutdown(timeout=1)
-        self._listeners[0].trigger.pull_trigger(self._close_connections)
+        trigger.pull_trigger(self._close_connections)
+
+    def _stop_accepting(self) -> None:
+        for listener in self._listeners:
+            wasyncore.dispatcher.close(listener)
+        for channel in self._channels():
+            channel.close_if_idle()
+
+    def _is_busy(self) -> bool:
+        return any(not found.is_replaceable for found in self._channels())
+
+    def _channels(self) -> list['_Channel']:
+        return [
+            found
+            for found in list(self._map.values())
+            if isinstance(found, _Channel)
+        ]
 
     def _close_connections(self) -> None:
         for listener in self._listeners:
@@ -135,6 +166,11 @@ class _Channel(waitress_channel.HTTPChannel):
     def is_replaceable(self) -> bool:
         """Return whether no thread is, or will be, busy for the client."""
         return not self.requests or self.is_postponed
+
+    def close_if_idle(self) -> None:
+        """Close unless there is a request, or a response to send."""
+        if not (self.requests or self.request or self.total_outbufs_len):
+            self.handle_close()
 
     def drop(self) -> None:
         """Close at once, with what the client has not read."""

@@ -3,13 +3,16 @@
 import argparse
 from collections.abc import Callable, Iterable, Iterator, Sequence
 import contextlib
+import getpass
 from importlib import metadata
 import json
 import os
+import sys
 import typing
 
 from oslo_config import cfg
 
+from manila_lite import exception
 from manila_lite.cmd import start
 from manila_lite.db import schema
 from manila_lite.db.session import Database
@@ -73,6 +76,16 @@ def _no_database() -> str:
         'state directory of "manila-lite serve" or "make run" with '
         f'--state-dir{there}, or a configuration file with --config-file'
     )
+
+
+def password(name: str) -> str:
+    """Return what standard input has, or what a terminal is asked for."""
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().rstrip('\r\n')
+    given = getpass.getpass(f'Password of {name}: ')
+    if getpass.getpass('Repeat the password: ') != given:
+        raise exception.InvalidInput(reason='the passwords differ')
+    return given
 
 
 def show(
@@ -140,6 +153,11 @@ def add(nouns: typing.Any, noun: str, about: str, **runs: Run) -> Parsers:
     verbs = nouns.add_parser(noun, help=about).add_subparsers(
         metavar='VERB', required=True
     )
+    return add_verbs(verbs, **runs)
+
+
+def add_verbs(verbs: typing.Any, **runs: Run) -> Parsers:
+    """Add verbs to a noun; return their parsers."""
     parsers = {}
     for name, run in runs.items():
         parsers[name] = verbs.add_parser(

@@ -1,4 +1,4 @@
-"""Where a scheduler or a share process answers questions about itself.
+"""Where a scheduler, share or data process answers questions about itself.
 
 An address of its own, for monitoring and load balancers, with a page for
 each kind of question. The API answers at the address of its clients.

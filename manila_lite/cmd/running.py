@@ -92,6 +92,7 @@ def serve_until_stopped(
         signals.wait(reloader)
     finally:
         LOG.info('Stopping')
+        process.stopping.set()
         for service in reversed(started):
             if not service.stop(STOP_TIMEOUT):
                 LOG.warning(
@@ -118,10 +119,14 @@ def connect(conf: typing.Any, default_url: str = 'rabbit://') -> Transport:
 
 
 class WebServer:
-    """The API server, with the interface of a service."""
+    """A web server, with the interface of a service.
 
-    def __init__(self, server: typing.Any):
+    It goes on for `drain_time` seconds when it is to stop.
+    """
+
+    def __init__(self, server: typing.Any, drain_time: float = 0.0):
         self.server = server
+        self._drain_time = drain_time
         self._thread = threading.Thread(
             target=server.run, name='web', daemon=True
         )
@@ -130,7 +135,9 @@ class WebServer:
         self._thread.start()
 
     def stop(self, timeout: float) -> bool:
-        self.server.close()
+        if self._drain_time:
+            threading.Event().wait(self._drain_time)
+        self.server.close(timeout)
         self._thread.join(1.0)
         return True
 

@@ -1,10 +1,10 @@
 """manila-lite serve: all services in one process, with one command.
 
-API, scheduler and share service over SQLite, `memory://` and file locks.
+API, scheduler, share and data service over SQLite, `memory://` and file locks.
 Without a configuration file there are two back ends, `local` (real
 directories) and `dummy` (no storage), with a default share type on the
 first and a share type `dummy` on the second. With `--nfs` the first is `nfs`:
-shares on a btrfs in a file that clients mount.
+NFS and CIFS shares on a btrfs in a file that clients mount.
 """
 
 import argparse
@@ -21,6 +21,7 @@ from manila_lite.cmd import console
 from manila_lite.cmd import running
 from manila_lite.cmd import start
 from manila_lite.cmd.build.api import build_api
+from manila_lite.cmd.build.data import build_data
 from manila_lite.cmd.build.health import checks_of_backends
 from manila_lite.cmd.build.scheduler import build_scheduler
 from manila_lite.cmd.build.share import ShareService
@@ -115,9 +116,11 @@ def _serve(args: typing.Any) -> None:
         db.write(sets.refresh_defaults, process.limits())
         scheduler = build_scheduler(process)
         share = build_share_service(process)
+        data = build_data(process)
         # No other process uses this state directory: all leases are stale.
         for runner in (
             *scheduler.runners,
+            *data.runners,
             *(backend.runner for backend in share.backends),
         ):
             db.write(table.expire_leases, runner.queues)
@@ -126,6 +129,7 @@ def _serve(args: typing.Any) -> None:
         app, _ = build_api(process, checks=checks_of_backends(share.backends))
         server = web_server(app, conf)
         scheduler.register()
+        data.register()
 
         def ready() -> None:
             url = _url(conf, server.port)
@@ -137,7 +141,12 @@ def _serve(args: typing.Any) -> None:
         running.serve_until_stopped(
             process,
             signals,
-            [_ReadyShareService(share), scheduler, running.WebServer(server)],
+            [
+                _ReadyShareService(share),
+                data,
+                scheduler,
+                running.WebServer(server, conf.api_drain_time),
+            ],
             has_api=True,
             has_backends=True,
             on_ready=ready,
@@ -190,6 +199,7 @@ def _configure_nfs(conf: typing.Any, address: str) -> None:
         ('btrfs_root', str(folder / 'nfs')),
         ('btrfs_pools', {'nfs': str(image)}),
         ('btrfs_export_addresses', [address]),
+        ('btrfs_cifs', all(met.is_met() for met in machine.CIFS_REQUIREMENTS)),
     ):
         conf.set_override(name, value, 'nfs')
 

@@ -229,7 +229,7 @@ class _EventletServer:
             ),
         )
 
-    def close(self) -> None:
+    def close(self, timeout: float) -> None:
         import eventlet
 
         eventlet.kill(self._running, SystemExit)

@@ -14,6 +14,7 @@ from oslo_config import cfg
 from manila_lite.conf import api
 from manila_lite.conf import auth
 from manila_lite.conf import backend
+from manila_lite.conf import backups
 from manila_lite.conf import btrfs
 from manila_lite.conf import coordination
 from manila_lite.conf import core
@@ -55,6 +56,7 @@ _AREAS = (
     scheduler,
     service,
     share_manager,
+    backups,
     transfers,
     ui,
     work,

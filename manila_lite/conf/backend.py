@@ -85,6 +85,13 @@ OPTS = [
         help="Section with the options of the administrators' network; "
         'without it share servers have no addresses there.',
     ),
+    cfg.ListOpt(
+        'migration_ignore_files',
+        default=['lost+found'],
+        help='Names at the top of shares that the data service does not copy '
+        'when it migrates a share from this back end. Add what the storage '
+        'creates in every share.',
+    ),
     cfg.IntOpt(
         'max_shares_per_share_server',
         default=-1,
@@ -95,7 +102,8 @@ OPTS = [
         'max_share_server_size',
         default=-1,
         help='Maximum total size of the shares on one share server in GiB, '
-        '-1 for no limit.',
+        '-1 for no limit. A larger share gets a server of its own, on which '
+        'it can be extended without limit.',
     ),
 ]
 

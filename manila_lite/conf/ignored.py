@@ -99,9 +99,9 @@ _IGNORED = (
         'DEFAULT',
         """data_manager_backup_supported_share_protocols
         backup_mount_template backup_unmount_template backup_mount_export
-        backup_mount_proto backup_mount_options backup_driver
+        backup_mount_proto backup_mount_options
         backup_share_mount_template backup_share_unmount_template
-        backup_ignore_files backup_protocol_access_mapping
+        backup_protocol_access_mapping
         backup_mount_tmp_location backup_continue_update_interval
         restore_continue_update_interval share_backup_name_template
         driver_backup_continue_update_interval
@@ -131,7 +131,7 @@ _IGNORED = (
     _Ignored(
         'drivers copy by themselves',
         BACKEND,
-        """num_shell_tries migration_ignore_files share_mount_template
+        """num_shell_tries share_mount_template
         share_unmount_template protocol_access_mapping""",
     ),
     _Ignored(

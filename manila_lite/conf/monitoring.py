@@ -7,10 +7,10 @@ OPTS = [
     cfg.HostAddressOpt(
         'listen',
         default='127.0.0.1',
-        help='Address at which manila-lite-scheduler and manila-lite-share '
-        'answer /healthcheck and /metrics; :: stands for all addresses of '
-        'IPv6 and of IPv4. There is no authentication: choose an address '
-        'that only monitoring and load balancers reach.',
+        help='Address at which manila-lite-scheduler, manila-lite-share and '
+        'manila-lite-data answer /healthcheck and /metrics; :: stands for '
+        'all addresses of IPv6 and of IPv4. There is no authentication: '
+        'choose an address that only monitoring and load balancers reach.',
     ),
     cfg.PortOpt(
         'scheduler_port',
@@ -22,6 +22,11 @@ OPTS = [
         help='Port of manila-lite-share; without it, the process answers '
         'nothing. Several processes of one machine need a port each, in a '
         'configuration file of its own.',
+    ),
+    cfg.PortOpt(
+        'data_port',
+        help='Port of manila-lite-data; without it, the process answers '
+        'nothing. Set it to monitor each process by itself.',
     ),
     cfg.ListOpt(
         'metrics_projects',

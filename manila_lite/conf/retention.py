@@ -5,6 +5,14 @@ from oslo_config import cfg
 GROUP = cfg.OptGroup('retention', title='Retention of old rows')
 OPTS = [
     cfg.IntOpt(
+        'driver_calls',
+        default=2592000,
+        min=0,
+        help='Seconds that the calls of drivers are kept, which the page '
+        'shows in the history of a share; 0 keeps them. Lower it if this '
+        'table becomes too large.',
+    ),
+    cfg.IntOpt(
         'services',
         default=2592000,
         min=0,

@@ -24,6 +24,15 @@ OPTS = [
         'The service refuses to start with True, so that a file that '
         'requests TLS never leads to plain HTTP.',
     ),
+    cfg.FloatOpt(
+        'api_drain_time',
+        default=0,
+        min=0,
+        help='Seconds for which an API process that is to stop still answers '
+        'requests, while its health check fails already. Set it to longer '
+        'than a proxy in front takes to find that out, so that no client '
+        'notices the stop.',
+    ),
     cfg.IntOpt(
         'report_interval',
         default=10,

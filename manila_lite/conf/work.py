@@ -34,6 +34,13 @@ OPTS = [
         'time. Rarely worth raising: placement is quick.',
     ),
     cfg.IntOpt(
+        'data_workers',
+        default=2,
+        min=1,
+        help='Number of shares that one data service copies at the same '
+        'time. Raise it when the storage is faster than one copy.',
+    ),
+    cfg.IntOpt(
         'max_attempts',
         default=5,
         min=1,

@@ -13,6 +13,7 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import exception
+from manila_lite import masking
 from manila_lite.db import models
 from manila_lite.db import owners
 from manila_lite.db.models import engine
@@ -291,7 +292,9 @@ def _initiator_values(session: Session) -> dict[str, object]:
         'request_id': by and by.request_id,
         'made_by': by and by.actor,
         'made_at': session.now,
-        'reason': session.reason and session.reason[:LONGEST_REASON],
+        'reason': (
+            session.reason and masking.mask(session.reason)[:LONGEST_REASON]
+        ),
     }
 
 

@@ -5,6 +5,8 @@ turns an error into a response. The codes are those of the published API.
 """
 
 from manila_lite.exception.access import *
+from manila_lite.exception.backups import *
+from manila_lite.exception.data import *
 from manila_lite.exception.drivers import *
 from manila_lite.exception.families import *
 from manila_lite.exception.families import ManilaLiteError

@@ -67,10 +67,32 @@ class QuotaExceeded(QuotaError):
     )
 
 
+class EncryptionKeysLimitExceeded(QuotaError):
+    message = (
+        'Maximum number of encryption keys allowed ({allowed}) '
+        'exceeded: {used} are in use or reserved.'
+    )
+
+
 class ShareGroupsLimitExceeded(QuotaError):
     message = (
         'Maximum number of share groups allowed ({allowed}) '
         'exceeded: {used} are in use or reserved.'
+    )
+
+
+class BackupLimitExceeded(QuotaError):
+    message = (
+        'Maximum number of share backups allowed ({allowed}) '
+        'exceeded: {used} are in use or reserved.'
+    )
+
+
+class ShareBackupSizeExceedsAvailableQuota(QuotaError):
+    message = (
+        'Requested share backup exceeds allowed backup gigabytes '
+        'quota: {asked} GiB asked, {used} GiB of {allowed} GiB in '
+        'use.'
     )
 
 

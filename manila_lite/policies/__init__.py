@@ -19,6 +19,7 @@ from manila_lite.policies import service
 from manila_lite.policies import share
 from manila_lite.policies import share_access_metadata
 from manila_lite.policies import share_access_rule
+from manila_lite.policies import share_backup
 from manila_lite.policies import share_export_location
 from manila_lite.policies import share_group
 from manila_lite.policies import share_group_snapshot
@@ -53,6 +54,7 @@ _RESOURCES = (
     share_snapshot_instance,
     share_type,
     share_types_extra_spec,
+    share_backup,
     share_group,
     share_group_snapshot,
     share_group_type,

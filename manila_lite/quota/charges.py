@@ -186,8 +186,11 @@ _ERRORS: dict[str, type[exception.QuotaError]] = {
     'share_networks': exception.ShareNetworksLimitExceeded,
     'share_replicas': exception.ShareReplicasLimitExceeded,
     'replica_gigabytes': exception.ShareReplicaSizeExceedsAvailableQuota,
+    'encryption_keys': exception.EncryptionKeysLimitExceeded,
     'share_groups': exception.ShareGroupsLimitExceeded,
     'share_group_snapshots': exception.ShareGroupSnapshotsLimitExceeded,
+    'backups': exception.BackupLimitExceeded,
+    'backup_gigabytes': exception.ShareBackupSizeExceedsAvailableQuota,
     PER_SHARE: exception.ShareSizeExceedsLimit,
 }
 _WHAT = {PROJECT: '', SHARE_TYPE: 'share type ', USER: 'user '}

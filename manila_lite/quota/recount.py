@@ -50,6 +50,8 @@ def recount(
             counts.count_networks(session, project_id),
             counts.count_groups(session, project_id),
             counts.count_group_snapshots(session, project_id),
+            counts.count_encryption_keys(session, project_id),
+            counts.count_backups(session, project_id),
         )
     )
     reserved = _sum(_owed(session, project_id))

@@ -21,6 +21,7 @@ from manila_lite.db.rows import ReplicaRow
 from manila_lite.db.session import Session
 from manila_lite.quota import charges
 from manila_lite.quota.charges import Owner
+from manila_lite.quota.encryption_keys import release_key
 from manila_lite.quota.recount import to_reservation
 
 Reservations = Collection[list[typing.Any]]
@@ -160,6 +161,7 @@ def remove_and_credit(
         size = instance.size
     if share_moves.remove_instance(session, instance, event):
         charges.credit(session, owner_of(instance), deltas_of(instance))
+        release_key(session, instance.project_id, instance.encryption_key_ref)
     elif instance.replica_state and size:
         charges.credit(session, owner_of(instance), replica_deltas(instance))
     # Quota is always changed before pools, to avoid deadlocks.

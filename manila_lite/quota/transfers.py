@@ -6,11 +6,14 @@ import functools
 import typing
 
 from manila_lite import exception
+from manila_lite.db.queries.shares import encryption_keys
 from manila_lite.db.queries.shares import transfers
 from manila_lite.db.rows import InstanceRow
 from manila_lite.db.session import Session
 from manila_lite.quota import charges
 from manila_lite.quota.charges import Owner
+from manila_lite.quota.encryption_keys import DELTAS
+from manila_lite.quota.encryption_keys import release_key
 from manila_lite.quota.recount import to_reservation
 from manila_lite.quota.shares import deltas_of
 from manila_lite.quota.shares import owner_of
@@ -19,7 +22,7 @@ from manila_lite.states.snapshot_instance import SnapshotStatus
 
 
 class Usage(typing.NamedTuple):
-    """What a share and its snapshots are charged for.
+    """What a share and its snapshots are charged for, without its key.
 
     `by_owner` has the usage of each user: snapshots are charged to those
     who took them.
@@ -52,6 +55,20 @@ def usage_of(
     )
 
 
+def reservation_of(
+    session: Session, instance: InstanceRow, project_id: str
+) -> dict[str, int]:
+    """Return what a project is to be charged for a share it accepts."""
+    key_ref = instance.encryption_key_ref
+    return {
+        **usage_of(session, instance).total,
+        **_usage_of_key(
+            key_ref is not None
+            and not encryption_keys.is_used(session, project_id, key_ref)
+        ),
+    }
+
+
 def change_owner(
     session: Session,
     instance: InstanceRow,
@@ -66,14 +83,22 @@ def change_owner(
     snapshot may have been deleted since they were made.
     """
     usage = usage_of(session, instance, lock=True)
+    key_ref = instance.encryption_key_ref
+    total = {
+        **usage.total,
+        **_usage_of_key(
+            key_ref is not None
+            and encryption_keys.add_uses(session, owner, key_ref)
+        ),
+    }
     transfers.move(session, instance.share_id, owner.project_id, owner.user_id)
 
     def charge() -> None:
-        if list(reservations) == [to_reservation(owner, usage.total)]:
-            charges.commit_reservation(session, owner, usage.total)
+        if list(reservations) == [to_reservation(owner, total)]:
+            charges.commit_reservation(session, owner, total)
         else:
             charges.release_reservations(session, reservations)
-            charges.adjust(session, owner, usage.total, limits=limits)
+            charges.adjust(session, owner, total, limits=limits)
 
     # One order for all transfers: two of them may exchange shares.
     changes: list[tuple[tuple[str, str], Callable[[], None]]] = [
@@ -84,6 +109,11 @@ def change_owner(
         changes.append((_key(former), credit))
     for _, change in sorted(changes, key=lambda one: one[0]):
         change()
+    release_key(session, instance.project_id, key_ref)
+
+
+def _usage_of_key(is_new: bool) -> Mapping[str, int]:
+    return DELTAS if is_new else {}
 
 
 def _key(owner: Owner) -> tuple[str, str]:

@@ -11,6 +11,8 @@ LOG = logging.getLogger(__name__)
 
 SECTION = 'oslo_messaging_notifications'
 
+_SENDING = frozenset({'messaging', 'messagingv2'})
+
 RETRIES = 1
 """How often oslo tries again to connect; the sender tries later anyway."""
 
@@ -37,14 +39,19 @@ class Notifications:
             raise options.BadConfiguration(
                 f'transport_url of [{SECTION}]: {error}'
             ) from error
-        if url.transport == 'memory':
+        if url.transport not in ('rabbit', 'kombu'):
+            # Others do not tell whether the broker has a message.
             raise options.BadConfiguration(
-                'events need a message broker: set transport_url of '
-                f'[{SECTION}], or enabled of [events] to false'
+                'events need a message broker, RabbitMQ: set transport_url '
+                f'of [{SECTION}], or enabled of [events] to false'
             )
-        if url.transport in ('rabbit', 'kombu'):
-            transport.prepare_rabbit(conf)
+        transport.prepare_rabbit(conf)
         conf.set_default('driver', ['messagingv2'], SECTION)
+        if not _SENDING.intersection(conf[SECTION].driver):
+            raise options.BadConfiguration(
+                f'driver of [{SECTION}] must be messagingv2 or messaging, as '
+                'others send no events'
+            )
         self._error: Exception | None = None
         self._send = self._transport._send_notification
         self._transport._send_notification = self._send_and_report

@@ -6,6 +6,7 @@ import typing
 from manila_lite.db.rows import MoveOwnerRow
 from manila_lite.db.rows import UnsentMoveRow
 from manila_lite.states import access_rule
+from manila_lite.states import share_backup
 from manila_lite.states import share_group
 from manila_lite.states import share_group_snapshot
 from manila_lite.states import share_instance
@@ -40,7 +41,10 @@ _KINDS = (
         'the copy of a share on a back end',
         'share_id',
     ),
-    EventKind(share_task.SHARE_TASK, 'the migration of a share, with its id'),
+    EventKind(
+        share_task.SHARE_TASK,
+        'the migration of a share; `id` is that of the share',
+    ),
     EventKind(
         share_replica.SHARE_REPLICA,
         'the replica state of a share instance, with its id',
@@ -66,6 +70,7 @@ _KINDS = (
         'the copy of a snapshot on a back end',
         'snapshot_id',
     ),
+    EventKind(share_backup.SHARE_BACKUP, 'a backup of a share', 'share_id'),
     EventKind(share_group.SHARE_GROUP, 'a share group'),
     EventKind(
         share_group_snapshot.SHARE_GROUP_SNAPSHOT,

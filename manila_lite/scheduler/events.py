@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 import itertools
 import logging
 import operator
+import time
 import typing
 
 from manila_lite import exception
@@ -30,6 +31,15 @@ LEASE = 20.0
 BATCH = 100
 """The number of moves that are read and marked by one transaction each."""
 
+SENDING_TIME = 5.0
+"""Seconds of sending after which what was sent is marked and the lease
+renewed. One send may then take most of the lease and is not overtaken."""
+
+FIRST_PAUSE = 1.0
+LONGEST_PAUSE = 30.0
+"""Seconds until the next try when the bus has refused an event. The pause
+doubles as long as nothing can be sent."""
+
 Send = Callable[[str, dict[str, typing.Any]], None]
 """Sends an event type and a payload, or raises ServiceUnavailable."""
 
@@ -46,23 +56,33 @@ class EventSender:
         owner: str,
         send: Send,
         close: Callable[[], None] = lambda: None,
+        *,
+        longest_pause: float = LONGEST_PAUSE,
+        clock: Callable[[], float] = time.monotonic,
     ):
         self.db = db
         self.owner = owner
         self.send = send
         self.close = close
+        self.clock = clock
+        self._longest_pause = longest_pause
+        self._pause = 0.0
 
     def run_pass(self) -> int:
         """Send all moves, unless another process does; return the count.
 
-        Without moves to send, this only reads.
+        When the bus refuses one, no process sends until a pause is over.
+        Without moves to send, or while another process does, this only
+        reads.
         """
         start = self.db.read(events.find_start)
         if start is not None and not self.db.read(
             events.list_unsent, start, 1
         ):
             return 0
-        if not self.db.write(
+        if not self.db.read(
+            cluster_tasks.is_claimable, events.TASK_NAME
+        ) or not self.db.write(
             cluster_tasks.claim, events.TASK_NAME, self.owner, LEASE
         ):
             return 0
@@ -72,23 +92,33 @@ class EventSender:
             return self._send_all(start)
         finally:
             self.db.write(
-                cluster_tasks.finish, events.TASK_NAME, self.owner, 0.0
+                cluster_tasks.finish, events.TASK_NAME, self.owner, self._pause
             )
 
     def _send_all(self, start: int) -> int:
         count = 0
         while True:
             batch = self.db.read(_load, start)
-            sent = self._send_batch(batch)
+            sent, is_refused = self._send_batch(batch)
             count += len(sent)
+            if sent:
+                self._pause = 0.0
             # Lost marks would only let them be sent once more.
             is_mine = self.db.write(self._mark, sent, fsync=False)
-            if len(sent) < BATCH or not is_mine:
+            if is_refused:
+                longer = max(FIRST_PAUSE, 2 * self._pause)
+                self._pause = min(longer, self._longest_pause)
+            is_last = len(batch) < BATCH and len(sent) == len(batch)
+            if is_refused or is_last or not is_mine:
                 return count
 
-    def _send_batch(self, batch: Sequence[Event]) -> list[int]:
-        """Send events in order, up to the first failure; return the ids."""
-        sent = []
+    def _send_batch(self, batch: Sequence[Event]) -> tuple[list[int], bool]:
+        """Send events in order for some time, or until one is refused.
+
+        Returns the ids of those that were sent, and whether one was refused.
+        """
+        sent: list[int] = []
+        until = self.clock() + SENDING_TIME
         for id, event_type, payload in batch:
             try:
                 self.send(event_type, payload)
@@ -97,10 +127,12 @@ class EventSender:
                 LOG.warning(
                     'Events from %d on wait for the message bus: %s', id, error
                 )
-                break
+                return sent, True
             metrics.EVENTS_SENT.increment()
             sent.append(id)
-        return sent
+            if self.clock() > until:
+                break
+        return sent, False
 
     def _mark(self, session: Session, ids: list[int]) -> bool:
         """Mark moves as sent; return False if another process took over."""

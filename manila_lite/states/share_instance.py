@@ -40,6 +40,9 @@ class InstanceStatus:
     SERVER_MIGRATING = 'server_migrating'
     REPLICATION_CHANGE = 'replication_change'
     AWAITING_TRANSFER = 'awaiting_transfer'
+    BACKUP_CREATING = 'backup_creating'
+    BACKUP_RESTORING = 'backup_restoring'
+    BACKUP_RESTORING_ERROR = 'backup_restoring_error'
 
 
 # Short in the table only.
@@ -145,6 +148,16 @@ SHARE_INSTANCE = Machine(
         # After `revert_lost` the same may be requested again.
         ('revert_again',   {S.ERROR},                     S.REVERTING),
 
+        ('back_up',        {S.AVAILABLE},               S.BACKUP_CREATING),
+        ('backed_up',      {S.BACKUP_CREATING},           S.AVAILABLE),
+
+        # After a restore that has failed, another may be requested.
+        ('restore_backup', {S.AVAILABLE, S.BACKUP_RESTORING_ERROR},
+                                                  S.BACKUP_RESTORING),
+        ('backup_restored', {S.BACKUP_RESTORING},         S.AVAILABLE),
+        ('backup_restore_failed', {S.BACKUP_RESTORING},
+                                            S.BACKUP_RESTORING_ERROR),
+
         ('managed',        {S.MANAGE_STARTING},           S.AVAILABLE),
         ('manage_failed',  {S.MANAGE_STARTING},           S.MANAGE_ERROR),
 
@@ -215,7 +228,7 @@ SHARE_INSTANCE = Machine(
         S.AVAILABLE, S.ERROR, S.ERROR_DELETING,
         S.ERROR_DEFERRED_DELETING, S.EXTENDING_ERROR, S.SHRINKING_ERROR,
         S.REVERTING_ERROR, S.MANAGE_ERROR, S.UNMANAGE_ERROR,
-        S.AWAITING_TRANSFER,
+        S.AWAITING_TRANSFER, S.BACKUP_RESTORING_ERROR,
     },
     in_flight={
         S.CREATING: Ask('get_share_status', 'created', 'create_failed'),
@@ -225,6 +238,9 @@ SHARE_INSTANCE = Machine(
         S.SHRINKING: Ask('get_share_status', 'shrunk', 'shrink_failed'),
         # The snapshot has its own rescue; the share is unchanged.
         S.SNAPSHOTTING: GiveUp('snapshotted'),
+        # So has a backup, which only reads the share.
+        S.BACKUP_CREATING: GiveUp('backed_up'),
+        S.BACKUP_RESTORING: GiveUp('backup_restore_failed'),
         S.REVERTING: GiveUp('revert_lost'),
         S.MANAGE_STARTING: GiveUp('manage_failed'),
         S.UNMANAGE_STARTING: GiveUp('unmanage_failed'),

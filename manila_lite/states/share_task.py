@@ -16,6 +16,9 @@ class ShareTask:
     IN_PROGRESS = 'migration_in_progress'
     DRIVER_IN_PROGRESS = 'migration_driver_in_progress'
     PHASE1_DONE = 'migration_driver_phase1_done'
+    COPY_STARTING = 'data_copying_starting'
+    COPYING = 'data_copying_in_progress'
+    COPIED = 'data_copying_completed'
     COMPLETING = 'migration_completing'
     CANCELLING = 'migration_cancel_in_progress'
     SUCCESS = 'migration_success'
@@ -43,31 +46,45 @@ SHARE_TASK = Machine(
         ('placed',      {T.STARTING},                   T.IN_PROGRESS),
         ('started',     {T.IN_PROGRESS},            T.DRIVER_IN_PROGRESS),
         ('phase1_done', {T.DRIVER_IN_PROGRESS},         T.PHASE1_DONE),
-        ('complete',    {T.PHASE1_DONE},                T.COMPLETING),
+        # The data service copies if the driver cannot.
+        ('copy',        {T.IN_PROGRESS},                T.COPY_STARTING),
+        ('copying',     {T.COPY_STARTING},              T.COPYING),
+        ('copied',      {T.COPYING},                    T.COPIED),
+        ('complete',    {T.PHASE1_DONE, T.COPIED},      T.COMPLETING),
         ('completed',   {T.COMPLETING},                 T.SUCCESS),
-        ('cancel',      {T.DRIVER_IN_PROGRESS, T.PHASE1_DONE},
+        ('cancel',      {T.DRIVER_IN_PROGRESS, T.PHASE1_DONE,
+                         T.COPY_STARTING, T.COPYING, T.COPIED},
                                                         T.CANCELLING),
         # What an unsuccessful first phase has copied is removed.
-        ('clean_up',    {T.IN_PROGRESS, T.DRIVER_IN_PROGRESS},
+        ('clean_up',    {T.IN_PROGRESS, T.DRIVER_IN_PROGRESS,
+                         T.COPY_STARTING, T.COPYING},
                                                         T.CANCELLING),
         ('cancelled',   {T.CANCELLING},                 T.CANCELLED),
         ('failed',      {T.STARTING, T.IN_PROGRESS, T.DRIVER_IN_PROGRESS,
-                         T.COMPLETING, T.CANCELLING},                 T.ERROR),
+                         T.COPY_STARTING, T.COPYING, T.COMPLETING,
+                         T.CANCELLING},                 T.ERROR),
     ],
     resets={T.NONE, T.STARTING, T.IN_PROGRESS, T.DRIVER_IN_PROGRESS,
-            T.PHASE1_DONE, T.COMPLETING, T.SUCCESS, T.ERROR, T.CANCELLED},
+            T.PHASE1_DONE, T.COPY_STARTING, T.COPYING, T.COPIED, T.COMPLETING,
+            T.SUCCESS, T.ERROR, T.CANCELLED},
     # After phase one an administrator owes the next move, not a service.
-    at_rest={*NO_MIGRATION, T.PHASE1_DONE},
+    at_rest={*NO_MIGRATION, T.PHASE1_DONE, T.COPIED},
     in_flight={
         T.STARTING: Resume('share_migration.settle_share_migration'),
         T.IN_PROGRESS: Resume('share_migration.start_share_migration'),
         T.DRIVER_IN_PROGRESS: Resume(
             'share_migration.continue_share_migration'),
+        T.COPY_STARTING: Resume(
+            'host_assisted_migration.resume_share_copy'),
+        T.COPYING: Resume('host_assisted_migration.resume_share_copy'),
         T.COMPLETING: Resume('share_migration.complete_share_migration'),
         T.CANCELLING: Resume('share_migration.cancel_share_migration'),
     },
 )
 # fmt: on
 
-RUNNING = frozenset({*SHARE_TASK.in_flight, T.PHASE1_DONE})
+WAITING = frozenset({T.PHASE1_DONE, T.COPIED})
+"""The states after phase one."""
+
+RUNNING = frozenset({*SHARE_TASK.in_flight, *WAITING})
 """The states in which the rows of a migration wait for its task."""

@@ -25,6 +25,7 @@ from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.quota import charges
 from manila_lite.rpc import contract
+from manila_lite.work import driver_calls
 from manila_lite.work import job as jobs
 from manila_lite.work import lease
 from manila_lite.work import notify
@@ -336,10 +337,15 @@ class Executor:
         if self.recheck is None:
             return
         try:
-            self.db.write(self.recheck, claim, by=claim)
+            self.db.write(self._submit_recheck, claim, by=claim)
         except (db_exc.DBError, exception.ServiceUnavailable):
             self._unchecked.append(claim)
             LOG.exception('The recheck of work %s is deferred', claim.id)
+
+    def _submit_recheck(self, session: Session, claim: table.Claim) -> None:
+        if self.recheck is not None:
+            self.recheck(session, claim)
+        driver_calls.record_ended(session, claim)
 
     def _drop(self, session: Session, claim: table.Claim) -> None:
         table.finish(session, claim)

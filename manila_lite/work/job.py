@@ -7,6 +7,7 @@ import dataclasses
 import threading
 import time
 import typing
+import uuid
 
 from manila_lite import exception
 from manila_lite.context import FencingToken
@@ -104,10 +105,21 @@ class JobContext:
 
     # Progress and end
 
-    def checkpoint(self, step: str) -> None:
-        """Record progress; raise ClaimLost when another worker took over."""
-        self.db.write(table.checkpoint, self.claim, step, by=self.claim)
+    def checkpoint(
+        self, step: str, function: Callable = write_nothing, *args: typing.Any
+    ) -> None:
+        """Record progress; raise ClaimLost when another worker took over.
+
+        `function` may write more of it in the same transaction.
+        """
+        self.db.write(self._checkpoint, step, function, args, by=self.claim)
         self.progress_at = time.monotonic()
+
+    def _checkpoint(
+        self, session: Session, step: str, function: Callable, args: tuple
+    ) -> None:
+        table.checkpoint(session, self.claim, step)
+        function(session, *args)
 
     def finish(
         self, function: Callable = write_nothing, *args: typing.Any
@@ -175,6 +187,24 @@ class JobContext:
         """Run a transaction that moves the work to another queue."""
         self.db.write(function, *args, by=self.claim, fsync=False)
         self.closed = True
+
+
+class RecordedCall:
+    """A call of a driver that a job makes; it begins at once."""
+
+    def __init__(self, job: JobContext, method: str):
+        self._calls, self._db = job.claim.driver_calls, job.db
+        self._call = self._calls.begin(
+            str(uuid.uuid4()), method, self._db.utcnow()
+        )
+
+    def end(
+        self, outcome: str, error: Exception | None, *, is_poll: bool
+    ) -> None:
+        """Record the end; a poll is recorded only if it failed."""
+        self._calls.end(
+            self._call, self._db.utcnow(), outcome, error, is_poll=is_poll
+        )
 
 
 _current: contextvars.ContextVar[JobContext | None] = contextvars.ContextVar(

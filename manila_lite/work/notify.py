@@ -6,6 +6,7 @@ from manila_lite import messages
 from manila_lite.db.queries.admin import messages as message_rows
 from manila_lite.db.rows import MessageShareRow
 from manila_lite.db.session import Session
+from manila_lite.states.share_backup import SHARE_BACKUP
 from manila_lite.states.share_group import SHARE_GROUP
 from manila_lite.states.share_group_snapshot import SHARE_GROUP_SNAPSHOT
 from manila_lite.states.share_replica import PASSIVE
@@ -41,6 +42,16 @@ def notify_user(
         resource = {
             'resource_type': 'SHARE_SNAPSHOT',
             'resource_id': snapshot.id if snapshot else claim.resource_id,
+        }
+    elif claim.resource == SHARE_BACKUP.resource:
+        # Published messages know no backups.
+        backed_up = message_rows.find_share_of_backup(
+            session, claim.resource_id
+        )
+        owner_id = backed_up.project_id if backed_up else None
+        resource = {
+            'resource_type': 'SHARE',
+            'resource_id': backed_up.id if backed_up else claim.resource_id,
         }
     elif claim.resource in _GROUP_RESOURCES:
         group = _GROUP_RESOURCES[claim.resource](session, claim.resource_id)

@@ -24,6 +24,9 @@ from manila_lite.db.session import Hint
 from manila_lite.db.session import Session
 from manila_lite.work import operation_log
 from manila_lite.work import statements as sql
+from manila_lite.work.driver_calls import DriverCalls
+from manila_lite.work.driver_calls import record_ended
+from manila_lite.work.driver_calls import record_running
 from manila_lite.work.statements import QUEUED
 from manila_lite.work.statements import RUNNING
 from manila_lite.work.statements import WORK
@@ -88,6 +91,7 @@ class Claim:
     exclusion_key: str
     share_id: str | None = None
     prepared: typing.Any = None
+    driver_calls: DriverCalls = dataclasses.field(default_factory=DriverCalls)
 
     @property
     def request_id(self) -> str | None:
@@ -274,7 +278,10 @@ def find_exclusion_key(session: Session, work_id: str) -> str | None:
 
 def renew(session: Session, claim: Claim, lease: float) -> bool:
     """Extend the lease; return False when the claim is lost."""
-    return session.run(sql.RENEW, **_fence(claim), lease=lease) == 1
+    if not session.run(sql.RENEW, **_fence(claim), lease=lease):
+        return False
+    record_running(session, claim)
+    return True
 
 
 def raise_fence(session: Session, claim: Claim, fence: int) -> None:
@@ -287,6 +294,7 @@ def raise_fence(session: Session, claim: Claim, fence: int) -> None:
 def checkpoint(session: Session, claim: Claim, step: str) -> None:
     """Record the current step; raise ClaimLost when fenced off."""
     _require_held(session.run(sql.STEP, **_fence(claim), new_step=step), claim)
+    record_ended(session, claim)
 
 
 def finish(session: Session, claim: Claim, *, pause: float = 0.0) -> bool:
@@ -296,10 +304,9 @@ def finish(session: Session, claim: Claim, *, pause: float = 0.0) -> bool:
     is queued again instead, due after `pause` seconds.
     """
     if session.run(sql.REMOVE, **_fence(claim), seen_asked=claim.asked):
+        record_ended(session, claim)
         return True
-    _require_held(
-        session.run(sql.REQUEUE, **_fence(claim), delay=pause), claim
-    )
+    _give_up(session, claim, sql.REQUEUE, delay=pause)
     if not pause:
         session.hints.append(Hint(claim.topic, claim.queue, claim.id))
     return False
@@ -322,6 +329,7 @@ def continue_with(
         _require_held(
             session.run(sql.REQUEUE, **_fence(claim), delay=0.0), claim
         )
+    record_ended(session, claim)
     session.hints.append(Hint(claim.topic, claim.queue, claim.id))
 
 
@@ -330,39 +338,33 @@ def release(session: Session, claim: Claim, delay: float) -> None:
 
     Abandoned work stays abandoned.
     """
-    _require_held(
-        session.run(
-            sql.RELEASE_ABANDONED if claim.abandoned else sql.REQUEUE,
-            **_fence(claim),
-            delay=delay,
-        ),
+    _give_up(
+        session,
         claim,
+        sql.RELEASE_ABANDONED if claim.abandoned else sql.REQUEUE,
+        delay=delay,
     )
 
 
 def retry(session: Session, claim: Claim, delay: float, error: str) -> None:
     """Record the error; the work is due again after `delay` seconds."""
-    _require_held(
-        session.run(
-            sql.RETRY_ABANDONED if claim.abandoned else sql.RETRY,
-            **_fence(claim),
-            delay=delay,
-            new_error=masking.mask(error)[:1000],
-        ),
+    _give_up(
+        session,
         claim,
+        sql.RETRY_ABANDONED if claim.abandoned else sql.RETRY,
+        delay=delay,
+        new_error=masking.mask(error)[:1000],
     )
 
 
 def abandon(session: Session, claim: Claim, delay: float, error: str) -> None:
     """Give up the claim for a rescue, which is due after `delay` seconds."""
-    _require_held(
-        session.run(
-            sql.RETRY_ABANDONED,
-            **_fence(claim),
-            delay=delay,
-            new_error=masking.mask(error)[:1000],
-        ),
+    _give_up(
+        session,
         claim,
+        sql.RETRY_ABANDONED,
+        delay=delay,
+        new_error=masking.mask(error)[:1000],
     )
 
 
@@ -379,16 +381,14 @@ def hand_over(
     args: Mapping[str, typing.Any],
 ) -> None:
     """Move the work to a queue as work declared by another method."""
-    _require_held(
-        session.run(
-            sql.HAND_OVER,
-            **_fence(claim),
-            new_kind=durable.kind,
-            new_topic=durable.topic,
-            new_queue=queue,
-            new_args=_dump(durable.without_defaults(args)),
-        ),
+    _give_up(
+        session,
         claim,
+        sql.HAND_OVER,
+        new_kind=durable.kind,
+        new_topic=durable.topic,
+        new_queue=queue,
+        new_args=_dump(durable.without_defaults(args)),
     )
     session.hints.append(Hint(durable.topic, queue, claim.id))
 
@@ -473,6 +473,13 @@ def _fence(claim: Claim) -> dict[str, object]:
         'held_fence': claim.fence,
         'held_by': claim.owner,
     }
+
+
+def _give_up(
+    session: Session, claim: Claim, statement: sa.Update, **values: object
+) -> None:
+    _require_held(session.run(statement, **_fence(claim), **values), claim)
+    record_ended(session, claim)
 
 
 def _require_held(count: int, claim: Claim) -> None:

@@ -21,6 +21,7 @@ from tests.simulation import crash_images
 from tests.support import cloud_snapshots
 from tests.support import rescues
 from tests.support import sampling
+from tests.support import share_backups
 from tests.support import share_groups
 from tests.support import share_migrations
 from tests.support.cloud import BACKENDS
@@ -40,6 +41,7 @@ ENDS = (
     | rescues.EXPECTED_NETWORK_ENDS
     | rescues.EXPECTED_TRANSFER_ENDS
     | rescues.EXPECTED_GROUP_ENDS
+    | rescues.EXPECTED_BACKUP_ENDS
     | rescues.EXPECTED_MIGRATION_ENDS
 )
 WITHOUT_SNAPSHOT = ('deleting', 'deferred_deleting')
@@ -180,6 +182,17 @@ def test_share_group_snapshot_without_work_is_rescued(prepared, status):
     cloud.create_share(share_group_id=group)
     share_groups.take_snapshot(cloud, group)
     check_rescued(cloud, 'share_group_snapshot', status)
+
+
+@sampling.enumeration
+@pytest.mark.parametrize(
+    'status', rescues.EXPECTED_BACKUP_ENDS['share_backup']
+)
+def test_share_backup_without_work_is_rescued(prepared, status):
+    folder, without_snapshot, _ = prepared
+    cloud = begin(without_snapshot, folder, 1000)
+    share_backups.create(cloud)
+    check_rescued(cloud, 'share_backup', status)
 
 
 @pytest.fixture(scope='module')

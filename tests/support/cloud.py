@@ -24,6 +24,7 @@ from manila_lite import conf as options
 from manila_lite.api import wsgi
 from manila_lite.api.services import ApiServices
 from manila_lite.cmd.build.api import build_api
+from manila_lite.cmd.build.data import build_data
 from manila_lite.cmd.build.process import Process
 from manila_lite.cmd.build.scheduler import build_scheduler
 from manila_lite.cmd.build.share import build_share_service
@@ -229,8 +230,10 @@ class Cloud:
         self.__dict__.pop('_served', None)
         self.scheduler = build_scheduler(self.process)
         self.share = build_share_service(self.process)
+        self.data = build_data(self.process)
         self.runners = [
             *self.scheduler.runners,
+            *self.data.runners,
             *(backend.runner for backend in self.share.backends),
         ]
         for backend in self.share.backends:
@@ -258,6 +261,7 @@ class Cloud:
 
     def _register(self) -> None:
         self.scheduler.register()
+        self.data.register()
         for backend in self.share.backends:
             backend.register()
             backend.set_up()
@@ -314,6 +318,7 @@ class Cloud:
         process = Process(self.conf, self.db, rng=self.rng, id=self._new_id())
         return [
             *build_scheduler(process).runners,
+            *build_data(process).runners,
             *(
                 backend.runner
                 for backend in build_share_service(process).backends

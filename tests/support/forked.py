@@ -17,6 +17,7 @@ import threading
 _MODULES = {
     'manila-lite': 'manila_lite.cmd.serve',
     'manila-lite-api': 'manila_lite.cmd.api',
+    'manila-lite-data': 'manila_lite.cmd.data',
     'manila-lite-scheduler': 'manila_lite.cmd.scheduler',
     'manila-lite-share': 'manila_lite.cmd.share',
 }

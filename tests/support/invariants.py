@@ -7,6 +7,7 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite.db.models import access
+from manila_lite.db.models import encryption_keys
 from manila_lite.db.models import engine
 from manila_lite.db.models import networks
 from manila_lite.db.models import services
@@ -25,20 +26,24 @@ from manila_lite.states import snapshot_instance
 from manila_lite.states.access_rule import RulesStatus
 from manila_lite.states.access_rule import RuleState
 from manila_lite.states.machine import Machine
+from manila_lite.states.share_backup import SHARE_BACKUP
 from manila_lite.states.share_group import SHARE_GROUP
 from manila_lite.states.share_group import GroupStatus
 from manila_lite.states.share_group_snapshot import SHARE_GROUP_SNAPSHOT
+from manila_lite.states.share_instance import HIDDEN_FROM_TENANTS
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_replica import DR
 from manila_lite.states.share_replica import PASSIVE
 from manila_lite.states.share_task import SHARE_TASK
+from manila_lite.states.share_task import WAITING
 from manila_lite.states.share_task import ShareTask
 from manila_lite.states.share_transfer import SHARE_TRANSFER
 from tests.support import replica_invariants
 
 INSTANCE = shares.ShareInstance.__table__
 SHARE = shares.Share.__table__
+KEY = encryption_keys.EncryptionKey.__table__
 RULE = access.AccessRule.__table__
 SNAPSHOT = snapshots.Snapshot.__table__
 GROUP = share_group_models.ShareGroup.__table__
@@ -53,6 +58,7 @@ MACHINES = {
     machine.resource: machine
     for machine in (
         SHARE_INSTANCE,
+        SHARE_BACKUP,
         access_rule.ACCESS_RULE,
         access_rule.SNAPSHOT_ACCESS_RULE,
         access_rule.SHARE_INSTANCE_ACCESS,
@@ -125,9 +131,7 @@ def at_rest(session: Session, rows: typing.Sequence[sa.Row]) -> Iterator[str]:
         if row.task_state in SHARE_TASK.in_flight:
             yield f'share instance {row.id}: the task is {row.task_state}'
         # After phase one the next move is up to an administrator.
-        waits = row.task_state == ShareTask.PHASE1_DONE and (
-            row.status in MIGRATING
-        )
+        waits = row.task_state in WAITING and (row.status in MIGRATING)
         if row.status in SHARE_INSTANCE.in_flight and not waits:
             yield f'share instance {row.id} is {row.status}, without work'
     for row in session.rows(sa.select(NETWORK.c.id, NETWORK.c.status)):
@@ -144,12 +148,39 @@ def at_rest(session: Session, rows: typing.Sequence[sa.Row]) -> Iterator[str]:
         yield f'{orphans} shares have no instance'
 
 
+def _key_uses(session: Session) -> Iterator[str]:
+    """Each key is counted as often as shares that are charged use it."""
+    counted = {
+        (row.project_id, row.key_ref): row.uses
+        for row in session.rows(sa.select(KEY))
+    }
+    used = {
+        (row.project_id, row.encryption_key_ref): row.number
+        for row in session.rows(
+            sa.select(
+                SHARE.c.project_id,
+                INSTANCE.c.encryption_key_ref,
+                sa.func.count(SHARE.c.id.distinct()).label('number'),
+            )
+            .join(INSTANCE, INSTANCE.c.share_id == SHARE.c.id)
+            .where(
+                INSTANCE.c.encryption_key_ref.is_not(None),
+                INSTANCE.c.status.not_in(sorted(HIDDEN_FROM_TENANTS)),
+            )
+            .group_by(SHARE.c.project_id, INSTANCE.c.encryption_key_ref)
+        )
+    }
+    if counted != used:
+        yield f'uses of encryption keys are {counted}, not {used}'
+
+
 def usages_and_pools(
     session: Session, rows: typing.Sequence[sa.Row]
 ) -> Iterator[str]:
     """Quota usages and pools equal a recount."""
     for difference in recount.differences(session):
         yield f'quota differs from a recount: {difference}'
+    yield from _key_uses(session)
     allocated: dict[str, int] = {}
     for row in rows:
         allocated[row.host] = allocated.get(row.host, 0) + row.size

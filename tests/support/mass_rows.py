@@ -22,6 +22,7 @@ from manila_lite.db.models import quotas
 from manila_lite.db.models import recovery
 from manila_lite.db.models import server_migrations
 from manila_lite.db.models import services
+from manila_lite.db.models import share_backups
 from manila_lite.db.models import share_groups
 from manila_lite.db.models import share_servers
 from manila_lite.db.models import shares
@@ -52,6 +53,7 @@ ANALYZED = (
     'share_groups',
     'share_group_snapshots',
     'share_group_snapshot_members',
+    'share_backups',
     'transitions',
     'messages',
     'recovery_log',
@@ -415,6 +417,23 @@ def _tables(
             'project_id': s.text('project-', 1000, s.n % sizes.projects),
             'user_id': 'user',
             'status': 'active',
+            'created_at': at(s, s.n),
+        },
+    )
+    yield (
+        share_backups.ShareBackup.__table__,
+        sizes.groups,
+        lambda s: {
+            'id': s.id(99, s.n),
+            'share_id': s.id(1, s.n % sizes.shares),
+            'project_id': s.text('project-', 1000, s.n % sizes.projects),
+            'user_id': 'user',
+            'status': 'available',
+            'size': 1,
+            'host': host(s, s.n),
+            'topic': 'manila-data',
+            'progress': 100,
+            'restore_progress': 0,
             'created_at': at(s, s.n),
         },
     )

@@ -24,6 +24,8 @@ EXPECTED_ENDS: dict[str, dict[str, str | None]] = {
         'extending': 'available',
         'shrinking': 'available',
         'snapshotting': 'available',
+        'backup_creating': 'available',
+        'backup_restoring': 'backup_restoring_error',
         'reverting': 'error',
         'manage_starting': 'manage_error',
         'unmanage_starting': 'unmanage_error',
@@ -108,6 +110,15 @@ EXPECTED_GROUP_ENDS: dict[str, dict[str, str | None]] = {
     'share_group_snapshot': {'creating': 'available', 'deleting': GONE},
 }
 """The same for share groups and their snapshots."""
+
+EXPECTED_BACKUP_ENDS: dict[str, dict[str, str | None]] = {
+    'share_backup': {
+        'creating': 'available',
+        'restoring': 'available',
+        'deleting': GONE,
+    }
+}
+"""The same for share backups."""
 
 SERVER_CASES = [
     (resource, status)
@@ -199,6 +210,9 @@ EXPECTED_MIGRATION_ENDS: dict[str, dict[str, str | None]] = {
         'migration_starting': 'migration_error',
         'migration_in_progress': 'migration_driver_phase1_done',
         'migration_driver_in_progress': 'migration_driver_phase1_done',
+        # The driver copies, not the data service.
+        'data_copying_starting': 'migration_error',
+        'data_copying_in_progress': 'migration_error',
         # The second phase was not requested.
         'migration_completing': 'migration_error',
         'migration_cancel_in_progress': 'migration_cancelled',

@@ -42,6 +42,7 @@ RUNS = (
     'work.operation_log',
     'work.lease',
     'work.blocked',
+    'work.driver_calls',
     'work.job',
     'rpc.contract',
 )
@@ -60,7 +61,14 @@ TABLE = {
     'work.blocked': (),
     'work.statements': SECOND,
     'work.operation_log': ('exception',),
-    'work.table': (*FIRST, *SECOND, 'work.operation_log', 'work.statements'),
+    'work.driver_calls': (*FIRST, *SECOND),
+    'work.table': (
+        *FIRST,
+        *SECOND,
+        'work.operation_log',
+        'work.driver_calls',
+        'work.statements',
+    ),
     'work.job': (
         *FIRST,
         *SECOND,
@@ -89,6 +97,13 @@ TABLE = {
     'scheduler': FIRST_FOUR,
     'share.operations': FIRST_FOUR,
     'share.manager': (*FIRST_FOUR, 'share.drivers.base'),
+    'data': (
+        *FIRST_FOUR,
+        'share.drivers.base',
+        'share.drivers.contract.connections',
+        'share.drivers.tree_removal',
+        'share.drivers.trees',
+    ),
     # Controllers of plain records use sessions; limits and message texts
     # are plain records with modules of their own.
     'api': (

@@ -15,6 +15,7 @@ TESTS = pathlib.Path(__file__).resolve().parents[1]
 ROOT = TESTS.parent / 'manila_lite'
 
 PROJECT = {
+    'test_deploy',
     'test_documentation',
     'test_import_table',
     'test_layout',
@@ -40,6 +41,8 @@ PLACES = {
     'cmd/build': 'functional/stories',
     'conf': 'unit/conf',
     'context': 'unit/policies/test_enforcer.py',
+    'data/backups': 'functional/share/test_share_backups.py',
+    'data/migrations': 'functional/share/migrations/test_host_assisted.py',
     'db': 'unit/db',
     'db/moves': 'functional/share',
     'exception': 'unit/api/test_faults.py',

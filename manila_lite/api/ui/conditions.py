@@ -14,14 +14,17 @@ SYMBOLS = {
 _HEALTHY = {status for found in HEALTHY.values() for status in found} | {
     'up',
     'enabled',
+    'succeeded',
 }
-_WORKING = {status for machine in HEALTHY for status in machine.in_flight}
+_WORKING = {status for machine in HEALTHY for status in machine.in_flight} | {
+    'running'
+}
 _FAILED = {
     status
     for machine in HEALTHY
     for status in machine.statuses
     if status not in _HEALTHY | _WORKING
-} | {'down'}
+} | {'down', 'failed', 'unavailable', 'cut_off'}
 
 
 def of_status(status: str | None) -> str:

@@ -103,7 +103,7 @@ class Front:
             return None
         origin = environ.get('HTTP_ORIGIN') or environ.get('HTTP_REFERER', '')
         hosts = {_without_port(host), _without_port(self._base_url.netloc)}
-        given = _without_port(urllib.parse.urlsplit(origin).netloc)
+        given = _without_port(_split(origin).netloc)
         if (
             not given
             or given not in hosts
@@ -248,7 +248,7 @@ class Front:
 
 
 def _is_local_name(host: str) -> bool:
-    name = urllib.parse.urlsplit(f'//{host}').hostname or ''
+    name = _split(f'//{host}').hostname or ''
     if name == 'localhost':
         return True
     try:
@@ -258,6 +258,14 @@ def _is_local_name(host: str) -> bool:
     return True
 
 
+def _split(url: str) -> urllib.parse.SplitResult:
+    """Return the parts of a URL; none of one that is malformed."""
+    try:
+        return urllib.parse.urlsplit(url)
+    except ValueError:
+        return urllib.parse.SplitResult('', '', '', '', '')
+
+
 def _without_port(netloc: str) -> str:
     """Return the host without a default port, which browsers leave out."""
     return netloc.lower().removesuffix(':80').removesuffix(':443')
@@ -265,13 +273,14 @@ def _without_port(netloc: str) -> str:
 
 def _own_path(text: str) -> str:
     """Return the path of a page of this site; the first for any other."""
-    parts = urllib.parse.urlsplit(text)
+    parts = _split(text)
     if (
         parts.scheme
         or parts.netloc
         or '\\' in text
         or not text.isprintable()
         or not text.isascii()
+        or not parts.path.startswith(PREFIX + '/')
         or not text.startswith(PREFIX + '/')
         or text.startswith((SIGN_IN, SIGN_OUT))
     ):

@@ -102,6 +102,11 @@ def seconds_since(
     return (now - moment(value)).total_seconds()
 
 
+def duration(seconds: float) -> str:
+    """Return a duration in words; in milliseconds below one second."""
+    return f'{seconds * 1000:.0f} ms' if seconds < 1 else age(seconds)
+
+
 def age(seconds: float) -> str:
     """Return a duration in words, in its largest unit."""
     seconds = int(max(seconds, 0))

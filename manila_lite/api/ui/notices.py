@@ -12,6 +12,8 @@ ACCEPTED = {
     'delete': 'The share is being deleted.',
     'force-delete': 'The share is being deleted by force.',
     'reset-status': 'The status has been set.',
+    'complete-migration': 'The migration is being completed.',
+    'cancel-migration': 'The migration is being cancelled.',
     'replicate': 'The replica is being created.',
     'promote': 'The replica is being promoted.',
     'resync': 'The replica is being synchronized.',

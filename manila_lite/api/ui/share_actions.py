@@ -42,7 +42,8 @@ def _on_share(name: str, **fields: Callable[[str], typing.Any]) -> Callable:
 
 def _number(text: str) -> int | str:
     """Return a number; the API says what is wrong with anything else."""
-    return int(text) if text.isascii() and text.isdecimal() else text
+    is_number = text.isascii() and text.isdecimal() and len(text) < 19
+    return int(text) if is_number else text
 
 
 def _snapshot(share: dict, form: Form) -> Request:
@@ -105,6 +106,16 @@ ACTIONS = {
         _on_share('revert', snapshot_id=str),
         'revert',
         True,
+    ),
+    'complete-migration': Action(
+        'share:migration_complete',
+        _on_share('migration_complete'),
+        is_dangerous=True,
+    ),
+    'cancel-migration': Action(
+        'share:migration_cancel',
+        _on_share('migration_cancel'),
+        is_dangerous=True,
     ),
     'replicate': Action('share_replica:create', _replicate),
     'promote': Action(

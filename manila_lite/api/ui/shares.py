@@ -1,19 +1,16 @@
 """The list of shares, one share, and the actions on it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 import typing
 import urllib.parse
 
 from manila_lite.api.ui import share_actions
+from manila_lite.api.ui import timeline
 from manila_lite.api.ui.api_client import Refused
 from manila_lite.api.ui.visit import Answer
 from manila_lite.api.ui.visit import Visit
-from manila_lite.db.queries.admin import journal
-from manila_lite.db.queries.shares import history
-from manila_lite.db.session import Session
 
 ROWS = 50
-LONGEST_HISTORY = 200
 PARTS = 200
 """Rules, snapshots and replicas that are shown of one share."""
 
@@ -104,9 +101,11 @@ def _show(
         )
     rules = api.find('/share-access-rules', share_id=share_id)
     messages = api.find('/messages', resource_id=share_id, limit=PARTS)
-    parts = _NOTHING
+    found = timeline.History()  # a public share of another project
     if visit.project_id in (None, share['project_id']):
-        parts = visit.services.db.read(_read, share_id)
+        found = visit.services.db.read(
+            timeline.read, share_id, most_parts=PARTS
+        )
     by_newest = sorted(
         (snapshots or {}).get('snapshots', []),
         key=lambda one: one['created_at'],
@@ -124,36 +123,14 @@ def _show(
         ],
         snapshots=by_newest,
         replicas=replicas and replicas['share_replicas'],
-        rules=_rules(parts.rules, (rules or {}).get('access_list', [])),
-        timeline=sorted(
-            _timeline(
-                parts, (messages or {}).get('messages', []), visit.is_admin
-            ),
-            key=lambda event: event.at,
-            reverse=True,
-        )[:LONGEST_HISTORY],
+        rules=_rules(found.rules, (rules or {}).get('access_list', [])),
+        timeline=timeline.of_share(
+            found,
+            (messages or {}).get('messages', []),
+            is_admin=visit.is_admin,
+        ),
         actions=share_actions.possible(visit, share),
         refused=refused and refused.public_message,
-    )
-
-
-class _Parts(typing.NamedTuple):
-    rules: typing.Sequence[typing.Any]
-    moves: typing.Sequence[typing.Any]
-    work: typing.Sequence[typing.Any]
-
-
-_NOTHING = _Parts((), (), ())
-"""What users see of the history of a public share of another project."""
-
-
-def _read(session: Session, share_id: str) -> _Parts:
-    rules = history.list_rules(session, share_id, most=PARTS)
-    parts = history.list_parts(session, share_id, rules, most=PARTS)
-    return _Parts(
-        rules,
-        journal.list_moves(session, parts, most=LONGEST_HISTORY),
-        history.list_work(session, parts, most=LONGEST_HISTORY),
     )
 
 
@@ -165,51 +142,6 @@ def _rules(
     for row in states:
         by_rule.setdefault(row.access_id, []).append(row)
     return [(rule, by_rule.get(rule['id'], [])) for rule in rules]
-
-
-class Event(typing.NamedTuple):
-    """Something that happened to a share, or is about to."""
-
-    at: str
-    kind: str
-    text: str
-    detail: str
-    request_id: str | None
-    status: str | None = None
-
-
-def _timeline(
-    parts: _Parts, messages: list[dict], is_admin: bool
-) -> Iterator[Event]:
-    for move in parts.moves:
-        yield Event(
-            move.made_at.isoformat(),
-            'move',
-            f'{move.resource} {move.event}'.replace('_', ' '),
-            f'by {move.made_by}' if is_admin and move.made_by else '',
-            move.request_id,
-            move.to_status,
-        )
-    for work in parts.work:
-        detail = [f'attempt {work.attempt}'] if work.attempt else []
-        if is_admin:
-            detail += [text for text in (work.step, work.error) if text]
-            detail += [f'held by {work.owner}'] if work.owner else []
-        yield Event(
-            work.created_at.isoformat(),
-            f'work, {work.state}',
-            work.kind.partition('.')[2].replace('_', ' '),
-            '; '.join(detail),
-            work.request_id,
-        )
-    for message in messages:
-        yield Event(
-            message['created_at'],
-            'message',
-            message['user_message'],
-            '',
-            message['request_id'],
-        )
 
 
 def mount_command(share: Mapping[str, str], path: str) -> str | None:

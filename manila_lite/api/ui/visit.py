@@ -17,6 +17,7 @@ from manila_lite.context import RequestContext
 
 CAPACITY_POLICY = 'scheduler_stats:pools:detail'
 MIGRATIONS_POLICY = 'share_server:share_server_migration_get_progress'
+SHARE_MIGRATIONS_POLICY = 'share:migration_get_progress'
 _NAVIGATION = (
     ('/ui/', 'Overview', None),
     ('/ui/shares', 'Shares', 'share:get_all'),

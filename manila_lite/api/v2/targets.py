@@ -12,6 +12,7 @@ from manila_lite.api.v2.metadata import IdentifiedRow
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
 from manila_lite.db.queries.access import views as access_views
+from manila_lite.db.queries.backups import share_backups
 from manila_lite.db.queries.groups import share_groups
 from manila_lite.db.queries.groups import snapshots as group_snapshots
 from manila_lite.db.queries.networks import security_services
@@ -117,6 +118,16 @@ def get_group_snapshot(
         raise exception.ShareGroupSnapshotNotFound(
             share_group_snapshot_id=snapshot_id
         )
+    return row
+
+
+def get_backup(
+    db: Database, ctx: RequestContext, backup_id: str
+) -> rows.ShareBackupRow:
+    """Return the share backup; raises ShareBackupNotFound."""
+    row = db.read(share_backups.get, backup_id)
+    if not is_of_project(ctx, row):
+        raise exception.ShareBackupNotFound(backup_id=backup_id)
     return row
 
 
@@ -261,6 +272,13 @@ class GroupSnapshotTargetController(wsgi.Controller):
         return get_group_snapshot(
             self.services.db, req.ctx, share_group_snapshot_id
         )
+
+
+class ShareBackupTargetController(wsgi.Controller):
+    """Base of controllers whose target is a share backup."""
+
+    def target(self, req: wsgi.Request, backup_id: str) -> rows.ShareBackupRow:
+        return get_backup(self.services.db, req.ctx, backup_id)
 
 
 class ShareGroupTargetController(wsgi.Controller):

@@ -14,6 +14,7 @@ from manila_lite.cmd.build.process import Process
 from manila_lite.cmd.native_thread import run_in_native_thread
 from manila_lite.db import read_limit
 from manila_lite.policies.enforcer import Enforcer
+from manila_lite.rpc.data import BackupsRpc
 from manila_lite.rpc.scheduler import PlacementRpc
 from manila_lite.rpc.share import AccessRpc
 from manila_lite.rpc.share import EnsuringRpc
@@ -39,6 +40,7 @@ from manila_lite.scheduler.pools import Pool
 from manila_lite.share.operations.access.locks import Locks
 from manila_lite.share.operations.access.share_rules import Access
 from manila_lite.share.operations.access.snapshot_rules import SnapshotAccess
+from manila_lite.share.operations.backups import ShareBackups
 from manila_lite.share.operations.groups.copies import ShareGroupCopies
 from manila_lite.share.operations.groups.share_groups import ShareGroups
 from manila_lite.share.operations.groups.snapshots import ShareGroupSnapshots
@@ -128,6 +130,12 @@ def build_api(
         ),
         replicas=replica_operations(process),
         share_transfers=transfer_operations(process),
+        share_backups=ShareBackups(
+            process.db,
+            process.limits(),
+            process.client(BackupsRpc),
+            process.admission,
+        ),
         share_groups=group_operations(process),
         share_group_copies=group_copy_operations(process),
         share_group_snapshots=ShareGroupSnapshots(
@@ -143,6 +151,9 @@ def build_api(
     )
     required: dict[str, Check] = {
         'database': DatabaseCheck(process.db),
+        'process': lambda: (
+            'is stopping' if process.stopping.is_set() else None
+        ),
         **(checks or {}),
     }
     # An API without them still accepts requests, and answers reads.

@@ -12,14 +12,16 @@ from manila_lite.cmd.build.process import Process
 from manila_lite.cmd.driver_thread import in_driver_thread
 from manila_lite.cmd.driver_thread import in_main_thread
 from manila_lite.context import RequestContext
-from manila_lite.db.queries.servers.share_servers import ServerLimits
+from manila_lite.db.queries.servers.server_load import ServerLimits
 from manila_lite.db.queries.shares import shares
 from manila_lite.network.base import ADMIN
 from manila_lite.network.base import USER
 from manila_lite.network.registry import load as load_network
 from manila_lite.rpc.contract import work_kinds
+from manila_lite.rpc.data import BackupsRpc
 from manila_lite.rpc.share import AccessRpc
 from manila_lite.rpc.share import EnsuringRpc
+from manila_lite.rpc.share import HostAssistedMigrationRpc
 from manila_lite.rpc.share import ProvisioningRpc
 from manila_lite.rpc.share import ReconciliationRpc
 from manila_lite.rpc.share import ReplicaRolesRpc
@@ -42,6 +44,7 @@ from manila_lite.share.manager.access.snapshot_rules import (
     SnapshotAccessEndpoint,
 )
 from manila_lite.share.manager.backend import Backend
+from manila_lite.share.manager.connections import ConnectionsEndpoint
 from manila_lite.share.manager.deferred_deletion import DeferredDeletion
 from manila_lite.share.manager.driver_probe import DriverProbe
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
@@ -55,6 +58,9 @@ from manila_lite.share.manager.guarded_driver import GuardedDriver
 from manila_lite.share.manager.managing import ManagingEndpoint
 from manila_lite.share.manager.migrations.endpoint import (
     ShareMigrationsEndpoint,
+)
+from manila_lite.share.manager.migrations.host_assisted import (
+    HostAssistedMigrationsEndpoint,
 )
 from manila_lite.share.manager.migrations.outcomes import (
     ShareMigrationOutcomes,
@@ -73,6 +79,9 @@ from manila_lite.share.manager.recovery.rule_sets import (
     SnapshotRuleSetRecovery,
 )
 from manila_lite.share.manager.recovery.server_tasks import ServerTaskRecovery
+from manila_lite.share.manager.recovery.share_backups import (
+    ShareBackupRecovery,
+)
 from manila_lite.share.manager.recovery.share_groups import ShareGroupRecovery
 from manila_lite.share.manager.recovery.share_instances import (
     ShareInstanceRecovery,
@@ -289,7 +298,17 @@ def build_endpoints(
         share_servers=servers,
         network_updates=NetworkUpdatesEndpoint(setup, conf.message_ttl),
         server_migrations=server_migrations(process, driver, setup, names),
-        share_migrations=share_migrations(process, driver, host),
+        share_migrations=share_migrations(process, driver),
+        host_assisted_migrations=HostAssistedMigrationsEndpoint(
+            driver,
+            ShareMigrationOutcomes(client(AccessRpc)),
+            client(ShareMigrationRpc),
+            name_template=conf.share_name_template,
+            message_ttl=conf.message_ttl,
+        ),
+        connections=ConnectionsEndpoint(
+            db, driver, name_template=conf.share_name_template
+        ),
         reconciliation=_reconciliation(
             process,
             host,
@@ -330,7 +349,7 @@ def server_migrations(
 
 
 def share_migrations(
-    process: Process, driver: ShareDriver, host: str
+    process: Process, driver: ShareDriver
 ) -> ShareMigrationsEndpoint:
     """Build what migrates shares from a back end to others."""
     conf = process.conf
@@ -339,7 +358,6 @@ def share_migrations(
         driver,
         ShareMigrationOutcomes(process.client(AccessRpc)),
         process.client(ShareMigrationRpc),
-        host,
         name_template=conf.share_name_template,
         interval=conf.migration_driver_continue_update_interval,
         probe=driver_probe(conf),
@@ -442,8 +460,11 @@ def _reconciliation(
             ShareGroupsRpc,
             ShareGroupSnapshotsRpc,
             ShareMigrationRpc,
+            HostAssistedMigrationRpc,
         )
     }
+    # Any data service takes it.
+    works[BackupsRpc.name] = process.client(BackupsRpc)
     resources: list[ResourceRecovery] = [
         ShareServerRecovery(rescues, works, setup),
         ServerTaskRecovery(rescues, works),
@@ -458,6 +479,7 @@ def _reconciliation(
         ShareGroupSnapshotRecovery(
             rescues, works, group_snapshots, conf.message_ttl
         ),
+        ShareBackupRecovery(rescues, works),
         ShareTransferRecovery(rescues, works, conf.message_ttl),
     ]
     return ReconciliationEndpoint(

@@ -8,12 +8,14 @@ import typing
 
 from manila_lite import exception
 from manila_lite.cmd.build.backend import build_endpoints
+from manila_lite.cmd.build.data import build_data_endpoints
 from manila_lite.cmd.build.process import Process
 from manila_lite.db.queries.networks import allocations
 from manila_lite.db.session import Session
 from manila_lite.network.base import ADMIN
 from manila_lite.network.base import USER
 from manila_lite.rpc.contract import endpoint_handlers
+from manila_lite.rpc.data import TOPIC as DATA_TOPIC
 from manila_lite.rpc.scheduler import TOPIC as SCHEDULER_TOPIC
 from manila_lite.rpc.share import BINARY
 from manila_lite.scheduler.manager import FiltersAndWeighers
@@ -50,7 +52,9 @@ def build_canceller(process: Process, queue: str) -> Executor:
     """Build an executor for the failures of a queue; it runs no work."""
     conf, db = process.conf, process.db
     record = None
-    if queue == SCHEDULER_TOPIC:
+    if queue == DATA_TOPIC:
+        handlers = build_data_endpoints(process).handlers()
+    elif queue == SCHEDULER_TOPIC:
         placement = PlacementEndpoint(
             db,
             FiltersAndWeighers((), (), ()),

@@ -20,6 +20,7 @@ from manila_lite.db.rows import LivenessRow
 from manila_lite.db.rows import ServiceRow
 from manila_lite.db.session import Database
 from manila_lite.rpc import bus_probe
+from manila_lite.rpc.data import TOPIC as DATA_TOPIC
 from manila_lite.rpc.scheduler import TOPIC as SCHEDULER_TOPIC
 from manila_lite.rpc.share import BINARY as SHARE
 from manila_lite.rpc.share import TOPIC as SHARE_TOPIC
@@ -68,6 +69,16 @@ def checks_of_scheduler(process: Process, runner: Runner) -> dict[str, Check]:
         return runner.problem()
 
     return _checks_of_process(process, SCHEDULER_TOPIC) | {'work': work}
+
+
+def checks_of_data_process(
+    process: Process, runner: Runner
+) -> dict[str, Check]:
+    """Return the checks of a data service process.
+
+    Copies may take hours, so workers may be occupied for any time.
+    """
+    return _checks_of_process(process, DATA_TOPIC) | {'work': runner.problem}
 
 
 def checks_of_share_process(

@@ -32,7 +32,8 @@ LISTENER_STOP_TIMEOUT = 0.3
 class Process:
     """What the services of one process share.
 
-    `id` is the incarnation: a new one for every start.
+    `id` is the incarnation: a new one for every start. `stopping` is set
+    when the process is to stop, before its services are.
     """
 
     conf: typing.Any
@@ -41,6 +42,9 @@ class Process:
     locks: typing.Any = dataclasses.field(default_factory=NullCoordinator)
     rng: random.Random = dataclasses.field(default_factory=random.Random)
     id: str = dataclasses.field(default_factory=lambda: str(uuid.uuid4()))
+    stopping: threading.Event = dataclasses.field(
+        default_factory=threading.Event
+    )
 
     @functools.cached_property
     def admission(self) -> AdmissionControl:

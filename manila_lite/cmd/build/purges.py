@@ -19,6 +19,7 @@ def build_purges(process: Process, owner: str) -> list[Purge]:
     conf = process.conf
     kept = [
         (retention.DECISIONS, conf.recovery.log_retention),
+        (retention.DRIVER_CALLS, conf.retention.driver_calls),
         (retention.SERVER_MIGRATIONS, conf.retention.server_migrations),
     ]
     deletions = [_delete_older(rows, age) for rows, age in kept if age]

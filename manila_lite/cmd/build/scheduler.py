@@ -1,7 +1,6 @@
 """Build the scheduler service."""
 
-from collections.abc import Callable, Sequence
-import contextlib
+from collections.abc import Sequence
 import functools
 import typing
 
@@ -9,12 +8,11 @@ from manila_lite.cmd.build.events import build_events
 from manila_lite.cmd.build.events import event_tasks
 from manila_lite.cmd.build.gone_backend import build_canceller
 from manila_lite.cmd.build.process import Process
-from manila_lite.cmd.build.process import Service
 from manila_lite.cmd.build.process import listen
 from manila_lite.cmd.build.purges import build_purges
 from manila_lite.cmd.build.purges import purge_tasks
-from manila_lite.db import errors
-from manila_lite.db.queries.admin import incarnations
+from manila_lite.cmd.build.registration import RegisteredService
+from manila_lite.cmd.build.registration import Registration
 from manila_lite.periodic import Task
 from manila_lite.rpc.contract import endpoint_handlers
 from manila_lite.rpc.scheduler import TOPIC as SCHEDULER_TOPIC
@@ -30,17 +28,16 @@ from manila_lite.work.runner import Runner
 SCHEDULER_BINARY = 'manila-scheduler'
 
 
-class SchedulerService(Service):
+class SchedulerService(RegisteredService):
     """The service that places share instances on back ends."""
 
     def __init__(
         self,
+        registration: Registration,
         runner: Runner,
         tasks: list[Task],
         *,
         listeners: Sequence[typing.Any],
-        register: Callable[[], None],
-        deregister: Callable[[], None],
         placement: PlacementEndpoint,
         orphan_sweep: OrphanSweep,
         unserved_work: UnservedWork,
@@ -49,10 +46,12 @@ class SchedulerService(Service):
         fuzzy_delay: float,
     ):
         super().__init__(
-            [runner], tasks, listeners=listeners, fuzzy_delay=fuzzy_delay
+            registration,
+            runner,
+            tasks,
+            listeners=listeners,
+            fuzzy_delay=fuzzy_delay,
         )
-        self.register = register
-        self.deregister = deregister
         self.orphan_sweep = orphan_sweep
         self.unserved_work = unserved_work
         self.purges = purges
@@ -64,12 +63,7 @@ class SchedulerService(Service):
         ended = super().stop(timeout)
         if self.events is not None:
             self.events.close()
-        if not ended:
-            return False
-        # If the database is down, the row is found to be dead later.
-        with contextlib.suppress(*errors.UNAVAILABLE):
-            self.deregister()
-        return True
+        return ended
 
 
 def build_scheduler(process: Process) -> SchedulerService:
@@ -92,7 +86,8 @@ def build_scheduler(process: Process) -> SchedulerService:
         max_attempts=conf.scheduler_max_attempts,
         rng=process.rng,
     )
-    owner = f'{SCHEDULER_BINARY}@{conf.host}:{process.id}'
+    registration = Registration(process, SCHEDULER_BINARY, SCHEDULER_TOPIC)
+    owner = registration.owner
     orphan_sweep = OrphanSweep(db, owner, conf.message_ttl)
     runner = Runner(
         db,
@@ -104,38 +99,6 @@ def build_scheduler(process: Process) -> SchedulerService:
         has_side_effects=False,
     )
 
-    def beat() -> None:
-        if not db.write(
-            incarnations.heartbeat,
-            host=conf.host,
-            binary=SCHEDULER_BINARY,
-            incarnation=process.id,
-            health=None,
-            down_time=conf.service_down_time,
-        ):
-            register()
-
-    def register() -> None:
-        db.write(
-            incarnations.register,
-            host=conf.host,
-            binary=SCHEDULER_BINARY,
-            topic=SCHEDULER_TOPIC,
-            zone=conf.storage_availability_zone,
-            incarnation=process.id,
-            enabled=conf.enable_new_services,
-            down_time=conf.service_down_time,
-        )
-
-    def deregister() -> None:
-        db.write(
-            incarnations.deregister,
-            host=conf.host,
-            binary=SCHEDULER_BINARY,
-            incarnation=process.id,
-            down_time=conf.service_down_time,
-        )
-
     purges = build_purges(process, owner)
     unserved_work = UnservedWork(
         db,
@@ -145,21 +108,20 @@ def build_scheduler(process: Process) -> SchedulerService:
     )
     events = build_events(process, owner)
     tasks = [
-        Task('heartbeat', conf.report_interval, beat),
+        Task('heartbeat', conf.report_interval, registration.beat),
         Task('rescue', conf.periodic_interval, orphan_sweep.run_pass),
         *unserved_tasks(conf, unserved_work),
         *purge_tasks(purges),
         *event_tasks(conf, events),
     ]
     return SchedulerService(
+        registration,
         runner,
         tasks,
         listeners=listen(
             process, [(SCHEDULER_TOPIC, conf.host, runner, [placement])]
         ),
         fuzzy_delay=conf.periodic_fuzzy_delay,
-        register=register,
-        deregister=deregister,
         placement=placement,
         orphan_sweep=orphan_sweep,
         unserved_work=unserved_work,

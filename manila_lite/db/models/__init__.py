@@ -2,7 +2,9 @@
 
 from manila_lite.db.models import access
 from manila_lite.db.models import cluster_tasks
+from manila_lite.db.models import driver_calls
 from manila_lite.db.models import driver_data
+from manila_lite.db.models import encryption_keys
 from manila_lite.db.models import engine
 from manila_lite.db.models import group_types
 from manila_lite.db.models import locks
@@ -12,6 +14,7 @@ from manila_lite.db.models import quotas
 from manila_lite.db.models import recovery
 from manila_lite.db.models import server_migrations
 from manila_lite.db.models import services
+from manila_lite.db.models import share_backups
 from manila_lite.db.models import share_groups
 from manila_lite.db.models import share_migrations
 from manila_lite.db.models import share_servers
@@ -27,7 +30,9 @@ __all__ = [
     'Base',
     'access',
     'cluster_tasks',
+    'driver_calls',
     'driver_data',
+    'encryption_keys',
     'engine',
     'group_types',
     'locks',
@@ -38,6 +43,7 @@ __all__ = [
     'recovery',
     'server_migrations',
     'services',
+    'share_backups',
     'share_groups',
     'share_migrations',
     'share_servers',

@@ -15,7 +15,8 @@ class ShareMigration(base.Base):
     phase begins. `progress` is a percentage, null when unknown;
     `heard_at` is the time of the driver's last reply and
     `progress_details` what else it reported, as JSON. `casts_rules` says
-    that the rules of the source were cast to read-only, `error` why the
+    that the rules of the source were cast to read-only, `host_assisted`
+    that the data service copies instead of the driver, `error` why the
     migration has failed or is about to.
     """
 
@@ -48,3 +49,6 @@ class ShareMigration(base.Base):
     created_at = mapped_column(base.Timestamp, nullable=False)
     updated_at = mapped_column(base.Timestamp)
     ended_at = mapped_column(base.Timestamp)
+    host_assisted = mapped_column(
+        sa.Boolean, nullable=False, server_default='0'
+    )

@@ -128,12 +128,17 @@ def _fail(session: Session, instance_id: str | None) -> None:
 
 
 def cut_over(
-    session: Session, source: InstanceRow, destination: InstanceRow
+    session: Session,
+    source: InstanceRow,
+    destination: InstanceRow,
+    error: str | None = None,
 ) -> None:
     """Let the destination take the place of the source, which is removed.
 
-    It gets the access rules, all of them still to be applied: the work that
-    syncs them is submitted before.
+    With an `error` the source stays on its back end with an instance in
+    error, so that an administrator can delete it. The destination gets the
+    access rules, all of them still to be applied: the work that syncs them
+    is submitted before.
     """
     rules = [
         row
@@ -168,9 +173,12 @@ def cut_over(
             {destination.id: RulesStatus.ACTIVE},
         )
         moves.write()
-    share_moves.remove_instance(session, source, 'migrated_away')
-    pools.adjust_allocated(session, source.host, -source.size)
-    migrations.close(session, source.share_id)
+    if error is None:
+        share_moves.remove_instance(session, source, 'migrated_away')
+        pools.adjust_allocated(session, source.host, -source.size)
+    else:
+        _fail(session, source.id)
+    migrations.close(session, source.share_id, error)
 
 
 def end_task(session: Session, share_id: str, event: str) -> None:

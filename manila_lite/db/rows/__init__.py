@@ -7,6 +7,7 @@ instance is placed, but typed as set where readers only act on placed ones.
 """
 
 from manila_lite.db.rows.access import *
+from manila_lite.db.rows.backups import *
 from manila_lite.db.rows.figures import *
 from manila_lite.db.rows.groups import *
 from manila_lite.db.rows.journal import *

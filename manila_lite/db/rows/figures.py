@@ -82,6 +82,23 @@ class MoveRow(Protocol):
     made_at: datetime.datetime
 
 
+class DriverCallRow(Protocol):
+    """A call of a driver; without an end if it runs or was cut off."""
+
+    id: str
+    resource: str
+    resource_id: str
+    method: str
+    host: str
+    work_id: str
+    attempt: int
+    request_id: str | None
+    started_at: datetime.datetime
+    ended_at: datetime.datetime | None
+    outcome: str | None
+    error: str | None
+
+
 class WorkOfResourceRow(Protocol):
     """Work that is owed for a resource."""
 

@@ -17,6 +17,30 @@ class ShareTaskRow(OwnedRow, Protocol):
     host: str | None
 
 
+class RunningShareMigrationRow(Protocol):
+    """A running migration of a share, and what its progress depends on.
+
+    `rules_status` is that of the source, `work_state` and the rest of the
+    work of the migration; null without work.
+    """
+
+    share_id: str
+    display_name: str | None
+    task_state: str | None
+    source_host: str
+    destination_host: str
+    phase: int
+    casts_rules: bool
+    progress: int | None
+    heard_at: datetime.datetime | None
+    error: str | None
+    created_at: datetime.datetime
+    rules_status: str | None
+    work_state: str | None
+    work_owner: str | None
+    work_error: str | None
+
+
 class ShareMigrationRow(Protocol):
     """The latest migration of a share."""
 
@@ -33,6 +57,7 @@ class ShareMigrationRow(Protocol):
     preserve_snapshots: bool
     phase: int
     casts_rules: bool
+    host_assisted: bool
     progress: int | None
     progress_details: str | None
     heard_at: datetime.datetime | None

@@ -2,9 +2,11 @@
 
 from manila_lite.rpc.share.access import AccessRpc
 from manila_lite.rpc.share.access import SnapshotAccessRpc
+from manila_lite.rpc.share.connections import ConnectionsRpc
 from manila_lite.rpc.share.groups import ShareGroupSnapshotsRpc
 from manila_lite.rpc.share.groups import ShareGroupsRpc
 from manila_lite.rpc.share.metadata import ShareMetadataRpc
+from manila_lite.rpc.share.migrations import HostAssistedMigrationRpc
 from manila_lite.rpc.share.migrations import ShareMigrationRpc
 from manila_lite.rpc.share.provisioning import EnsuringRpc
 from manila_lite.rpc.share.provisioning import ManagingRpc
@@ -26,7 +28,9 @@ from manila_lite.rpc.share.transfers import ShareTransfersRpc
 __all__ = [
     'AccessRpc',
     'BINARY',
+    'ConnectionsRpc',
     'EnsuringRpc',
+    'HostAssistedMigrationRpc',
     'ManagingRpc',
     'NetworkUpdatesRpc',
     'ProvisioningRpc',

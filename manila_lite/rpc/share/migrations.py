@@ -59,3 +59,44 @@ class ShareMigrationRpc(Contract):
 
     @call(timeout=15)
     def hear_share_migration(self, ctx: Ctx, share_id: str) -> None: ...
+
+
+class HostAssistedMigrationRpc(Contract):
+    """The part of back ends in a migration that the data service copies.
+
+    All of it is idempotent.
+    """
+
+    topic, version = TOPIC, '1.0'
+
+    @durable(
+        failure=(SHARE_TASK, 'failed'),
+        resource='share_id',
+        repeatable=True,
+        action=Action.UPDATE,
+    )
+    def create_destination(
+        self, ctx: Ctx, share_id: str, ignored: list[str]
+    ) -> None:
+        """Create the share on this back end, then let it be filled.
+
+        `ignored` are names at the top of the share that are not copied.
+        """
+
+    @durable(
+        failure=(SHARE_TASK, 'failed'),
+        resource='share_id',
+        repeatable=True,
+        action=Action.UPDATE,
+    )
+    def resume_share_copy(self, ctx: Ctx, share_id: str) -> None:
+        """Submit the copy again; runs on the back end of the source."""
+
+    @durable(
+        failure=(SHARE_TASK, 'failed'),
+        resource='share_id',
+        repeatable=True,
+        action=Action.UPDATE,
+    )
+    def remove_destination(self, ctx: Ctx, share_id: str) -> None:
+        """Delete the share from this back end; the migration is over."""

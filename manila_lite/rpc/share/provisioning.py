@@ -66,6 +66,9 @@ class ProvisioningRpc(Contract):
         failure=(SHARE_INSTANCE, 'extend_failed'),
         action=Action.EXTEND,
         detail=Detail.DRIVER_FAILED_EXTEND,
+        refused={
+            exception.NoValidHost: ('extend_refused', Detail.FILTER_CAPACITY)
+        },
     )
     def extend_share_instance(
         self, ctx: Ctx, instance_id: str, new_size: int, growth: int, host: str

@@ -102,6 +102,13 @@ class ReconciliationRpc(Contract):
         self, ctx: Ctx, share_group_snapshot_id: str, asked_by: str = ''
     ) -> None: ...
 
+    @durable(
+        resource='share_backup_id', one_per='share_backup_id', repeatable=True
+    )
+    def rescue_share_backup(
+        self, ctx: Ctx, share_backup_id: str, asked_by: str = ''
+    ) -> None: ...
+
 
 RESCUES = {
     'share_server': 'rescue_share_server',
@@ -115,5 +122,6 @@ RESCUES = {
     'share_transfer': 'rescue_share_transfer',
     'share_group': 'rescue_share_group',
     'share_group_snapshot': 'rescue_share_group_snapshot',
+    'share_backup': 'rescue_share_backup',
 }
 """The method that rescues a resource, by the name of its state table."""

@@ -20,6 +20,7 @@ from manila_lite.rpc.share import BINARY
 from manila_lite.rpc.share import TOPIC
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.manager import pool_reports
+from manila_lite.share.manager.connections import ConnectionsEndpoint
 from manila_lite.share.manager.deferred_deletion import DeferredDeletion
 from manila_lite.share.manager.endpoints import BackendEndpoints
 from manila_lite.share.manager.migrations.endpoint import (
@@ -300,11 +301,16 @@ class Backend:
     @property
     def call_endpoints(
         self,
-    ) -> list[ServerMigrationsEndpoint | ShareMigrationsEndpoint]:
+    ) -> list[
+        ServerMigrationsEndpoint
+        | ShareMigrationsEndpoint
+        | ConnectionsEndpoint
+    ]:
         """The endpoints whose synchronous calls this back end answers."""
         return [
             self.endpoints.server_migrations,
             self.endpoints.share_migrations,
+            self.endpoints.connections,
         ]
 
     @property

@@ -8,6 +8,7 @@ from manila_lite.share.manager.access.share_rules import AccessEndpoint
 from manila_lite.share.manager.access.snapshot_rules import (
     SnapshotAccessEndpoint,
 )
+from manila_lite.share.manager.connections import ConnectionsEndpoint
 from manila_lite.share.manager.ensuring import EnsuringEndpoint
 from manila_lite.share.manager.groups.lifecycle import ShareGroupsEndpoint
 from manila_lite.share.manager.groups.snapshots import (
@@ -16,6 +17,9 @@ from manila_lite.share.manager.groups.snapshots import (
 from manila_lite.share.manager.managing import ManagingEndpoint
 from manila_lite.share.manager.migrations.endpoint import (
     ShareMigrationsEndpoint,
+)
+from manila_lite.share.manager.migrations.host_assisted import (
+    HostAssistedMigrationsEndpoint,
 )
 from manila_lite.share.manager.provisioning import ProvisioningEndpoint
 from manila_lite.share.manager.recovery.reconciliation import (
@@ -63,6 +67,8 @@ class BackendEndpoints:
     network_updates: NetworkUpdatesEndpoint
     server_migrations: ServerMigrationsEndpoint
     share_migrations: ShareMigrationsEndpoint
+    host_assisted_migrations: HostAssistedMigrationsEndpoint
+    connections: ConnectionsEndpoint
     reconciliation: ReconciliationEndpoint
 
     def handlers(self) -> dict[str, Handler]:

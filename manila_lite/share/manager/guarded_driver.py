@@ -12,11 +12,23 @@ from manila_lite import metrics
 from manila_lite.context import FencingToken
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers.base import ShareDriver
+from manila_lite.work.job import RecordedCall
 from manila_lite.work.job import current_job
 
 LOG = logging.getLogger(__name__)
 
 _QUERY_PREFIXES = ('get_', 'check_', 'choose_')
+_POLLS = frozenset(
+    {
+        'ensure_share',
+        'ensure_shares',
+        'migration_continue',
+        'share_server_migration_continue',
+        'update_replica_state',
+        'update_replicated_snapshot',
+    }
+)
+"""Methods that are called again and again, mostly to no effect."""
 _QUERIES = frozenset(
     {
         'migration_check_compatibility',
@@ -97,29 +109,44 @@ def _call(
 def _counted(
     backend: str, name: str, method: Callable[..., typing.Any]
 ) -> Callable[..., typing.Any]:
-    """Return the method of a driver, with metrics of its calls."""
+    """Return the method of a driver, with metrics and a record of calls."""
 
     def call(*args: typing.Any, **kwargs: typing.Any) -> typing.Any:
         outcome = 'failed'
+        error: Exception | None = None
+        recorded = _begin_record(name)
         began = time.perf_counter()
         metrics.DRIVER_CALLS_RUNNING.enter(backend, name)
         try:
             found = method(*args, **kwargs)
             outcome = 'ok'
             return found
-        except exception.ServiceUnavailable:
-            outcome = 'unavailable'
+        except exception.ServiceUnavailable as raised:
+            outcome, error = 'unavailable', raised
             raise
-        except exception.StaleFencingToken:
-            outcome = 'stale'
+        except exception.StaleFencingToken as raised:
+            outcome, error = 'stale', raised
+            raise
+        except Exception as raised:
+            error = raised
             raise
         finally:
             metrics.DRIVER_CALLS_RUNNING.leave(backend, name)
             metrics.DRIVER_CALLS.observe(
                 time.perf_counter() - began, (backend, name, outcome)
             )
+            if recorded is not None:
+                recorded.end(outcome, error, is_poll=name in _POLLS)
 
     return call
+
+
+def _begin_record(name: str) -> RecordedCall | None:
+    """Begin the record of a call; queries and calls without work have none."""
+    job = current_job()
+    if job is None or is_query(name):
+        return None
+    return RecordedCall(job, name)
 
 
 def _call_with_token(

@@ -47,6 +47,7 @@ from manila_lite.share.manager.endpoint import require_status
 from manila_lite.share.manager.endpoint import undo_if_gone
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.rescheduling import Rescheduling
+from manila_lite.share.manager.servers.demand import check_growth
 from manila_lite.share.manager.servers.lifecycle import ShareServersEndpoint
 from manila_lite.share.manager.servers.setup import ServerSetup
 from manila_lite.states.share_instance import SHARE_INSTANCE
@@ -350,7 +351,11 @@ class ProvisioningEndpoint:
     def prepare_extend_share_instance(
         self, session: Session, job: Claim
     ) -> LoadedInstance:
-        return self._expect(session, job, InstanceStatus.EXTENDING)
+        instance = self._expect(session, job, InstanceStatus.EXTENDING)
+        check_growth(
+            session, instance.row, job.args['growth'], self.setup.limits
+        )
+        return instance
 
     def extend_share_instance(
         self,

@@ -11,6 +11,7 @@ from manila_lite.db import rows
 from manila_lite.db.queries.access import locks
 from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.backups import share_backups
 from manila_lite.db.queries.replicas import replicas as replica_rows
 from manila_lite.db.queries.servers import share_servers
 from manila_lite.db.queries.shares import clone_sources
@@ -316,6 +317,10 @@ class Managing:
             raise exception.ShareNotAllowed(
                 reason=f'share {share.id} has snapshots, or is in a snapshot '
                 'of its share group; unmanage or delete them first'
+            )
+        if share_backups.has_any(session, share.id):
+            raise exception.ShareNotAllowed(
+                reason=f'share {share.id} has backups; delete them first'
             )
 
     def _unmanage_instance(

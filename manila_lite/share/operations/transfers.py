@@ -17,6 +17,7 @@ from manila_lite.context import RequestContext
 from manila_lite.db import rows
 from manila_lite.db.moves.access_rules import deny_all
 from manila_lite.db.queries.access import share_rules
+from manila_lite.db.queries.backups import share_backups
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.shares import transfers
 from manila_lite.db.queries.snapshots import snapshots
@@ -29,6 +30,7 @@ from manila_lite.db.transitions import fire_matching
 from manila_lite.db.transitions import insert_row
 from manila_lite.quota import charges
 from manila_lite.quota.charges import Owner
+from manila_lite.quota.transfers import reservation_of
 from manila_lite.quota.transfers import usage_of
 from manila_lite.rpc.contract import Client
 from manila_lite.share.operations.replication import guards as replica_guards
@@ -121,6 +123,7 @@ class ShareTransfers:
         instance = share_instances.get(session, target.instance_id)
         _refuse_not_transferable(instance)
         _refuse_locked(session, share.id)
+        _refuse_backups(session, share.id)
         usage_of(session, instance)
         # Left by an administrator's reset of the status.
         fire_matching(
@@ -226,14 +229,11 @@ class ShareTransfers:
         instance = share_instances.get(session, offer.instance_id)
         _refuse_locked(session, instance.share_id)
         _require_usable_type(session, ctx, instance)
+        project_id = typing.cast(str, ctx.project_id)
         charges.charge(
             session,
-            Owner(
-                typing.cast(str, ctx.project_id),
-                ctx.user_id,
-                instance.share_type_id,
-            ),
-            usage_of(session, instance).total,
+            Owner(project_id, ctx.user_id, instance.share_type_id),
+            reservation_of(session, instance, project_id),
             limits=self.limits,
             reserve=True,
             size=instance.size,
@@ -280,6 +280,15 @@ def _refuse_not_transferable(instance: rows.InstanceRow) -> None:
                 reason=f'share {instance.share_id} is {what} and cannot be '
                 'transferred'
             )
+
+
+def _refuse_backups(session: Session, share_id: str) -> None:
+    """Refuse a share with backups, which stay with the project."""
+    if share_backups.has_any(session, share_id):
+        raise exception.InvalidShare(
+            reason=f'share {share_id} has backups and cannot be transferred; '
+            'delete them first'
+        )
 
 
 def _refuse_locked(session: Session, share_id: str) -> None:

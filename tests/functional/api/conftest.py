@@ -8,6 +8,7 @@ from manila_lite.policies.enforcer import Enforcer
 from tests.functional.api import plain_client
 from tests.functional.api.examples import access as access_examples
 from tests.functional.api.examples import admin as admin_examples
+from tests.functional.api.examples import backups as backup_examples
 from tests.functional.api.examples import groups as group_examples
 from tests.functional.api.examples import lists
 from tests.functional.api.examples import migrations
@@ -21,6 +22,7 @@ from tests.functional.api.examples import transfers as transfer_examples
 from tests.functional.api.samples.cloud import SampleCloud
 from tests.functional.api.views import access as access_views
 from tests.functional.api.views import admin as admin_views
+from tests.functional.api.views import backups as backup_views
 from tests.functional.api.views import groups as group_views
 from tests.functional.api.views import networks as network_views
 from tests.functional.api.views import replicas as replica_views
@@ -39,6 +41,7 @@ from tests.support.snapshot_access import enable_snapshot_mounts
 EXAMPLES = (
     access_examples,
     admin_examples,
+    backup_examples,
     group_examples,
     lists,
     migrations,
@@ -55,6 +58,7 @@ EXAMPLES = (
 VIEWS = (
     access_views,
     admin_views,
+    backup_views,
     group_views,
     network_views,
     replica_views,

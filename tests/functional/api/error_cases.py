@@ -27,6 +27,7 @@ from tests.functional.api.samples.requests import FOREIGN
 from tests.functional.api.samples.requests import TENANT
 from tests.functional.api.samples.requests import RequestArgs
 from tests.functional.api.samples.requests import request_args
+from tests.support import share_backups
 from tests.support.cloud import TYPE_ID
 
 UNKNOWN = '00000000-0000-4000-8000-000000000000'
@@ -598,3 +599,35 @@ def transfer_of_a_share_that_was_reset(sample):
 @register(400, 'GET /v2/share-access-rules')
 def rules_without_share(sample):
     return RefusedRequest(request_args())
+
+
+_BACKUPS = 'POST /v2/share-backups'
+_BACKUP = '/v2/share-backups/{id}'
+
+
+@register(400, 'GET /v2/share-backups', 'GET /v2/share-backups/detail')
+def backup_list_with_an_unknown_key(sample):
+    return RefusedRequest(request_args(query='?colour=red'))
+
+
+@register(400, _BACKUPS)
+def backup_of_an_unknown_share(sample):
+    return RefusedRequest(request_args(sample.backup_body(UNKNOWN)))
+
+
+@register(413, _BACKUPS)
+def backup_above_the_quota(sample):
+    sample.admin.request(
+        'PUT',
+        f'/quota-sets/{TENANT}',
+        {'quota_set': {'backups': 0, 'force': True}},
+        expect=200,
+    )
+    return RefusedRequest(request_args(sample.backup_body()))
+
+
+@register(400, f'DELETE {_BACKUP}', f'POST {_BACKUP}/action restore')
+def backup_that_is_being_deleted(sample):
+    id = sample.new_backup()
+    share_backups.delete(sample.member, id)
+    return RefusedRequest(request_args(id=id))

@@ -76,6 +76,7 @@ TYPE_CHECKS = {
     'object operation,current_security_service,new_security_service': _object(
         'operation', 'current_security_service', 'new_security_service'
     ),
+    'object backup_id,share_id': _object('backup_id', 'share_id'),
     'object limit,in_use,reserved': _object('limit', 'in_use', 'reserved'),
     'object string->string': lambda value: all(
         isinstance(text, str) for text in value.values()

@@ -172,3 +172,35 @@ def has_ended(client):
     established = 1
     info = client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
     return info[0] != established
+
+
+def test_requests_that_run_end_before_the_server_does(tmp_path, connect):
+    running, may_end = threading.Event(), threading.Event()
+
+    def app(environ, start_response):
+        running.set()
+        may_end.wait(TIMEOUT)
+        start_response('200 OK', [('Content-Length', '2')])
+        return [b'OK']
+
+    file = tmp_path / 'manila.conf'
+    file.write_text(
+        '[DEFAULT]\nosapi_share_listen = 127.0.0.1\n'
+        'osapi_share_listen_port = 0\n'
+    )
+    server = web_server(app, options.new(files=[str(file)]))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    idle, busy = connect(server.port, 2)
+    busy.sendall(REQUEST % b'')
+    assert running.wait(TIMEOUT)
+    closing = threading.Thread(target=server.close, args=(TIMEOUT,))
+    closing.start()
+    assert idle.recv(1) == b''
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(('127.0.0.1', server.port), TIMEOUT)
+    may_end.set()
+    assert busy.recv(1000).startswith(b'HTTP/1.1 200 OK')
+    closing.join(TIMEOUT)
+    thread.join(TIMEOUT)
+    assert not thread.is_alive()

@@ -5,6 +5,7 @@ import sqlalchemy as sa
 
 from manila_lite.db.models import shares
 from manila_lite.db.queries.admin import overview
+from manila_lite.db.queries.shares import migrations
 from manila_lite.db.session import Database
 from tests.functional.db import query_plans
 from tests.support import databases
@@ -27,6 +28,8 @@ SIZES = mass_rows.Sizes(
 )
 INSTANCE = shares.ShareInstance.__table__
 PROJECT = 'project-1003'
+SHORT = {'work', 'share_migrations', 'share_groups'}
+"""Tables that are short in every deployment."""
 
 
 @pytest.fixture(scope='module', params=databases.KINDS)
@@ -99,3 +102,19 @@ def test_rows_are_listed_in_the_order_of_their_ids(db, condition, project):
             after=rows[-1].id,
         )
         assert all(row.id > rows[-1].id for row in following)
+
+
+@pytest.mark.parametrize('project', [None, PROJECT])
+def test_servers_read_few_rows_more_than_they_count(db, project):
+    if db.dialect == 'sqlite':
+        pytest.skip('without statistics it reads all shares of the project')
+    most = query_plans.MANY // 2
+    with query_plans.recorded_statements() as statements:
+        db.read(overview.count, project, most=most)
+    scanned = query_plans.explain_scans(db, statements)
+    long = scanned.keys() - SHORT
+    assert not long, (long, scanned)
+
+
+def test_running_migrations_of_shares_are_found_at_once(db):
+    assert not query_plans.scanned_tables(db, migrations.list_running, most=50)

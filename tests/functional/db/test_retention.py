@@ -53,7 +53,7 @@ def test_the_oldest_moves_are_deleted_first(db):
                 'event': 'created',
                 'made_at': days_ago(db, age),
             }
-            for age in (1, 5, 3, 4, 2)
+            for age in (3, 5, 2, 4, 1)
         ),
     )
     found = [

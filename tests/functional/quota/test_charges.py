@@ -93,8 +93,8 @@ def test_charge_on_existing_rows_takes_one_statement(db):
         ),
         (
             'encryption_keys',
-            exception.QuotaExceeded,
-            'encryption_keys: 1 asked, 3 of 3 in use',
+            exception.EncryptionKeysLimitExceeded,
+            'Maximum number of encryption keys allowed (3) exceeded',
         ),
     ],
 )

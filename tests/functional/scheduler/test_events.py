@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db import models
+from manila_lite.db.clock import db_now
 from manila_lite.db.models import cluster_tasks
 from manila_lite.db.models import engine
 from manila_lite.db.queries.admin import events
@@ -19,6 +20,7 @@ from manila_lite.scheduler import events as sender
 from manila_lite.scheduler.event_kinds import KINDS
 from manila_lite.scheduler.events import EventSender
 from tests.support import cloud_snapshots
+from tests.unit.states.test_states import MACHINES
 
 JOURNAL = engine.Transition.__table__
 TASK = cluster_tasks.ClusterTask.__table__
@@ -69,7 +71,7 @@ def db(connect):
 @pytest.fixture
 def started(db, bus):
     """A sender that has begun, on an empty journal."""
-    started = EventSender(db, 'one', bus.send)
+    started = EventSender(db, 'one', bus.send, longest_pause=0)
     assert started.run_pass() == 0
     return started
 
@@ -222,10 +224,7 @@ def test_events_of_everything_know_their_project(build_cloud, bus):
 
 
 def test_every_state_machine_has_a_kind_of_event():
-    from manila_lite.db.queries.admin import recovery
-
-    resources = {kind.machine.resource for kind in recovery.KINDS.values()}
-    assert resources <= KINDS.keys()
+    assert {machine.resource for machine in MACHINES.values()} == set(KINDS)
     for kind in KINDS.values():
         assert kind.table in models.metadata.tables
 
@@ -284,6 +283,7 @@ def test_transaction_that_commits_late_is_not_skipped(
 
 def test_late_transaction_is_not_purged_unsent(db, started):
     add(db, id=20)
+    add(db, id=21)
     started.run_pass()
     add(db, id=10)
     until = datetime.datetime(2026, 2, 1)
@@ -313,6 +313,68 @@ def test_bus_that_goes_down_in_a_batch_gets_each_event_once(db, started, bus):
     bus.is_down = False
     assert started.run_pass() == 3
     assert len(set(bus.sequences())) == 5 == len(bus.events)
+
+
+def test_pause_of_a_bus_that_is_down_grows_up_to_a_limit(db, started, bus):
+    add(db, 5)
+    one = EventSender(db, 'one', bus.send)
+    bus.is_down = True
+    for pause in (1, 2, 4, 8, 16, 30, 30):
+        before = set_due(db, 0)
+        one.run_pass()
+        now, due_at = db.read(
+            lambda session: session.one(sa.select(db_now(), TASK.c.due_at))
+        )
+        assert before <= due_at - pause <= now
+    bus.is_down = False
+    set_due(db, 0)
+    assert one.run_pass() == 5
+    add(db)
+    assert one.run_pass() == 1
+
+
+def test_nobody_sends_during_the_pause(db, connect, started, bus):
+    add(db)
+    now = set_due(db, 0)
+    set_due(db, now + 3600)
+    assert started.run_pass() == 0
+    assert EventSender(connect(), 'other', bus.send).run_pass() == 0
+    assert bus.events == []
+
+
+def set_due(db, due_at):
+    """Set the end of the pause; return the time of the database."""
+
+    def write(session):
+        session.run(sa.update(TASK).values(due_at=due_at))
+        return session.value(sa.select(db_now()))
+
+    return db.write(write)
+
+
+def test_slow_sends_keep_the_lease(db, bus):
+    """What was sent is marked, and the lease renewed, after some time."""
+    seconds = [0.0]
+    slow = EventSender(db, 'one', bus.send, clock=lambda: seconds[0])
+    slow.run_pass()
+    add(db, 10)
+    left, leases = [], []
+
+    def send():
+        seconds[0] += sender.SENDING_TIME / 2
+        left.append(unsent(db))
+        leases.append(
+            db.read(
+                lambda session: session.value(sa.select(TASK.c.lease_until))
+            )
+        )
+
+    bus.on_send = send
+    assert slow.run_pass() == 10
+    assert left == [10] * 3 + [7] * 3 + [4] * 3 + [1]
+    assert len(set(leases)) == 4
+    assert leases == sorted(leases)
+    assert unsent(db) == 0
 
 
 def test_racing_senders_and_writers_lose_nothing(connect, started, bus):
@@ -388,8 +450,8 @@ def test_statements_of_a_batch_are_bounded(db, started, bus):
     db.on_step = steps.append
     assert started.run_pass() == 4 * len(KINDS) < sender.BATCH
     tables = {kind.table for kind in KINDS.values()}
-    # Start, look, claim; batch, rows, rows that are gone; mark, finish.
-    assert steps.count('statement') <= 4 + 1 + 2 * len(tables) + 3
+    # Start, look, ask, claim; batch, rows, rows that are gone; mark, finish.
+    assert steps.count('statement') <= 5 + 1 + 2 * len(tables) + 3
 
 
 def test_many_moves_are_sent_in_batches(db, started, bus):
@@ -419,7 +481,17 @@ def test_purge_waits_for_what_has_not_been_sent(db, started, bus):
     assert purge(db) == 0
     bus.is_down = False
     started.run_pass()
-    assert purge(db) == 25
+    assert purge(db) == 24  # the newest is left
+
+
+def test_move_after_a_purge_of_all_others_is_sent(db, bus):
+    """SQLite uses the ids of an empty table again."""
+    events_of = EventSender(db, 'one', bus.send)
+    add(db, 3)
+    events_of.run_pass()
+    purge(db)
+    add(db)
+    assert events_of.run_pass() == 1
 
 
 def test_purge_deletes_what_was_made_before_the_first_sender(db, bus):

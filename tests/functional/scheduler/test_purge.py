@@ -41,6 +41,7 @@ def db(connect):
 
 
 def add_moves(session, count):
+    """Add moves that are old, and a new one: the newest is always kept."""
     session.run_many(
         sa.insert(JOURNAL),
         [
@@ -53,12 +54,23 @@ def add_moves(session, count):
             for number in range(count)
         ],
     )
+    session.run(
+        sa.insert(JOURNAL),
+        resource='share_instance',
+        resource_id='new',
+        event='created',
+        made_at=session.now,
+    )
 
 
 def delete_moves(session, batch):
     return retention.delete_until(
-        session, retention.JOURNAL, session.now, batch
+        session, retention.JOURNAL, _limit(session), batch
     )
+
+
+def _limit(session):
+    return session.now - datetime.timedelta(hours=1)
 
 
 def build(db, owner, deletion=delete_moves, interval=3600.0):
@@ -76,7 +88,9 @@ def build(db, owner, deletion=delete_moves, interval=3600.0):
 def count_moves(db):
     return db.read(
         lambda session: session.value(
-            sa.select(sa.func.count()).select_from(JOURNAL)
+            sa.select(sa.func.count())
+            .select_from(JOURNAL)
+            .where(JOURNAL.c.made_at < _limit(session))
         )
     )
 

@@ -1,6 +1,7 @@
 """Every command of the official command line, in the order of a story."""
 
 from tests.functional.stories import access_commands
+from tests.functional.stories import backup_commands
 from tests.functional.stories import group_commands
 from tests.functional.stories import transfer_commands
 from tests.functional.stories import type_commands
@@ -426,6 +427,10 @@ class CommandStory:
     def groups(self):
         if self.has('2.31'):
             group_commands.groups(self)
+
+    def backups(self):
+        if self.has('2.80'):
+            backup_commands.backups(self)
 
     def transfers(self):
         if self.has('2.77'):

@@ -12,6 +12,13 @@ UNKNOWN = {
         'share group snapshot delete ID',
         'share group snapshot members list ID',
     ),
+    'share backup': (
+        'share backup show ID',
+        'share backup set ID --name x',
+        'share backup unset ID --name',
+        'share backup restore ID',
+        'share backup delete ID',
+    ),
     'share group': (
         'share group show ID',
         'share group set ID --name x',
@@ -44,6 +51,8 @@ UNKNOWN = {
         'share snapshot create ID',
         'share snapshot adopt ID /path',
         'share replica create ID',
+        'share backup create ID',
+        'share backup list --share ID',
         'share lock create ID share',
         'share snapshot list --share ID',
         'share replica list --share ID',

@@ -91,6 +91,7 @@ def test_the_page_leads_to_running_services(root):
     )
     found = re.findall(r'^(\S+) +(\S+) +nova +enabled +up', listed, re.M)
     assert sorted(found) == [
+        ('manila-data', 'node'),
         ('manila-scheduler', 'node'),
         ('manila-share', 'node@fast'),
         ('manila-share', 'node@large'),

@@ -18,13 +18,16 @@ class Monitored:
     """An installation whose scheduler and share service have such a port."""
 
     def __init__(self, install, broker_url, *, work='', **kwargs):
-        self.ports = {'scheduler': free_port(), 'share': free_port()}
+        self.ports = {
+            name: free_port() for name in ('scheduler', 'share', 'data')
+        }
         self.installation = install(
             kind=SEPARATE,
             options='default_share_type = default\n'
             f'transport_url = {broker_url}\n',
             sections=f'{work}\n[monitoring]\n'
             f'scheduler_port = {self.ports["scheduler"]}\n'
+            f'data_port = {self.ports["data"]}\n'
             f'share_port = {self.ports["share"]}\n',
             **kwargs,
         )
@@ -58,14 +61,13 @@ def monitored(install, broker_url):
 
 
 @pytest.mark.parametrize('concurrency', ['threading', 'eventlet'])
-def test_scheduler_and_share_process_answer_for_themselves(
-    monitored, concurrency
-):
+def test_each_process_answers_for_itself(monitored, concurrency):
     both = monitored(backends={'one': {}, 'two': {}}, concurrency=concurrency)
-    both.installation.start('scheduler', 'share')
+    both.installation.start('scheduler', 'data', 'share')
     common = {'database': 'OK', 'bus': 'OK', 'work': 'OK'}
     for name, more in (
         ('scheduler', {}),
+        ('data', {}),
         ('share', {both.host('one'): 'OK', both.host('two'): 'OK'}),
     ):
         both.wait_for(name, 200, 'OK')
@@ -125,7 +127,7 @@ def test_share_process_tells_that_a_driver_hangs(monitored):
 
 def test_processes_tell_that_the_database_cannot_be_written(monitored):
     both = monitored()
-    both.installation.start('scheduler', 'share')
+    both.installation.start('scheduler', 'data', 'share')
     path = both.installation.database_url.removeprefix('sqlite:///')
     with contextlib.closing(
         sqlite3.connect(path, isolation_level=None)

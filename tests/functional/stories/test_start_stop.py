@@ -8,6 +8,7 @@ import socket
 import sqlite3
 
 import pytest
+import requests
 import sqlalchemy as sa
 
 from tests.support.installation import SEPARATE
@@ -480,3 +481,24 @@ def test_second_signal_ends_at_once(install, concurrency):
     serve.wait_for(lambda: 'Stopping' in serve.output, 'stops')
     serve.terminate()
     assert serve.wait_for_exit(TOLERANCE) == 128 + signal.SIGTERM
+
+
+def test_an_api_drains_before_it_stops(install):
+    installation = install(
+        kind=SEPARATE,
+        options=OPTIONS + 'transport_url = memory://\napi_drain_time = 600\n',
+    ).start('api')
+    health = f'{installation.root}/healthcheck'
+    assert requests.get(health, timeout=60).status_code == 200
+    api = installation.running['api']
+    api.terminate()
+    wait_until(
+        lambda: (
+            'process: is stopping' in requests.get(health, timeout=60).text
+        ),
+        'the health check says so',
+    )
+    assert requests.get(health, timeout=60).status_code == 503
+    assert installation.rest().get('/shares')['shares'] == []
+    api.terminate()
+    assert api.wait_for_exit() == 128 + signal.SIGTERM

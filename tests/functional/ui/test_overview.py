@@ -101,7 +101,7 @@ def test_services_that_are_not_up_are_shown_to_administrators(
     cloud, alice, root
 ):
     page = root.open('/ui/')
-    assert '3 of 3 services are up and enabled' in page.text
+    assert '4 of 4 services are up and enabled' in page.text
     assert 'node@alpha' not in page.text
     cloud.db.write(
         lambda session: session.run(
@@ -111,7 +111,7 @@ def test_services_that_are_not_up_are_shown_to_administrators(
         )
     )
     page = root.open('/ui/')
-    assert '2 of 3 services' in page.text
+    assert '3 of 4 services' in page.text
     assert 'disabled: repair' in page.text
     assert 'services' not in alice.open('/ui/').text
 

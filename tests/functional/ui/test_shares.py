@@ -3,10 +3,15 @@
 import re
 
 import pytest
+import sqlalchemy as sa
 
+from manila_lite.db.models import engine
+from manila_lite.work import driver_calls
+from manila_lite.work import table
 from tests.functional.ui.conftest import PASSWORD
 from tests.support.cloud import TYPE_ID
 
+WORK = engine.Work.__table__
 NAME = '<script>alert(1)</script>&"\'><img src=x onerror=x>'
 ACTIONS = ('extend', 'shrink', 'snapshot', 'revert', 'delete')
 
@@ -104,6 +109,43 @@ def test_time_line_has_moves_with_their_requests(cloud, share, api, alice):
         'share instance extend '
     )
     assert re.search(r'share instance created .* req-', text)
+
+
+def test_time_line_has_the_calls_of_drivers(cloud, share, api, alice, root):
+    for name in cloud.backend_names:
+        cloud.driver(name).faults.fail_next(
+            'extend_share', error=ValueError('no <b>space</b>')
+        )
+    api.act(share['id'], 'extend', {'new_size': 3})
+    cloud.settle()
+    text = alice.open(path(share)).text
+    assert re.search(r'driver call *: create_share → ✓ succeeded took', text)
+    assert re.search(r'driver call *: extend_share → ✗ failed .* req-', text)
+    assert 'no <b>space' not in text
+    page = root.open(path(share))
+    assert 'no <b>space</b>' in page.text
+    assert '<b>' not in page.html
+
+
+def test_call_whose_process_ended_is_shown_as_cut_off(
+    cloud, share, api, alice
+):
+    api.act(share['id'], 'extend', {'new_size': 3})
+
+    def start(session):
+        work = session.one(sa.select(WORK))
+        held = table.claim(session, work.id, [work.queue], 'node', 60.0)
+        held.driver_calls.begin(session.new_id(), 'extend_share', session.now)
+        driver_calls.record_running(session, held)
+        return held
+
+    held = cloud.db.write(start)
+    text = alice.open(path(share)).text
+    assert 'extend_share → ↻ running' in text
+    cloud.db.write(table.abandon, held, 0.0, 'killed')
+    cloud.settle()
+    text = alice.open(path(share)).text
+    assert 'extend_share → ✗ cut off its process ended' in text
 
 
 def test_only_administrators_see_who_made_a_move(share, alice, root):

@@ -37,6 +37,7 @@ RESOURCES = {
     'message',
     'resource_lock',
     'share_transfer',
+    'share_backup',
     'share_group',
     'share_group_snapshot',
     'share_access_rule',

@@ -12,6 +12,7 @@ import pytest
 from manila_lite import states
 from manila_lite.db import models
 from manila_lite.rpc import contract
+from manila_lite.rpc import data as data_contracts
 from manila_lite.rpc import share as contracts
 from manila_lite.share.drivers import base
 from manila_lite.states import share_server
@@ -39,7 +40,8 @@ MACHINES = {repr(machine): machine for machine in _machines()}
 
 CONTRACTS = [
     found
-    for _, found in inspect.getmembers(contracts, inspect.isclass)
+    for module in (contracts, data_contracts)
+    for _, found in inspect.getmembers(module, inspect.isclass)
     if issubclass(found, contract.Contract) and found is not contract.Contract
 ]
 
@@ -50,6 +52,7 @@ PUBLISHED = {
     ('access_rule', 'state'): 'share access rule',
     ('snapshot_access_rule', 'state'): 'share access rule',
     ('snapshot_instance', 'status'): 'snapshot / snapshot instance',
+    ('share_backup', 'status'): 'share backup',
     ('share_group', 'status'): 'share group',
     ('share_group_snapshot', 'status'): 'share group snapshot',
     ('share_network', 'status'): 'share network',
@@ -79,13 +82,13 @@ TRANSLATED = {
     'share_task': {'(null)': share_task.ShareTask.NONE},
 }
 
-# Only drivers copy shares: nothing has the states of the data service.
-NOT_SERVED = re.compile('data_copying_')
+# A copy by the data service ends at once, and with the migration.
+NOT_SERVED = re.compile('data_copying_(completing|cancelled|error)')
 
 # Statuses in which an administrator, not a service, owes the next move.
 WAITING = {
     'share_server_task': {share_server.TaskState.PHASE1_DONE},
-    'share_task': {share_task.ShareTask.PHASE1_DONE},
+    'share_task': set(share_task.WAITING),
 }
 
 # Statuses of our own that clients see: decision D5 of the designs.

@@ -1,4 +1,4 @@
-"""Criteria of lists of share groups and of their snapshots."""
+"""Criteria of lists of resources of projects, such as share groups."""
 
 import typing
 
@@ -20,7 +20,9 @@ _LIKE = filters(
 class Criteria:
     """The keys that a list of resources of a project knows."""
 
-    def __init__(self, *exact: Filter):
+    def __init__(self, *exact: Filter, all_projects: str | None = None):
+        """`all_projects` is the rule for lists of all of them, not admin."""
+        self._all_projects = all_projects
         self._exact = filters(*exact)
         self.query = (
             self._exact,
@@ -44,10 +46,15 @@ class Criteria:
                 reason=f'unknown query keys: {", ".join(sorted(unknown))}'
             )
         values = self._exact.values(req)
-        all_projects = paging.parse_flag(req.query, 'all_tenants')
-        if not (all_projects and req.ctx.is_admin):
+        asks_for_all = paging.parse_flag(req.query, 'all_tenants')
+        if not (asks_for_all and self._sees_all(req)):
             own = req.ctx.project_id
             if values.get('project_id', own) != own:
                 values['id'] = ''  # those of others are not listed
             values['project_id'] = own
         return values, _LIKE.values(req)
+
+    def _sees_all(self, req: wsgi.Request) -> bool:
+        if self._all_projects is None:
+            return bool(req.ctx.is_admin)
+        return req.ctx.can(self._all_projects)

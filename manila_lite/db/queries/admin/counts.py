@@ -4,8 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import sqlalchemy as sa
 
+from manila_lite.db.models import encryption_keys
 from manila_lite.db.models import engine
 from manila_lite.db.models import networks
+from manila_lite.db.models import share_backups
 from manila_lite.db.models import share_groups
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
@@ -17,8 +19,10 @@ SHARE = shares.Share.__table__
 INSTANCE = shares.ShareInstance.__table__
 SNAPSHOT = snapshots.Snapshot.__table__
 NETWORK = networks.ShareNetwork.__table__
+BACKUP = share_backups.ShareBackup.__table__
 GROUP = share_groups.ShareGroup.__table__
 GROUP_SNAPSHOT = share_groups.ShareGroupSnapshot.__table__
+KEY = encryption_keys.EncryptionKey.__table__
 WORK = engine.Work.__table__
 
 Charge = tuple[Owner, Mapping[str, int]]
@@ -57,6 +61,31 @@ def count_group_snapshots(
     """Return the usage by snapshots of share groups."""
     return _used(
         session, _count(GROUP_SNAPSHOT, 'share_group_snapshots', project_id)
+    )
+
+
+def count_encryption_keys(
+    session: Session, project_id: str | None
+) -> Iterator[Charge]:
+    """Return the usage by encryption keys of shares."""
+    owner = (KEY.c.project_id, KEY.c.user_id, KEY.c.share_type_id)
+    return _used(
+        session,
+        sa.select(*owner, sa.func.count().label('encryption_keys'))
+        .where(*_of_project(KEY, project_id))
+        .group_by(*owner),
+    )
+
+
+def count_backups(
+    session: Session, project_id: str | None
+) -> Iterator[Charge]:
+    """Return the usage by backups of shares."""
+    return _used(
+        session,
+        _count(BACKUP, 'backups', project_id).add_columns(
+            sa.func.sum(BACKUP.c.size).label('backup_gigabytes')
+        ),
     )
 
 

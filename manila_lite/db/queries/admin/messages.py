@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import services
+from manila_lite.db.models import share_backups
 from manila_lite.db.models import share_groups
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
@@ -23,6 +24,7 @@ MESSAGE = services.Message.__table__
 INSTANCE = shares.ShareInstance.__table__
 SHARE = shares.Share.__table__
 GROUP = share_groups.ShareGroup.__table__
+BACKUP = share_backups.ShareBackup.__table__
 GROUP_SNAPSHOT = share_groups.ShareGroupSnapshot.__table__
 SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
 SNAPSHOT = snapshots.Snapshot.__table__
@@ -65,6 +67,11 @@ _GROUP_OF_SNAPSHOT = (
     .where(GROUP_SNAPSHOT.c.id == sa.bindparam('snapshot_id'))
 )
 
+_SHARE_OF_BACKUP = sa.select(
+    sa.func.coalesce(BACKUP.c.restore_share_id, BACKUP.c.share_id).label('id'),
+    BACKUP.c.project_id,
+).where(BACKUP.c.id == sa.bindparam('backup_id'))
+
 
 def find_share(session: Session, instance_id: str) -> MessageShareRow | None:
     """Return the share of an instance, which users know it by."""
@@ -88,6 +95,13 @@ def find_group_of_snapshot(
 ) -> MessageShareGroupRow | None:
     """Return the group of a snapshot; None if it is gone."""
     return session.one(_GROUP_OF_SNAPSHOT, snapshot_id=snapshot_id)
+
+
+def find_share_of_backup(
+    session: Session, backup_id: str
+) -> MessageShareGroupRow | None:
+    """Return the share that a backup is made of or restored to."""
+    return session.one(_SHARE_OF_BACKUP, backup_id=backup_id)
 
 
 def insert_message(session: Session, values: Mapping[str, object]) -> None:

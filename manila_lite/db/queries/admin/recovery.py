@@ -201,7 +201,9 @@ def list_holding_work(
 
     `heartbeat_age` and `health` are those of the service that has it.
     """
-    found = {}
+    found: dict[str, HoldingWorkRow] = {}
+    if not ids:
+        return found
     for kind, holder in (
         (part, holder)
         for part in KINDS[resource].parts

@@ -12,6 +12,7 @@ from manila_lite.db.models import access
 from manila_lite.db.models import engine
 from manila_lite.db.models import networks
 from manila_lite.db.models import server_migrations
+from manila_lite.db.models import share_backups
 from manila_lite.db.models import share_groups
 from manila_lite.db.models import share_migrations
 from manila_lite.db.models import share_servers
@@ -20,6 +21,7 @@ from manila_lite.db.models import snapshots
 from manila_lite.db.models import transfers
 from manila_lite.db.planner import filter_only
 from manila_lite.states import access_rule
+from manila_lite.states import share_backup
 from manila_lite.states import share_group
 from manila_lite.states import share_group_snapshot
 from manila_lite.states import share_instance
@@ -42,6 +44,7 @@ MIGRATION = server_migrations.ServerMigration.__table__
 SHARE_MIGRATION = share_migrations.ShareMigration.__table__
 RULE = access.InstanceAccessRule.__table__
 GROUP = share_groups.ShareGroup.__table__
+BACKUP = share_backups.ShareBackup.__table__
 GROUP_SNAPSHOT = share_groups.ShareGroupSnapshot.__table__
 GROUP_MEMBER = share_groups.ShareGroupSnapshotMember.__table__
 TRANSFER = transfers.Transfer.__table__
@@ -109,6 +112,17 @@ _SNAPSHOTS_OF = (
 _GROUP_SNAPSHOTS_OF = (
     sa.select(GROUP_MEMBER.c.share_group_snapshot_id)
     .where(GROUP_MEMBER.c.share_instance_id == INSTANCE.c.id)
+    .correlate(INSTANCE)
+)
+_B = share_backup.BackupStatus
+_BACKUPS_OF = (
+    sa.select(BACKUP.c.id)
+    .where(BACKUP.c.share_id == INSTANCE.c.share_id)
+    .correlate(INSTANCE)
+)
+_RESTORES_TO = (
+    sa.select(BACKUP.c.id)
+    .where(BACKUP.c.restore_share_id == INSTANCE.c.share_id)
     .correlate(INSTANCE)
 )
 _S = share_instance.InstanceStatus
@@ -279,6 +293,17 @@ KINDS = {
                     WORK.c.resource == 'share_group_snapshot',
                     WORK.c.resource_id.in_(_GROUP_SNAPSHOTS_OF),
                 ),
+                # Backing up and restoring a share is work on the backup.
+                sa.and_(
+                    INSTANCE.c.status == _S.BACKUP_CREATING,
+                    WORK.c.resource == 'share_backup',
+                    WORK.c.resource_id.in_(_BACKUPS_OF),
+                ),
+                sa.and_(
+                    INSTANCE.c.status == _S.BACKUP_RESTORING,
+                    WORK.c.resource == 'share_backup',
+                    WORK.c.resource_id.in_(_RESTORES_TO),
+                ),
                 # Instances in ensuring are processed by work of the service.
                 sa.and_(
                     INSTANCE.c.status == _S.ENSURING,
@@ -304,6 +329,16 @@ KINDS = {
                         == GROUP_MEMBER.c.share_group_snapshot_id,
                         GROUP_SNAPSHOT.c.status
                         == share_group_snapshot.GroupSnapshotStatus.CREATING,
+                    ).exists(),
+                ),
+                sa.and_(
+                    INSTANCE.c.status == _S.BACKUP_CREATING,
+                    _BACKUPS_OF.where(BACKUP.c.status == _B.CREATING).exists(),
+                ),
+                sa.and_(
+                    INSTANCE.c.status == _S.BACKUP_RESTORING,
+                    _RESTORES_TO.where(
+                        BACKUP.c.status == _B.RESTORING
                     ).exists(),
                 ),
                 sa.and_(
@@ -410,6 +445,18 @@ KINDS = {
             GROUP_SNAPSHOT,
             host=GROUP.c.host,
             service_host=filter_only(GROUP.c.service_host),
+        ),
+        ResourceKind(
+            share_backup.SHARE_BACKUP,
+            BACKUP,
+            # The back end of the share submits the work again, whichever
+            # service does it.
+            BACKUP.join(SHARE, SHARE.c.id == BACKUP.c.share_id).join(
+                INSTANCE, INSTANCE.c.share_id == SHARE.c.id
+            ),
+            (_work_on('share_backup', BACKUP.c.id),),
+            BACKUP.c.id,
+            BACKUP,
         ),
         ResourceKind(
             share_transfer.SHARE_TRANSFER,

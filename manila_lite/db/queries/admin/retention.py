@@ -10,6 +10,7 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite.db.clock import db_now
+from manila_lite.db.models import driver_calls
 from manila_lite.db.models import engine
 from manila_lite.db.models import recovery
 from manila_lite.db.models import server_migrations
@@ -49,9 +50,20 @@ def _expired(table: sa.Table, time: str) -> ExpiredRows:
     )
 
 
-JOURNAL = _expired(_JOURNAL, 'made_at')
+def _of_journal() -> ExpiredRows:
+    """Leave the newest move: SQLite would use the ids of an empty table again.
+
+    Moves with these ids would be taken for moves that have been sent.
+    """
+    found = _expired(_JOURNAL, 'made_at')
+    newest = sa.select(sa.func.max(_JOURNAL.c.id)).scalar_subquery()
+    return found._replace(select=found.select.where(_JOURNAL.c.id < newest))
+
+
+JOURNAL = _of_journal()
 DECISIONS = _expired(recovery.RecoveryLogEntry.__table__, 'made_at')
 MESSAGES = _expired(services.Message.__table__, 'expires_at')
+DRIVER_CALLS = _expired(driver_calls.DriverCall.__table__, 'started_at')
 SERVER_MIGRATIONS = _expired(
     server_migrations.ServerMigration.__table__, 'ended_at'
 )

@@ -95,6 +95,14 @@ def is_up(row: LivenessRow, down_time: float) -> bool:
     return row.health is None and row.now - row.heartbeat_at <= down_time
 
 
+def is_any_up(session: Session, binary: str, down_time: float) -> bool:
+    """Whether any service of a binary is up."""
+    return any(
+        row.binary == binary and is_up(row, down_time)
+        for row in list_all(session)
+    )
+
+
 def remove(session: Session, service: ServiceRow) -> None:
     """Delete a service with its processes and its pools."""
     if service.binary == 'manila-share':

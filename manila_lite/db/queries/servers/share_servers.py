@@ -18,6 +18,9 @@ from manila_lite.db.models import services
 from manila_lite.db.models import share_servers
 from manila_lite.db.models import shares
 from manila_lite.db.queries import private_data
+from manila_lite.db.queries.servers import server_load
+from manila_lite.db.queries.servers.server_load import NO_LIMITS
+from manila_lite.db.queries.servers.server_load import ServerLimits
 from manila_lite.db.rows import AllocationRow
 from manila_lite.db.rows import SecurityServiceRow
 from manila_lite.db.rows import ShareServerRow
@@ -83,11 +86,6 @@ _ALLOCATIONS = (
     )
 )
 _ON = INSTANCE.c.share_server_id == sa.bindparam('of_server')
-_LOAD = (
-    sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(SHARE.c.size), 0))
-    .select_from(INSTANCE.join(SHARE))
-    .where(_ON)
-)
 _ANY_ON = sa.select(INSTANCE.c.id).where(_ON).limit(1)
 _IDENTIFIERS = sa.select(SERVER.c.identifier).where(
     SERVER.c.host == sa.bindparam('of_host'), SERVER.c.identifier.is_not(None)
@@ -103,14 +101,6 @@ _BIND = (
         INSTANCE.c.share_server_id.is_(None),
     )
     .values(share_server_id=sa.bindparam('new_server'))
-)
-_USE = (
-    sa.update(SERVER)
-    .where(
-        SERVER.c.id == sa.bindparam('server_id'),
-        SERVER.c.status == ServerStatus.ACTIVE,
-    )
-    .values(idle_since=None)
 )
 
 
@@ -340,21 +330,6 @@ def is_being_built(session: Session, build_key: str) -> bool:
     )
 
 
-class ServerLimits(typing.NamedTuple):
-    """The most shares and GiB that a server may have; -1 is unlimited."""
-
-    shares: int = -1
-    gigabytes: int = -1
-
-    def allows(self, shares: int, gigabytes: int) -> bool:
-        return (self.shares < 0 or shares <= self.shares) and (
-            self.gigabytes < 0 or gigabytes <= self.gigabytes
-        )
-
-
-NO_LIMITS = ServerLimits()
-
-
 def list_suitable(
     session: Session,
     host: str,
@@ -410,12 +385,6 @@ def list_suitable(
     ]
 
 
-def get_load(session: Session, server_id: str) -> tuple[int, int]:
-    """Return the number of instances on a server and their GiB."""
-    count, size = session.rows(_LOAD, of_server=server_id)[0]
-    return count, int(size)
-
-
 def bind(
     session: Session,
     instance_id: str,
@@ -426,11 +395,14 @@ def bind(
     """Put an instance without a server on one, if its limits allow it.
 
     The server must be active. A concurrent transaction that puts another
-    instance on it waits, and then counts this one.
+    instance on it waits, and then counts this one. Shares on it that are
+    being extended count with what is added to them.
     """
-    if not session.run(_USE, server_id=server_id):
+    if not server_load.lock_for_use(session, server_id):
         return False
-    count, gigabytes = get_load(session, server_id)
+    count, gigabytes = server_load.get_load(session, server_id)
+    if limits.gigabytes >= 0:
+        gigabytes += server_load.get_growth(session, server_id)
     if not limits.allows(count + 1, gigabytes + size):
         return False
     return attach(session, instance_id, server_id)

@@ -5,20 +5,24 @@ from collections.abc import Collection, Sequence
 import sqlalchemy as sa
 
 from manila_lite.db.models import access
+from manila_lite.db.models import driver_calls
 from manila_lite.db.models import engine
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
+from manila_lite.db.rows import DriverCallRow
 from manila_lite.db.rows import RuleOfInstanceRow
 from manila_lite.db.rows import WorkOfResourceRow
 from manila_lite.db.session import Session
 from manila_lite.states import access_rule
 from manila_lite.states import share_instance
 from manila_lite.states import share_replica
+from manila_lite.states import share_task
 from manila_lite.states import snapshot_instance
 
 INSTANCE = shares.ShareInstance.__table__
 RULE = access.InstanceAccessRule.__table__
 SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
+CALL = driver_calls.DriverCall.__table__
 WORK = engine.Work.__table__
 
 _OF_INSTANCES = (
@@ -99,6 +103,7 @@ def list_parts(
     ]
     return {
         **dict.fromkeys(_OF_INSTANCES, instances),
+        share_task.SHARE_TASK.resource: [share_id],
         access_rule.ACCESS_RULE.resource: [row.id for row in rules],
         snapshot_instance.SNAPSHOT_INSTANCE.resource: snapshot_ids,
     }
@@ -110,3 +115,25 @@ def list_work(
     """Return the work that is owed for these parts, newest first."""
     ids = sorted({id for some in parts.values() for id in some})
     return session.rows(_WORK, resources=list(parts), ids=ids, most=most)
+
+
+def list_driver_calls(
+    session: Session, parts: dict[str, list[str]], *, most: int
+) -> Sequence[DriverCallRow]:
+    """Return the last calls of drivers for these parts, newest first."""
+    found = [
+        sa.select(
+            sa.select(CALL)
+            .where(CALL.c.resource == resource, CALL.c.resource_id.in_(ids))
+            .order_by(CALL.c.started_at.desc())
+            .limit(most)
+            .subquery()
+        )
+        for resource, ids in parts.items()
+        if ids
+    ]
+    if not found:
+        return []
+    return session.rows(
+        sa.union_all(*found).order_by(sa.desc('started_at')).limit(most)
+    )

@@ -1,17 +1,23 @@
 """Migrations of shares: their records."""
 
+from collections.abc import Sequence
+
 import sqlalchemy as sa
 
 from manila_lite import exception
+from manila_lite.db.models import engine
 from manila_lite.db.models import share_migrations
 from manila_lite.db.models import shares
+from manila_lite.db.rows import RunningShareMigrationRow
 from manila_lite.db.rows import ShareMigrationRow
 from manila_lite.db.rows import ShareTaskRow
 from manila_lite.db.session import Session
+from manila_lite.states.share_task import SHARE_TASK
 
 MIGRATION = share_migrations.ShareMigration.__table__
 SHARE = shares.Share.__table__
 INSTANCE = shares.ShareInstance.__table__
+WORK = engine.Work.__table__
 
 _MAX_ERROR_LENGTH = 1000
 
@@ -58,6 +64,44 @@ _TASK = (
     .where(SHARE.c.id == sa.bindparam('of_share'))
 )
 _TASK_LOCKED = _TASK.with_for_update(read=True, of=SHARE)
+_RUNNING = (
+    sa.select(MIGRATION)
+    .where(MIGRATION.c.open_for.is_not(None))
+    .order_by(MIGRATION.c.open_for)
+    .limit(sa.bindparam('most', type_=sa.Integer()))
+    .subquery()
+)
+_LIST_RUNNING = (
+    sa.select(
+        _RUNNING.c.share_id,
+        SHARE.c.display_name,
+        SHARE.c.task_state,
+        _RUNNING.c.source_host,
+        _RUNNING.c.destination_host,
+        _RUNNING.c.phase,
+        _RUNNING.c.casts_rules,
+        _RUNNING.c.progress,
+        _RUNNING.c.heard_at,
+        _RUNNING.c.error,
+        _RUNNING.c.created_at,
+        INSTANCE.c.access_rules_status.label('rules_status'),
+        WORK.c.state.label('work_state'),
+        WORK.c.owner.label('work_owner'),
+        WORK.c.error.label('work_error'),
+    )
+    .select_from(
+        _RUNNING.join(SHARE, SHARE.c.id == _RUNNING.c.share_id)
+        .outerjoin(INSTANCE, INSTANCE.c.id == _RUNNING.c.source_instance_id)
+        .outerjoin(
+            WORK,
+            sa.and_(
+                WORK.c.resource == SHARE_TASK.resource,
+                WORK.c.resource_id == _RUNNING.c.share_id,
+            ),
+        )
+    )
+    .order_by(_RUNNING.c.share_id, WORK.c.created_at)
+)
 _SET_READONLY = (
     sa.update(INSTANCE)
     .where(INSTANCE.c.id == sa.bindparam('of_instance'))
@@ -104,9 +148,8 @@ def insert(session: Session, share_id: str, **values: object) -> None:
         share_id=share_id,
         open_for=share_id,
         phase=1,
-        casts_rules=False,
         created_at=session.now,
-        **values,
+        **{'casts_rules': False, 'host_assisted': False, **values},
     )
 
 
@@ -156,3 +199,13 @@ def close(session: Session, share_id: str, error: str | None = None) -> None:
 def set_rules_readonly(session: Session, instance_id: str, cast: bool) -> None:
     """Set whether the rules of an instance are cast to read-only."""
     session.run(_SET_READONLY, of_instance=instance_id, cast=cast)
+
+
+def list_running(
+    session: Session, *, most: int
+) -> Sequence[RunningShareMigrationRow]:
+    """Return running migrations, each with its oldest work."""
+    found: dict[str, RunningShareMigrationRow] = {}
+    for row in session.rows(_LIST_RUNNING, most=most):
+        found.setdefault(row.share_id, row)
+    return list(found.values())

@@ -21,13 +21,12 @@ from manila_lite.db.rows import ShareTaskRow
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
-from manila_lite.db.transitions import fire_matching
-from manila_lite.messages import Action
-from manila_lite.messages import detail_in
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.contract import work_kinds
+from manila_lite.rpc.data import DRIVER_ONLY
 from manila_lite.rpc.share import ShareMigrationRpc
+from manila_lite.share.drivers.base import ConnectionSupport
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.manager.driver_probe import BackendUnresponsive
 from manila_lite.share.manager.driver_probe import DriverProbe
@@ -39,11 +38,13 @@ from manila_lite.share.manager.driver_view.share_migration_view import (
     LoadedShareMigration,
 )
 from manila_lite.share.manager.endpoint import outdated
-from manila_lite.share.manager.endpoint import require_status
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.migrations.outcomes import (
     ShareMigrationOutcomes,
 )
+from manila_lite.share.manager.migrations.steps import ShareMigrationRefused
+from manila_lite.share.manager.migrations.steps import ShareMigrationSteps
+from manila_lite.share.manager.migrations.steps import is_copied
 from manila_lite.share.manager.servers.migration_progress import Progress
 from manila_lite.share.manager.servers.migration_progress import read_progress
 from manila_lite.states.access_rule import RulesStatus
@@ -53,7 +54,6 @@ from manila_lite.states.share_task import ShareTask
 from manila_lite.work import table
 from manila_lite.work.job import JobContext
 from manila_lite.work.job import outside_of_jobs
-from manila_lite.work.notify import notify_user
 from manila_lite.work.table import Claim
 
 LOG = logging.getLogger(__name__)
@@ -76,14 +76,8 @@ _CONTINUE = work_kinds(ShareMigrationRpc)[
 ]
 
 
-class ShareMigrationRefused(exception.ManilaLiteError):
-    """The driver cannot fulfil the request; this call has done nothing."""
-
-    message = 'The share cannot be migrated: {reason}'
-
-
 @implements(ShareMigrationRpc)
-class ShareMigrationsEndpoint:
+class ShareMigrationsEndpoint(ShareMigrationSteps):
     """Carries out the migrations of shares from one back end.
 
     `work` is the client of its contract, `interval` the number of seconds
@@ -96,21 +90,22 @@ class ShareMigrationsEndpoint:
         driver: ShareDriver,
         outcomes: ShareMigrationOutcomes,
         work: Client,
-        service_host: str,
         *,
         name_template: str,
         interval: float,
         probe: DriverProbe,
         message_ttl: int,
     ):
+        super().__init__(
+            driver,
+            outcomes,
+            work,
+            name_template=name_template,
+            message_ttl=message_ttl,
+        )
         self.db = db
-        self.driver = driver
-        self.outcomes = outcomes
-        self.work = work.on(service_host)
-        self.name_template = name_template
         self.interval = interval
         self.probe = probe
-        self.message_ttl = message_ttl
 
     # The first phase
 
@@ -121,10 +116,18 @@ class ShareMigrationsEndpoint:
 
     def start_share_migration(self, job: JobContext, share_id: str) -> None:
         loaded: LoadedShareMigration = job.prepared
-        self._refuse_incompatible(loaded)
+        host_assisted = self._needs_host_assistance(loaded)
         if not loaded.migration.writable and not self._is_cast_done(
             job, loaded
         ):
+            return
+        if host_assisted:
+            job.hand_over(
+                self.outcomes.request_destination,
+                job.claim,
+                loaded,
+                self.driver.configuration.migration_ignore_files,
+            )
             return
         with self._undo_late_call(job, loaded):
             self.driver.migration_start(
@@ -132,8 +135,15 @@ class ShareMigrationsEndpoint:
             )
             job.hand_over(self._started, job.claim)
 
-    def _refuse_incompatible(self, loaded: LoadedShareMigration) -> None:
-        """Raise ShareMigrationRefused unless the driver can do all of it."""
+    def _needs_host_assistance(self, loaded: LoadedShareMigration) -> bool:
+        """Return whether the data service has to copy.
+
+        It does on request, and if the driver cannot copy and nothing was
+        demanded that only drivers offer. Raises ShareMigrationRefused if
+        neither can do all that was demanded.
+        """
+        if loaded.migration.host_assisted:
+            return True
         offer = self.driver.migration_check_compatibility(
             driver_context(),
             *share_migration_view.shares_for_driver(
@@ -146,6 +156,10 @@ class ShareMigrationsEndpoint:
             if getattr(loaded.migration, name) and not offer.get(name)
         ]
         if not offer.get('compatible'):
+            if not any(
+                getattr(loaded.migration, name) for name in DRIVER_ONLY
+            ) and isinstance(self.driver, ConnectionSupport):
+                return True
             raise ShareMigrationRefused(
                 reason=f'the driver of {loaded.migration.source_host} cannot '
                 f'migrate it to {loaded.migration.destination_host}'
@@ -154,6 +168,7 @@ class ShareMigrationsEndpoint:
             raise ShareMigrationRefused(
                 reason=f'the driver does not offer {", ".join(missing)}'
             )
+        return False
 
     def _is_cast_done(
         self, job: JobContext, loaded: LoadedShareMigration
@@ -247,30 +262,6 @@ class ShareMigrationsEndpoint:
     ) -> bool:
         return self._clean_up(session, job, error)
 
-    def _clean_up(
-        self, session: Session, job: Claim, error: Exception
-    ) -> bool:
-        """Let other work remove what was copied; the migration fails."""
-        self._notify(session, job, error)
-        self._record_error(session, job, error)
-        share_id = job.resource_id
-        if fire_matching(
-            session,
-            SHARE_TASK,
-            'clean_up',
-            {'id': share_id},
-            updated_at=session.now,
-        ):
-            self.work.cancel_share_migration(
-                session, job.request_context(), share_id=share_id
-            )
-        return True
-
-    def _record_error(
-        self, session: Session, job: Claim, error: Exception
-    ) -> None:
-        migrations.set_error(session, job.resource_id, str(error))
-
     @contextlib.contextmanager
     def _undo_late_call(
         self, job: JobContext, loaded: LoadedShareMigration
@@ -327,6 +318,10 @@ class ShareMigrationsEndpoint:
             raise ShareMigrationRefused(
                 reason='the second phase was not requested'
             )
+        if loaded.migration.host_assisted:
+            self._delete_source(loaded)
+            job.finish(self.outcomes.complete, loaded, {})
+            return
         reply = (
             self.driver.migration_complete(
                 driver_context(), *self._arguments(loaded)
@@ -335,10 +330,35 @@ class ShareMigrationsEndpoint:
         )
         job.finish(self.outcomes.complete, loaded, reply)
 
+    def _delete_source(self, loaded: LoadedShareMigration) -> None:
+        """Delete the source, of which the destination is a full copy."""
+        if not is_copied(loaded.migration):
+            raise ShareMigrationRefused(reason='the copy is not complete')
+        source, *_ = self._arguments(loaded)
+        with contextlib.suppress(exception.ShareResourceNotFound):
+            self.driver.delete_share(
+                driver_context(), source, loaded.source.share_server
+            )
+
     def failed_complete_share_migration(
         self, session: Session, job: Claim, error: Exception
     ) -> bool:
         self._notify(session, job, error)
+        migration = migrations.find_open(session, job.resource_id)
+        if (
+            migration is not None
+            and migration.host_assisted
+            and migration.phase == 2
+            and is_copied(migration)
+        ):
+            # Nothing but the deletion of the source has failed.
+            self.outcomes.complete(
+                session,
+                share_migration_view.load_migration(session, job.resource_id),
+                {},
+                str(error),
+            )
+            return True
         if isinstance(error, ShareMigrationRefused):
             self._keep_remains(session, job, error)
         else:
@@ -355,6 +375,9 @@ class ShareMigrationsEndpoint:
 
     def cancel_share_migration(self, job: JobContext, share_id: str) -> None:
         loaded: LoadedShareMigration = job.prepared
+        if loaded.migration.host_assisted:
+            job.hand_over(self.outcomes.request_removal, job.claim, loaded)
+            return
         self.driver.migration_cancel(
             driver_context(), *self._arguments(loaded)
         )
@@ -371,12 +394,6 @@ class ShareMigrationsEndpoint:
         self._keep_remains(session, job, error)
         moves.end_task(session, job.resource_id, 'failed')
         return True
-
-    def _keep_remains(
-        self, session: Session, job: Claim, error: Exception
-    ) -> None:
-        self.outcomes.restore_rules(session, job.resource_id)
-        moves.keep_remains(session, job.resource_id, str(error))
 
     # Abandoned migrations
 
@@ -404,6 +421,9 @@ class ShareMigrationsEndpoint:
             )
         if migration is not None and migration.destination_instance_id:
             loaded = job.read(share_migration_view.load_migration, share_id)
+            if migration.host_assisted:
+                job.hand_over(self.outcomes.request_removal, job.claim, loaded)
+                return
             self.driver.migration_cancel(
                 driver_context(), *self._arguments(loaded)
             )
@@ -423,33 +443,6 @@ class ShareMigrationsEndpoint:
         self._notify(session, job, error)
         moves.end_task(session, job.resource_id, 'failed')
         return True
-
-    # All
-
-    def _expect(
-        self, session: Session, job: Claim, task_state: str
-    ) -> LoadedShareMigration:
-        """Return the migration if it still waits for this work."""
-        task = migrations.find_task(session, job.resource_id, lock_shared=True)
-        if task is None:
-            raise exception.ShareNotFound(share_id=job.resource_id)
-        require_status(job, SHARE_TASK, task.id, task.task_state, task_state)
-        return share_migration_view.load_migration(session, job.resource_id)
-
-    def _arguments(self, loaded: LoadedShareMigration) -> DriverArguments:
-        return share_migration_view.driver_arguments(
-            loaded, self.name_template
-        )
-
-    def _notify(self, session: Session, job: Claim, error: Exception) -> None:
-        notify_user(
-            session,
-            job,
-            Action.UPDATE,
-            detail_in(error),
-            self.message_ttl,
-            explanation=str(error),
-        )
 
     # Calls
 

@@ -10,13 +10,30 @@ from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.shares import migrations
 from manila_lite.db.rows import InstanceRow
 from manila_lite.db.session import Session
+from manila_lite.host import Host
 from manila_lite.rpc.contract import Client
+from manila_lite.rpc.contract import work_kinds
+from manila_lite.rpc.data import TOPIC as DATA_TOPIC
+from manila_lite.rpc.data import MigrationCopiesRpc
+from manila_lite.rpc.share import HostAssistedMigrationRpc
 from manila_lite.share.drivers.base import ShareMigrationCompleteReply
 from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.manager.driver_view.share_migration_view import (
     LoadedShareMigration,
 )
 from manila_lite.share.manager.endpoint import owner_context
+from manila_lite.work import table
+from manila_lite.work.table import Claim
+
+_WORK = work_kinds(HostAssistedMigrationRpc)
+_CREATE_DESTINATION = _WORK['host_assisted_migration.create_destination']
+_REMOVE_DESTINATION = _WORK['host_assisted_migration.remove_destination']
+_COPY = work_kinds(MigrationCopiesRpc)['migration_copies.copy_share']
+
+
+def destination_queue(loaded: LoadedShareMigration) -> str:
+    """Return the queue of the back end that a share moves to."""
+    return Host.parse(loaded.destination.row.host).service_host
 
 
 class ShareMigrationOutcomes:
@@ -66,8 +83,12 @@ class ShareMigrationOutcomes:
         session: Session,
         loaded: LoadedShareMigration,
         reply: ShareMigrationCompleteReply,
+        error: str | None = None,
     ) -> None:
-        """Let the destination replace the source."""
+        """Let the destination replace the source.
+
+        With an `error` the source could not be removed.
+        """
         source, destination = loaded.source.row, loaded.destination.row
         if share_rules.list_for_instance(session, source.id):
             self._sync(session, destination)
@@ -76,8 +97,52 @@ class ShareMigrationOutcomes:
             share_instances.replace_export_locations(
                 session, destination.id, normalise_export_locations(locations)
             )
-        moves.cut_over(session, source, destination)
+        moves.cut_over(session, source, destination, error)
         moves.end_task(session, source.share_id, 'completed')
+
+    # Copies by the data service
+
+    def request_destination(
+        self,
+        session: Session,
+        job: Claim,
+        loaded: LoadedShareMigration,
+        ignored: list[str],
+    ) -> None:
+        """Hand over to the back end of the destination."""
+        share_id = loaded.migration.share_id
+        migrations.update(session, share_id, host_assisted=True)
+        table.hand_over(
+            session,
+            job,
+            _CREATE_DESTINATION,
+            destination_queue(loaded),
+            {'share_id': share_id, 'ignored': ignored},
+        )
+
+    def request_removal(
+        self, session: Session, job: Claim, loaded: LoadedShareMigration
+    ) -> None:
+        """Hand over to the back end of the destination, at the end."""
+        table.hand_over(
+            session,
+            job,
+            _REMOVE_DESTINATION,
+            destination_queue(loaded),
+            {'share_id': loaded.migration.share_id},
+        )
+
+    def request_copy(
+        self, session: Session, job: Claim, share_id: str, ignored: list[str]
+    ) -> None:
+        """Hand over to a data service."""
+        table.hand_over(
+            session,
+            job,
+            _COPY,
+            DATA_TOPIC,
+            {'share_id': share_id, 'ignored': ignored},
+        )
 
     def roll_back(self, session: Session, share_id: str, event: str) -> None:
         """Restore what was before the migration; its copy is gone."""

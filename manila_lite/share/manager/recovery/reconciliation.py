@@ -264,6 +264,11 @@ class ReconciliationEndpoint:
     ) -> bool:
         return self._failed(session, job, error)
 
+    def rescue_share_backup(
+        self, job: JobContext, share_backup_id: str, asked_by: str = ''
+    ) -> None:
+        self.rescue(job)
+
     def _failed(self, session: Session, job: Claim, error: Exception) -> bool:
         """Give up visibly when the rescue itself has failed."""
         resource = self._resource(job)

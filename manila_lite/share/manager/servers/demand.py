@@ -2,11 +2,14 @@
 
 import typing
 
+from manila_lite import exception
+from manila_lite.db.queries.servers import server_load
 from manila_lite.db.queries.servers import share_servers
-from manila_lite.db.queries.servers.share_servers import ServerLimits
+from manila_lite.db.queries.servers.server_load import ServerLimits
 from manila_lite.db.queries.types import types as share_types
 from manila_lite.db.rows import InstanceRow
 from manila_lite.db.session import Session
+from manila_lite.messages import Detail
 from manila_lite.share.manager.servers.failures import no_server
 
 
@@ -62,6 +65,23 @@ def demand_of(
         )
     return ServerDemand(
         service_host, row.size, subnet_ids, _key_of_server(session, row)
+    )
+
+
+def check_growth(
+    session: Session, row: InstanceRow, growth: int, limits: ServerLimits
+) -> None:
+    """Raise NoValidHost if a share cannot grow on its share server."""
+    server_id = row.share_server_id
+    if server_id is None or server_load.can_grow(
+        session, server_id, row.id, growth, limits
+    ):
+        return
+    raise exception.NoValidHost(
+        reason=f'max_share_server_size limits the shares on share server '
+        f'{server_id} to {limits.gigabytes} GiB, and {growth} GiB more would '
+        'exceed that',
+        message_detail=Detail.FILTER_CAPACITY,
     )
 
 

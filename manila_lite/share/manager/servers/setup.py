@@ -12,7 +12,8 @@ import typing
 
 from manila_lite import exception
 from manila_lite.db.queries.servers import share_servers
-from manila_lite.db.queries.servers.share_servers import ServerLimits
+from manila_lite.db.queries.servers.server_load import NO_LIMITS
+from manila_lite.db.queries.servers.server_load import ServerLimits
 from manila_lite.db.rows import InstanceRow
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
@@ -74,7 +75,7 @@ class ServerSetup:
         *,
         names: NameTemplates,
         networks: ServerNetworks | None = None,
-        limits: ServerLimits = share_servers.NO_LIMITS,
+        limits: ServerLimits = NO_LIMITS,
         backend_name: str = '',
         message_ttl: int = 0,
     ):

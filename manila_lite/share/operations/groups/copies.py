@@ -26,6 +26,7 @@ from manila_lite.db.transitions import insert_row
 from manila_lite.quota import charges
 from manila_lite.quota import shares as share_quota
 from manila_lite.quota.charges import Owner
+from manila_lite.quota.encryption_keys import charge_key
 from manila_lite.quota.groups import DELTAS
 from manila_lite.rpc.contract import Client
 from manila_lite.share.operations.groups.share_groups import ShareGroupRequest
@@ -142,6 +143,18 @@ class ShareGroupCopies:
                 shares=len(sizes),
                 gigabytes=sum(sizes),
                 replicas=int(has_replicas),
+            )
+        keys = {one.encryption_key_ref for one in members}
+        for key_ref in sorted(key for key in keys if key is not None):
+            users = [
+                one for one in members if one.encryption_key_ref == key_ref
+            ]
+            charge_key(
+                session,
+                Owner(project_id, ctx.user_id, users[0].share_type_id),
+                key_ref,
+                limits=self.limits,
+                shares=len(users),
             )
 
     def _create_share(

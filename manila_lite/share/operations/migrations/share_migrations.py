@@ -21,6 +21,8 @@ from manila_lite.db.session import transaction
 from manila_lite.db.transitions import fire
 from manila_lite.host import Host
 from manila_lite.rpc.contract import Client
+from manila_lite.rpc.data import BINARY as DATA_BINARY
+from manila_lite.rpc.data import DRIVER_ONLY
 from manila_lite.rpc.share import BINARY
 from manila_lite.share.operations.replication import guards as replica_guards
 from manila_lite.states.access_rule import RulesStatus
@@ -29,7 +31,10 @@ from manila_lite.states.share_task import RUNNING
 from manila_lite.states.share_task import SHARE_TASK
 from manila_lite.states.share_task import ShareTask
 
-_NOTHING_YET = frozenset({ShareTask.STARTING, ShareTask.IN_PROGRESS})
+_NOTHING_YET = frozenset(
+    {ShareTask.STARTING, ShareTask.IN_PROGRESS, ShareTask.COPY_STARTING}
+)
+_IN_PROGRESS = frozenset({ShareTask.DRIVER_IN_PROGRESS, ShareTask.COPYING})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,6 +109,8 @@ class ShareMigrations:
             fire(session, SHARE_TASK, share.id, 'skip', updated_at=session.now)
             return False
         self._check_destination(session, options.dest_host)
+        if options.force_host_assisted:
+            self._require_data_service(session)
         fire(session, SHARE_TASK, share.id, 'start', updated_at=session.now)
         migrations.insert(
             session,
@@ -115,6 +122,7 @@ class ShareMigrations:
             nondisruptive=options.nondisruptive,
             preserve_metadata=options.preserve_metadata,
             preserve_snapshots=options.preserve_snapshots,
+            host_assisted=options.force_host_assisted,
         )
         self.scheduler.migrate_share_to_host(
             session, ctx, share_id=share.id, host=options.dest_host
@@ -131,6 +139,12 @@ class ShareMigrations:
         if not pools.pool_exists(session, text):
             raise exception.InvalidInput(
                 reason=f'host: {host.service_host} has no pool {host.pool}'
+            )
+
+    def _require_data_service(self, session: Session) -> None:
+        if not services.is_any_up(session, DATA_BINARY, self.down_time):
+            raise exception.InvalidInput(
+                reason='force_host_assisted_migration: no data service is up'
             )
 
     def _require_up(self, session: Session, service_host: str) -> None:
@@ -181,8 +195,8 @@ class ShareMigrations:
     ) -> ShareMigrationProgress:
         """Return the progress of the latest migration of a share.
 
-        The back end is asked; if it does not answer, the last known progress
-        is returned.
+        A driver that copies is asked; if it does not answer, the last known
+        progress is returned.
         """
         task, migration = self._get(share.id)
         if migration is not None and (
@@ -201,7 +215,7 @@ class ShareMigrations:
             details = migration.progress_details
         if state in _NOTHING_YET:
             total = 0
-        elif state != ShareTask.DRIVER_IN_PROGRESS:
+        elif state not in _IN_PROGRESS:
             total = 100
         return ShareMigrationProgress(
             total, orjson.loads(details or '{}'), state, heard_at
@@ -318,10 +332,11 @@ def _refuse_unsupported(
     instance: rows.InstanceRow, options: ShareMigrationOptions
 ) -> None:
     """Raise InvalidInput for what no migration can do yet."""
-    if options.force_host_assisted:
+    demanded = [name for name in DRIVER_ONLY if getattr(options, name)]
+    if options.force_host_assisted and demanded:
         raise exception.InvalidInput(
-            reason='force_host_assisted_migration: shares are migrated by '
-            'their drivers only'
+            reason='force_host_assisted_migration: a copy by the data '
+            f'service cannot be {", ".join(demanded)}'
         )
     if options.new_share_type_id not in (None, instance.share_type_id):
         raise exception.InvalidInput(

@@ -4,11 +4,13 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
 from manila_lite.db.queries.access import locks
+from manila_lite.db.queries.backups import share_backups
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.shares import shares
 from manila_lite.db.session import Session
 from manila_lite.quota import charges
+from manila_lite.quota.encryption_keys import release_key
 from manila_lite.quota.shares import deltas_of
 from manila_lite.quota.shares import owner_of
 from manila_lite.quota.shares import remove_and_credit
@@ -30,6 +32,8 @@ def refuse_dependents(
             reason=f'share {share.id} has snapshots, or is in a snapshot of '
             'its share group; delete them first'
         )
+    if share_backups.has_any(session, share.id):
+        raise error(reason=f'share {share.id} has backups; delete them first')
 
 
 def remove_instance(
@@ -94,6 +98,7 @@ def remove_deferred(
     """Credit quota now and leave the back end to the deferred deletion."""
     instance = share_instances.get(session, row.instance_id)
     charges.credit(session, owner_of(instance), deltas_of(instance))
+    release_key(session, instance.project_id, instance.encryption_key_ref)
     provisioning.on(instance.host).delete_share_instance_deferred(
         session, ctx, instance_id=instance.id
     )

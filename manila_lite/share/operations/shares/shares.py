@@ -23,6 +23,7 @@ from manila_lite.db.session import transaction
 from manila_lite.db.transitions import fire
 from manila_lite.quota import shares as share_quota
 from manila_lite.quota.charges import Owner
+from manila_lite.quota.encryption_keys import charge_key
 from manila_lite.rpc.contract import Client
 from manila_lite.share.operations import unserved
 from manila_lite.share.operations.groups import membership
@@ -121,6 +122,9 @@ class Shares:
             shares=1,
             gigabytes=size,
             replicas=1 if capabilities['replication_type'] else 0,
+        )
+        charge_key(
+            session, owner, request.encryption_key_ref, limits=self.limits
         )
         share_id, instance_id = insertion.insert(
             session,

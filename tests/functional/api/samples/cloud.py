@@ -19,6 +19,7 @@ from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.queries.admin import incarnations
 from manila_lite.db.queries.snapshots import exports as snapshot_exports
+from tests.functional.api.samples.backups import SampleBackups
 from tests.functional.api.samples.groups import GROUP_TYPE
 from tests.functional.api.samples.groups import SampleGroups
 from tests.functional.api.samples.replicas import SampleReplicas
@@ -57,6 +58,8 @@ snapshot_gigabytes = {SNAPSHOT_GIGABYTES}
 share_networks = 100000
 share_groups = 100000
 share_group_snapshots = 100000
+backups = 100000
+backup_gigabytes = 1000000
 share_replicas = 100000
 replica_gigabytes = {REPLICA_GIGABYTES}
 """
@@ -64,6 +67,7 @@ replica_gigabytes = {REPLICA_GIGABYTES}
 
 class SampleCloud(
     SampleRequests,
+    SampleBackups,
     SampleGroups,
     SampleReplicas,
     SampleServers,
@@ -119,6 +123,7 @@ class SampleCloud(
         )
         for api in (self.admin, self.member):
             self.new_lock(api)
+        self.backup = self.new_backup()
         self.group = self.new_group()
         self.group_snapshot = self.new_group_snapshot()
         self.transfer = self.new_transfer(share_id=self.offered_share)

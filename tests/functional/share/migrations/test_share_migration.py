@@ -181,7 +181,7 @@ def test_a_share_that_is_there_already_stays(cloud, share):
         ({'host': 'node@moon#pool'}, 'host'),
         ({'host': 'node@beta#moon'}, 'host'),
         (
-            {'force_host_assisted_migration': True},
+            {'force_host_assisted_migration': True},  # and writable
             'force_host_assisted_migration',
         ),
         (

@@ -31,7 +31,8 @@ def prepared(tmp_path_factory):
 def cloud(prepared, tmp_path):
     copy = tmp_path / 'cloud'
     shutil.copytree(prepared[0], copy)
-    cloud = ServerMigrationCloud(copy, initialize=False)
+    # With another seed, its ids are not those of the image once more.
+    cloud = ServerMigrationCloud(copy, initialize=False, seed=1)
     cloud.restart()
     cloud.settle()  # its back ends are in another folder than before
     yield cloud

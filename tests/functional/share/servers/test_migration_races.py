@@ -81,7 +81,7 @@ def test_share_is_migrated_or_put_into_the_recycle_bin(database_url, tmp_path):
     share = cloud.create_share_on_alpha(cloud.add_network())
     server = cloud.server_of(share)
     for seed in range(4):
-        cloud.rng.seed(seed)
+        cloud.rng.seed(f'race {seed}')
         codes = status_codes(
             partial(cloud.start, server, expect=None),
             partial(cloud.api.act, share, 'soft_delete', expect=None),
@@ -101,7 +101,7 @@ def test_share_is_migrated_or_put_into_the_recycle_bin(database_url, tmp_path):
 def test_either_cancel_or_complete_is_accepted(cloud, server):
     for seed in range(4):
         cloud.start_to_phase1(server)
-        cloud.rng.seed(seed)
+        cloud.rng.seed(f'race {seed}')
         codes = status_codes(
             partial(cloud.cancel, server, None),
             partial(cloud.act, server, 'migration_complete'),

@@ -105,6 +105,82 @@ def test_share_larger_than_the_server_limit_gets_its_own_server(build_cloud):
     assert cloud.server_of(large) != cloud.server_of(small)
 
 
+# Growth on a server
+
+
+@pytest.fixture
+def limited(build_cloud):
+    return build_cloud(backend_conf='max_share_server_size = 4')
+
+
+def status_and_size(cloud, *shares):
+    found = [cloud.api.get(f'/shares/{share}')['share'] for share in shares]
+    return [(share['status'], share['size']) for share in found]
+
+
+def test_share_alone_on_its_server_grows_beyond_the_server_limit(limited):
+    share = limited.create_share_on_network(limited.add_network())
+    limited.api.act(share, 'extend', {'new_size': 6})
+    limited.settle()
+    assert status_and_size(limited, share) == [('available', 6)]
+
+
+@pytest.mark.parametrize('force', [False, True])
+def test_extension_past_the_server_limit_is_refused(limited, force):
+    network = limited.add_network()
+    shares = [limited.create_share_on_network(network) for _ in range(2)]
+    limited.api.act(shares[0], 'extend', {'new_size': 4, 'force': force})
+    limited.settle()
+    assert status_and_size(limited, *shares) == [('available', 1)] * 2
+    assert limited.usage('gigabytes') == (2, 0)
+    (message,) = limited.api.get('/messages')['messages']
+    assert (message['action_id'], message['detail_id']) == ('008', '009')
+    assert 'max_share_server_size limits' in message['user_message']
+    limited.api.act(shares[0], 'extend', {'new_size': 3})
+    limited.settle()
+    assert status_and_size(limited, shares[0]) == [('available', 3)]
+
+
+def test_concurrent_extensions_keep_the_server_limit(limited):
+    network = limited.add_network()
+    shares = [limited.create_share_on_network(network) for _ in range(2)]
+    competing_runners = limited.competing_runners()
+
+    def another():
+        limited.api.act(shares[1], 'extend', {'new_size': 3})
+        for _ in range(10):
+            for runner in competing_runners:
+                runner.step()
+
+    limited.pause_at('before extend_share', another)
+    limited.api.act(shares[0], 'extend', {'new_size': 3})
+    limited.settle()
+    assert not limited.pending_pauses
+    assert status_and_size(limited, *shares) == [
+        ('available', 3),
+        ('available', 1),
+    ]
+
+
+def test_share_is_not_put_on_a_server_that_is_being_filled(limited):
+    network = limited.add_network()
+    shares = [limited.create_share_on_network(network) for _ in range(2)]
+    competing_runners = limited.competing_runners()
+
+    def another():
+        shares.append(limited.api.create(share_network_id=network)['id'])
+        for _ in range(10):
+            for runner in competing_runners:
+                runner.step()
+
+    limited.pause_at('before extend_share', another)
+    limited.api.act(shares[0], 'extend', {'new_size': 3})
+    limited.settle()
+    assert not limited.pending_pauses
+    servers = [limited.server_of(share) for share in shares]
+    assert servers[0] == servers[1] != servers[2]
+
+
 def test_clone_is_placed_on_the_server_of_the_snapshot(cloud):
     cloud_snapshots.enable_snapshot_features(cloud)
     network = cloud.add_network()

@@ -4,11 +4,13 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite import exception
+from manila_lite.db.models import engine
 from manila_lite.db.models import share_servers as models
 from manila_lite.db.models import shares
 from manila_lite.db.queries.servers import idle_servers
+from manila_lite.db.queries.servers import server_load
 from manila_lite.db.queries.servers import share_servers
-from manila_lite.db.queries.servers.share_servers import ServerLimits
+from manila_lite.db.queries.servers.server_load import ServerLimits
 from manila_lite.db.session import Database
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import insert_row
@@ -16,6 +18,7 @@ from manila_lite.states.share_server import SHARE_SERVER
 from tests.support.concurrent_calls import each
 from tests.support.rows import SHARE_FLAGS
 
+WORK = engine.Work.__table__
 SERVER = models.ShareServer.__table__
 INSTANCE = shares.ShareInstance.__table__
 SHARE = shares.Share.__table__
@@ -87,7 +90,7 @@ def db(database_url):
 
 
 def on_server(db):
-    return db.read(share_servers.get_load, 'server')
+    return db.read(server_load.get_load, 'server')
 
 
 @pytest.mark.parametrize(
@@ -108,6 +111,65 @@ def test_server_limit_holds_under_concurrency(db, limits, most):
     )
     assert sum(put) == most
     assert on_server(db) == (most, 2 * most)
+
+
+class NoRoom(Exception):
+    pass
+
+
+def test_server_limit_holds_for_concurrent_extensions(db):
+    """32 GiB are on the server, and each of 16 shares is to grow by 3."""
+
+    def occupy(session):
+        active_server(session)
+        session.run(
+            sa.update(INSTANCE).values(
+                share_server_id='server', status='extending'
+            )
+        )
+        session.run_many(
+            sa.insert(WORK),
+            [
+                {
+                    'id': f'w-{number}',
+                    'kind': 'extend',
+                    'queue': 'node@alpha',
+                    'topic': 'share',
+                    'resource': 'share_instance',
+                    'resource_id': f'i-{number}',
+                    'args': '{"growth": 3}',
+                    'context': '{}',
+                    'state': 'queued',
+                    'attempt': 0,
+                    'fence': 0,
+                    'asked': 1,
+                    'next_try_at': 0,
+                    'created_at': session.now,
+                }
+                for number in range(THREADS)
+            ],
+        )
+
+    def claim(session, number):
+        session.run(
+            sa.update(WORK)
+            .where(WORK.c.id == f'w-{number}')
+            .values(state='running')
+        )
+        if not server_load.can_grow(
+            session, 'server', f'i-{number}', 3, ServerLimits(gigabytes=42)
+        ):
+            raise NoRoom
+
+    def extend(number):
+        try:
+            db.write(claim, number)
+        except NoRoom:
+            return False
+        return True
+
+    db.write(occupy)
+    assert sum(each(extend, THREADS)) == 3
 
 
 def test_one_of_many_concurrent_builds_creates_the_server(db):

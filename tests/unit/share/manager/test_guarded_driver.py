@@ -3,10 +3,12 @@
 import contextlib
 
 import pytest
+import sqlalchemy as sa
 
 from manila_lite import context
 from manila_lite import exception
 from manila_lite import metrics
+from manila_lite.db.queries.admin.driver_calls import CALL
 from manila_lite.db.session import Database
 from manila_lite.rpc.share import AccessRpc
 from manila_lite.rpc.share import ProvisioningRpc
@@ -222,3 +224,30 @@ def test_every_call_is_counted_with_its_outcome(driver, error, outcome):
     assert count() == before + 1
     assert seen == [1]
     assert metrics.DRIVER_CALLS_RUNNING.family().samples[running] == 0
+
+
+def test_calls_of_a_job_are_recorded_with_their_outcome(
+    guarded, driver, job, db
+):
+    driver.delete_share = fail
+    with jobs.running(job):
+        guarded.extend_share({}, 2)
+        guarded.get_share_status({})
+        with pytest.raises(ValueError, match='pool'):
+            guarded.delete_share(driver_context(), {})
+        with jobs.outside_of_jobs():
+            guarded.extend_share({}, 3)
+    job.finish()
+    found = db.read(
+        lambda session: session.rows(
+            sa.select(CALL).order_by(CALL.c.started_at)
+        )
+    )
+    assert [(row.method, row.outcome, row.error) for row in found] == [
+        ('extend_share', 'ok', None),
+        ('delete_share', 'failed', 'no such pool'),
+    ]
+
+
+def fail(*given):
+    raise ValueError('no such pool')

@@ -1,0 +1,134 @@
+"""What has happened to a share and what is about to, in order of time."""
+
+from collections.abc import Collection, Iterator, Sequence
+import itertools
+import typing
+
+from manila_lite.api.ui import html
+from manila_lite.db.queries.admin import journal
+from manila_lite.db.queries.shares import history
+from manila_lite.db.rows import DriverCallRow
+from manila_lite.db.rows import MoveRow
+from manila_lite.db.rows import RuleOfInstanceRow
+from manila_lite.db.rows import WorkOfResourceRow
+from manila_lite.db.session import Session
+
+LONGEST = 200
+SUCCEEDED, FAILED = 'succeeded', 'failed'
+RUNNING, CUT_OFF = 'running', 'cut_off'
+_OUTCOMES = {'ok': SUCCEEDED, 'unavailable': 'unavailable'}
+
+
+class History(typing.NamedTuple):
+    """The rows of a share that its time line is made from."""
+
+    rules: Sequence[RuleOfInstanceRow] = ()
+    moves: Sequence[MoveRow] = ()
+    work: Sequence[WorkOfResourceRow] = ()
+    calls: Sequence[DriverCallRow] = ()
+
+
+class Event(typing.NamedTuple):
+    """Something that happened to a share, or is about to."""
+
+    at: str
+    kind: str
+    text: str
+    detail: str
+    request_id: str | None
+    status: str | None = None
+
+
+def read(session: Session, share_id: str, *, most_parts: int) -> History:
+    """Return the newest rows of the history of a share."""
+    rules = history.list_rules(session, share_id, most=most_parts)
+    parts = history.list_parts(session, share_id, rules, most=most_parts)
+    return History(
+        rules,
+        journal.list_moves(session, parts, most=LONGEST),
+        history.list_work(session, parts, most=LONGEST),
+        history.list_driver_calls(session, parts, most=LONGEST),
+    )
+
+
+def of_share(
+    found: History, messages: Collection[dict], *, is_admin: bool
+) -> list[Event]:
+    """Return the newest events first; hosts and errors for administrators."""
+    events = itertools.chain(
+        _moves(found.moves, is_admin),
+        _work(found.work, is_admin),
+        _calls(found, is_admin),
+        _messages(messages),
+    )
+    return sorted(events, key=lambda event: event.at, reverse=True)[:LONGEST]
+
+
+def _moves(moves: Collection[MoveRow], is_admin: bool) -> Iterator[Event]:
+    for move in moves:
+        yield Event(
+            move.made_at.isoformat(),
+            'move',
+            f'{move.resource} {move.event}'.replace('_', ' '),
+            f'by {move.made_by}' if is_admin and move.made_by else '',
+            move.request_id,
+            move.to_status,
+        )
+
+
+def _work(
+    rows: Collection[WorkOfResourceRow], is_admin: bool
+) -> Iterator[Event]:
+    for work in rows:
+        detail = [f'attempt {work.attempt}'] if work.attempt else []
+        if is_admin:
+            detail += [text for text in (work.step, work.error) if text]
+            detail += [f'held by {work.owner}'] if work.owner else []
+        yield Event(
+            work.created_at.isoformat(),
+            f'work, {work.state}',
+            work.kind.partition('.')[2].replace('_', ' '),
+            '; '.join(detail),
+            work.request_id,
+        )
+
+
+def _calls(found: History, is_admin: bool) -> Iterator[Event]:
+    running = {
+        (work.id, work.attempt)
+        for work in found.work
+        if work.state == 'running'
+    }
+    for call in found.calls:
+        detail = []
+        if call.ended_at is None:
+            is_running = (call.work_id, call.attempt) in running
+            status = RUNNING if is_running else CUT_OFF
+            if not is_running:
+                detail.append('its process ended before the call did')
+        else:
+            status = _OUTCOMES.get(call.outcome or '', FAILED)
+            seconds = (call.ended_at - call.started_at).total_seconds()
+            detail.append(f'took {html.duration(seconds)}')
+        if is_admin:
+            detail.append(f'on {call.host}')
+            detail += [call.error] if call.error else []
+        yield Event(
+            call.started_at.isoformat(),
+            'driver call',
+            call.method,
+            '; '.join(detail),
+            call.request_id,
+            status,
+        )
+
+
+def _messages(messages: Collection[dict]) -> Iterator[Event]:
+    for message in messages:
+        yield Event(
+            message['created_at'],
+            'message',
+            message['user_message'],
+            '',
+            message['request_id'],
+        )

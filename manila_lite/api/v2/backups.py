@@ -1,0 +1,250 @@
+"""Backups of shares, and their actions."""
+
+from collections.abc import Sequence
+import typing
+
+from manila_lite import exception
+from manila_lite.api import answers
+from manila_lite.api import paging
+from manila_lite.api import schema as s
+from manila_lite.api import wsgi
+from manila_lite.api.fields import Field
+from manila_lite.api.fields import fields
+from manila_lite.api.fields import fn
+from manila_lite.api.filters import exact
+from manila_lite.api.services import ApiServices
+from manila_lite.api.v2 import targets
+from manila_lite.api.v2.groups.criteria import Criteria
+from manila_lite.api.v2.targets import ShareBackupTargetController
+from manila_lite.db import rows
+from manila_lite.db.queries.backups import share_backups
+
+_NAME = s.string(255, nullable=True)
+
+CREATE = s.schema(
+    ['share_id'],
+    wrapper='share_backup',
+    share_id=s.uuid,
+    name=_NAME,
+    description=_NAME,
+    backup_options=s.obj(extra='allow', nullable=True),
+)
+
+UPDATE = s.schema(wrapper='share_backup', name=_NAME, description=_NAME)
+
+STATUS = s.schema(['status'], status=s.string(255, 1))
+
+_TARGET = s.Schema(s.string(36, 1, nullable=True), None, 400)
+"""The id of the share to restore to, or null for that of the backup."""
+
+SUMMARY = fields(
+    Field('id'), Field('name'), Field('share_id'), Field('status')
+)
+
+
+def _percent(value: int) -> str:
+    return str(value)
+
+
+DETAIL = fields(
+    Field('id'),
+    Field('name'),
+    Field('share_id'),
+    Field('status'),
+    Field('description'),
+    Field('size'),
+    Field('created_at'),
+    Field('updated_at'),
+    Field('availability_zone'),
+    Field('progress', fn(_percent, 'progress')),
+    Field('restore_progress', fn(_percent, 'restore_progress')),
+    Field('backup_type', since='2.85'),
+    Field('host', admin_only=True),
+    Field('topic', admin_only=True),
+)
+
+_CRITERIA = Criteria(
+    *exact(*share_backups.FILTERS), all_projects='share_backup:get_all_project'
+)
+_SORT_KEYS = {name: name for name in share_backups.SORT_KEYS}
+
+_QUERY = (*paging.query_keys(_SORT_KEYS), *_CRITERIA.query)
+
+_REFUSED: wsgi.Refusals = {
+    exception.InvalidStatus: exception.InvalidShare,
+    exception.ShareHasReplicas: exception.InvalidShare,
+}
+
+
+class ShareBackupsController(ShareBackupTargetController):
+    def __init__(self, services: ApiServices):
+        super().__init__(services)
+        self._max_limit = services.conf.osapi_max_limit
+
+    @wsgi.method(
+        'share_backup:get_all',
+        answer=answers.page(
+            'share_backups', SUMMARY, links_key='share_backup_links'
+        ),
+        query=_QUERY,
+    )
+    def index(self, req: wsgi.Request) -> dict:
+        return self._list(req, SUMMARY, 'share-backups')
+
+    @wsgi.method(
+        'share_backup:get_all',
+        answer=answers.page(
+            'share_backups', DETAIL, links_key='share_backup_links'
+        ),
+        query=_QUERY,
+    )
+    def detail(self, req: wsgi.Request) -> dict:
+        return self._list(req, DETAIL, 'share-backups/detail')
+
+    def _list(self, req: wsgi.Request, view: typing.Any, path: str) -> dict:
+        page = paging.parse(
+            req.query, cap=self._max_limit, sort_keys=_SORT_KEYS
+        )
+        found: Sequence[rows.ShareBackupRow] = self.services.db.read(
+            share_backups.list_backups, *_CRITERIA.parse(req), page
+        )
+        return paging.answer(
+            req,
+            page,
+            path,
+            'share_backups',
+            _show(req, view, found),
+            found,
+            links_key='share_backup_links',
+        )
+
+    @wsgi.method(
+        'share_backup:get', target=True, answer={'share_backup': DETAIL}
+    )
+    def show(self, req: wsgi.Request, backup: rows.ShareBackupRow) -> dict:
+        return _response(req, backup)
+
+    @wsgi.method(
+        'share_backup:create',
+        body=CREATE,
+        status=202,
+        refused=_REFUSED,
+        answer={'share_backup': DETAIL},
+    )
+    def create(self, req: wsgi.Request, args: dict) -> dict:
+        """Request a backup of a share."""
+        if args.get('backup_options'):
+            raise exception.InvalidInput(
+                reason='backup_options are for drivers that make backups, '
+                'and no driver does; leave them out'
+            )
+        share = self._share(req, args['share_id'])
+        backup_id = self.services.share_backups.create(
+            req.ctx,
+            share,
+            name=args.get('name'),
+            description=args.get('description'),
+        )
+        return _response(
+            req, self.services.db.read(share_backups.get, backup_id)
+        )
+
+    def _share(self, req: wsgi.Request, share_id: str) -> rows.ShareTarget:
+        try:
+            return _own_share(self.services, req, share_id)
+        except exception.ShareNotFound as error:
+            # The published code of this error is 400 here.
+            raise exception.InvalidInput(reason=error.msg) from error
+
+    @wsgi.method(
+        'share_backup:update',
+        target=True,
+        body=UPDATE,
+        answer={'share_backup': DETAIL},
+    )
+    def update(
+        self, req: wsgi.Request, backup: rows.ShareBackupRow, args: dict
+    ) -> dict:
+        self.services.share_backups.update(req.ctx, backup.id, args)
+        return _response(
+            req, self.services.db.read(share_backups.get, backup.id)
+        )
+
+    @wsgi.method(
+        'share_backup:delete',
+        target=True,
+        status=202,
+        refused={exception.InvalidStatus: exception.InvalidBackup},
+    )
+    def delete(self, req: wsgi.Request, backup: rows.ShareBackupRow) -> None:
+        self.services.share_backups.delete(req.ctx, backup.id)
+
+
+class ShareBackupActionsController(ShareBackupTargetController):
+    @wsgi.action(
+        'restore',
+        until='2.90',
+        policy='share_backup:restore',
+        refused=_REFUSED,
+        answer={'restore': {'backup_id': str, 'share_id': str}},
+    )
+    def restore(self, req: wsgi.Request, backup: rows.ShareBackupRow) -> dict:
+        """Request that the share gets the content of its backup."""
+        return self._restore(req, backup, backup.share_id)
+
+    @wsgi.action(
+        'restore',
+        since='2.91',
+        policy='share_backup:restore',
+        body=_TARGET,
+        refused=_REFUSED,
+        answer={'restore': {'backup_id': str, 'share_id': str}},
+    )
+    def restore_to(
+        self,
+        req: wsgi.Request,
+        backup: rows.ShareBackupRow,
+        share_id: str | None,
+    ) -> dict:
+        """Request that a share gets the content of a backup."""
+        return self._restore(req, backup, share_id or backup.share_id)
+
+    def _restore(
+        self, req: wsgi.Request, backup: rows.ShareBackupRow, share_id: str
+    ) -> dict:
+        share = _own_share(self.services, req, share_id)
+        self.services.share_backups.restore(req.ctx, backup, share)
+        return {'restore': {'backup_id': backup.id, 'share_id': share.id}}
+
+    @wsgi.action(
+        'reset_status', policy='share_backup:reset_status', body=STATUS
+    )
+    def reset_status(
+        self, req: wsgi.Request, backup: rows.ShareBackupRow, args: dict
+    ) -> None:
+        self.services.share_backups.reset_status(
+            req.ctx, backup.id, args['status']
+        )
+
+
+def _own_share(
+    services: ApiServices, req: wsgi.Request, share_id: str
+) -> rows.ShareTarget:
+    """Return a share of the project, or of any for administrators.
+
+    The public shares of other projects are not found.
+    """
+    share = targets.get_share(services.db, req.ctx, share_id)
+    if not targets.is_of_project(req.ctx, typing.cast(typing.Any, share)):
+        raise exception.ShareNotFound(share_id=share_id)
+    return share
+
+
+def _show(
+    req: wsgi.Request, view: typing.Any, found: Sequence[rows.ShareBackupRow]
+) -> list[dict]:
+    return view.many(req.minor, admin=bool(req.ctx.is_admin))(found, {})
+
+
+def _response(req: wsgi.Request, backup: rows.ShareBackupRow) -> dict:
+    return {'share_backup': _show(req, DETAIL, [backup])[0]}

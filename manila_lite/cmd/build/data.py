@@ -1,0 +1,97 @@
+"""Build the data service, which copies the content of shares."""
+
+import dataclasses
+import typing
+
+from manila_lite import conf as options
+from manila_lite import plugins
+from manila_lite.cmd.build.process import Process
+from manila_lite.cmd.build.process import listen
+from manila_lite.cmd.build.registration import RegisteredService
+from manila_lite.cmd.build.registration import Registration
+from manila_lite.cmd.driver_thread import in_driver_thread
+from manila_lite.cmd.driver_thread import in_main_thread
+from manila_lite.data.backup_driver import BackupDriver
+from manila_lite.data.backups import BackupsEndpoint
+from manila_lite.data.copying import TreeCopier
+from manila_lite.data.migrations import MigrationCopiesEndpoint
+from manila_lite.data.shares import ShareContents
+from manila_lite.periodic import Task
+from manila_lite.rpc.contract import Handler
+from manila_lite.rpc.contract import endpoint_handlers
+from manila_lite.rpc.data import BINARY
+from manila_lite.rpc.data import TOPIC
+from manila_lite.rpc.share import ConnectionsRpc
+from manila_lite.rpc.share import ShareMigrationRpc
+from manila_lite.work.runner import Runner
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DataEndpoints:
+    """What a data service does, by concern."""
+
+    backups: BackupsEndpoint
+    migration_copies: MigrationCopiesEndpoint
+
+    def handlers(self) -> dict[str, Handler]:
+        """Return the handlers of all endpoints by kind of work."""
+        found: dict[str, Handler] = {}
+        for field in dataclasses.fields(self):
+            found |= endpoint_handlers(getattr(self, field.name))
+        return found
+
+
+def build_data(process: Process) -> RegisteredService:
+    """Build the data service with its runner, heartbeat and listener."""
+    conf = process.conf
+    registration = Registration(process, BINARY, TOPIC)
+    runner = Runner(
+        process.db,
+        queues=[TOPIC],
+        handlers=build_data_endpoints(process).handlers(),
+        owner=registration.owner,
+        settings=process.settings(conf.work.data_workers),
+        rng=process.rng,
+    )
+    return RegisteredService(
+        registration,
+        runner,
+        [Task('heartbeat', conf.report_interval, registration.beat)],
+        listeners=listen(process, [(TOPIC, conf.host, runner, [])]),
+        fuzzy_delay=conf.periodic_fuzzy_delay,
+    )
+
+
+def build_data_endpoints(process: Process) -> DataEndpoints:
+    """Build what carries out the work of data services."""
+    conf = process.conf
+    contents = ShareContents(process.client(ConnectionsRpc))
+    copier = in_driver_thread(TreeCopier())
+    return DataEndpoints(
+        backups=BackupsEndpoint(
+            in_driver_thread(_backup_driver(conf)),
+            copier,
+            contents,
+            conf.backup_ignore_files,
+            callable_here=in_main_thread,
+        ),
+        migration_copies=MigrationCopiesEndpoint(
+            contents,
+            copier,
+            process.client(ShareMigrationRpc),
+            message_ttl=conf.message_ttl,
+            callable_here=in_main_thread,
+        ),
+    )
+
+
+def _backup_driver(conf: typing.Any) -> BackupDriver:
+    name = conf.backup_driver
+    try:
+        found = plugins.load('manila_lite.data.backups', name)
+    except plugins.UnusablePlugin as error:
+        raise options.BadConfiguration(
+            f'backup_driver {name} cannot be used: {error}'
+        ) from error
+    driver: BackupDriver = found(conf)
+    return driver

@@ -1,0 +1,20 @@
+"""manila-lite-data: copy the content of shares."""
+
+from manila_lite.cmd import registered
+from manila_lite.cmd.build.data import build_data
+from manila_lite.cmd.build.health import checks_of_data_process
+from manila_lite.cmd.build.metrics import page_of_process
+
+
+def main() -> None:
+    registered.serve(
+        'manila-lite-data',
+        build_data,
+        port=lambda conf: conf.monitoring.data_port,
+        checks=checks_of_data_process,
+        page=page_of_process,
+    )
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,1 @@
+"""The data service: it copies the content of shares."""

@@ -1,0 +1,1 @@
+"""Queries about backups of shares."""

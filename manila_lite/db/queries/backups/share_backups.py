@@ -1,0 +1,191 @@
+"""Backups of shares."""
+
+from collections.abc import Mapping, Sequence
+
+import sqlalchemy as sa
+
+from manila_lite import exception
+from manila_lite.db.models import services
+from manila_lite.db.models import share_backups
+from manila_lite.db.models import shares
+from manila_lite.db.queries import pages
+from manila_lite.db.queries.shares import displayed_instance
+from manila_lite.db.rows import Page
+from manila_lite.db.rows import ShareBackupRow
+from manila_lite.db.session import Session
+from manila_lite.states.share_backup import BackupStatus
+
+BACKUP = share_backups.ShareBackup.__table__
+SHARE = shares.Share.__table__
+ZONE = services.AvailabilityZone.__table__
+
+FILTERS = (
+    'id',
+    'name',
+    'description',
+    'status',
+    'share_id',
+    'project_id',
+    'host',
+    'topic',
+    'backup_type',
+)
+"""The columns that a list can be filtered by, by equality."""
+
+SORT_KEYS = (
+    *FILTERS,
+    'user_id',
+    'size',
+    'progress',
+    'restore_progress',
+    'created_at',
+    'updated_at',
+)
+
+_LIST = sa.select(BACKUP, ZONE.c.name.label('availability_zone')).select_from(
+    BACKUP.outerjoin(ZONE)
+)
+_BY_ID = BACKUP.c.id == sa.bindparam('backup_id')
+_GET = _LIST.where(_BY_ID)
+_LOCK_SHARED = _GET.with_for_update(read=True, of=BACKUP)
+_RESCUED = (
+    sa.select(
+        *(column for column in BACKUP.c if column.name != 'host'),
+        displayed_instance.select_column('host').label('host'),
+    )
+    .select_from(BACKUP.join(SHARE, SHARE.c.id == BACKUP.c.share_id))
+    .where(_BY_ID)
+)
+_OF_SHARE = sa.select(BACKUP.c.id).where(
+    BACKUP.c.share_id == sa.bindparam('of_share')
+)
+_ANY = _OF_SHARE.limit(1)
+_OTHER = BACKUP.c.id != sa.bindparam('than_backup')
+_CREATING = _ANY.where(BACKUP.c.status == BackupStatus.CREATING, _OTHER)
+_RESTORING = (
+    sa.select(BACKUP.c.id)
+    .where(
+        BACKUP.c.restore_share_id == sa.bindparam('of_share'),
+        BACKUP.c.status == BackupStatus.RESTORING,
+        _OTHER,
+    )
+    .limit(1)
+)
+_PROGRESS = (
+    sa.update(BACKUP)
+    .where(_BY_ID, BACKUP.c.status == BackupStatus.CREATING)
+    .values(progress=sa.bindparam('percent'), updated_at=sa.bindparam('now'))
+)
+_RESTORE_PROGRESS = (
+    sa.update(BACKUP)
+    .where(_BY_ID, BACKUP.c.status == BackupStatus.RESTORING)
+    .values(
+        restore_progress=sa.bindparam('percent'),
+        updated_at=sa.bindparam('now'),
+    )
+)
+_SET_SOURCE = (
+    sa.update(SHARE)
+    .where(SHARE.c.id == sa.bindparam('of_share'))
+    .values(source_backup_id=sa.bindparam('from_backup'))
+)
+
+
+def get(session: Session, backup_id: str) -> ShareBackupRow:
+    """Return a backup of any project; raises ShareBackupNotFound."""
+    return _found(session.one(_GET, backup_id=backup_id), backup_id)
+
+
+def find(session: Session, backup_id: str) -> ShareBackupRow | None:
+    """Like `get`, but return None if the backup is gone."""
+    return session.one(_GET, backup_id=backup_id)
+
+
+def find_for_rescue(session: Session, backup_id: str) -> ShareBackupRow | None:
+    """Like `find`, with the host that the share is on now."""
+    return session.one(_RESCUED, backup_id=backup_id)
+
+
+def lock_shared(session: Session, backup_id: str) -> ShareBackupRow:
+    """Lock a backup (shared) against moves, and return it."""
+    return _found(session.one(_LOCK_SHARED, backup_id=backup_id), backup_id)
+
+
+def _found(row: ShareBackupRow | None, backup_id: str) -> ShareBackupRow:
+    if row is None:
+        raise exception.ShareBackupNotFound(backup_id=backup_id)
+    return row
+
+
+def list_backups(
+    session: Session,
+    exact: Mapping[str, str],
+    like: Mapping[str, str],
+    page: Page,
+) -> Sequence[ShareBackupRow]:
+    """Return a page of backups; `exact` and `like` are column values."""
+    return pages.list_rows(session, _LIST, BACKUP, page, exact, like)
+
+
+def has_any(session: Session, share_id: str) -> bool:
+    """Whether a share has any backup, in any status."""
+    return session.value(_ANY, of_share=share_id) is not None
+
+
+def is_backed_up_by_other(
+    session: Session, share_id: str, backup_id: str
+) -> bool:
+    """Whether another backup of a share is being created."""
+    return (
+        session.value(_CREATING, of_share=share_id, than_backup=backup_id)
+        is not None
+    )
+
+
+def is_restored_from_other(
+    session: Session, share_id: str, backup_id: str
+) -> bool:
+    """Whether another backup is being restored to a share."""
+    return (
+        session.value(_RESTORING, of_share=share_id, than_backup=backup_id)
+        is not None
+    )
+
+
+def update(
+    session: Session, backup_id: str, values: Mapping[str, object]
+) -> None:
+    """Change columns; raises ShareBackupNotFound."""
+    if (
+        session.run(
+            sa.update(BACKUP)
+            .where(BACKUP.c.id == backup_id)
+            .values(updated_at=session.now, **values)
+        )
+        != 1
+    ):
+        raise exception.ShareBackupNotFound(backup_id=backup_id)
+
+
+def set_progress(session: Session, backup_id: str, percent: int) -> None:
+    """Record how much of a backup that is created is done."""
+    session.run(
+        _PROGRESS, backup_id=backup_id, percent=percent, now=session.now
+    )
+
+
+def set_restore_progress(
+    session: Session, backup_id: str, percent: int
+) -> None:
+    """Record how much of a backup that is restored is done."""
+    session.run(
+        _RESTORE_PROGRESS,
+        backup_id=backup_id,
+        percent=percent,
+        now=session.now,
+    )
+
+
+def set_source(session: Session, share_id: str, backup_id: str) -> None:
+    """Record that a share has the content of a backup."""
+    session.run(_SET_SOURCE, of_share=share_id, from_backup=backup_id)

@@ -1,0 +1,114 @@
+"""How much is on a share server, and how much may be."""
+
+import typing
+
+import orjson
+import sqlalchemy as sa
+
+from manila_lite.db.models import engine
+from manila_lite.db.models import share_servers
+from manila_lite.db.models import shares
+from manila_lite.db.session import Session
+from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.share_server import ServerStatus
+
+SERVER = share_servers.ShareServer.__table__
+INSTANCE = shares.ShareInstance.__table__
+SHARE = shares.Share.__table__
+WORK = engine.Work.__table__
+
+_ON = INSTANCE.c.share_server_id == sa.bindparam('of_server')
+_LOAD = (
+    sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(SHARE.c.size), 0))
+    .select_from(INSTANCE.join(SHARE))
+    .where(_ON)
+)
+_GROWING = (
+    sa.select(WORK.c.args)
+    .select_from(
+        INSTANCE.join(
+            WORK,
+            sa.and_(
+                WORK.c.resource == 'share_instance',
+                WORK.c.resource_id == INSTANCE.c.id,
+                WORK.c.state == 'running',
+            ),
+        )
+    )
+    .where(
+        _ON,
+        INSTANCE.c.status == InstanceStatus.EXTENDING,
+        INSTANCE.c.id != sa.bindparam('but'),
+    )
+)
+_USE = (
+    sa.update(SERVER)
+    .where(
+        SERVER.c.id == sa.bindparam('server_id'),
+        SERVER.c.status == ServerStatus.ACTIVE,
+    )
+    .values(idle_since=None)
+)
+
+
+class ServerLimits(typing.NamedTuple):
+    """The most shares and GiB that a server may have; -1 is unlimited."""
+
+    shares: int = -1
+    gigabytes: int = -1
+
+    def allows(self, shares: int, gigabytes: int) -> bool:
+        return (self.shares < 0 or shares <= self.shares) and (
+            self.gigabytes < 0 or gigabytes <= self.gigabytes
+        )
+
+
+NO_LIMITS = ServerLimits()
+
+
+def get_load(session: Session, server_id: str) -> tuple[int, int]:
+    """Return the number of instances on a server and their GiB."""
+    count, size = session.rows(_LOAD, of_server=server_id)[0]
+    return count, int(size)
+
+
+def lock_for_use(session: Session, server_id: str) -> bool:
+    """Lock an active server for what is put on it; False if it is not.
+
+    A concurrent transaction that calls this waits, and then counts what
+    this one has added.
+    """
+    return bool(session.run(_USE, server_id=server_id))
+
+
+def get_growth(
+    session: Session, server_id: str, but: str | None = None
+) -> int:
+    """Return by how many GiB shares on a server are being extended now.
+
+    `but` is the id of an instance that does not count.
+    """
+    rows = session.rows(_GROWING, of_server=server_id, but=but or '')
+    return sum(orjson.loads(row.args).get('growth', 0) for row in rows)
+
+
+def can_grow(
+    session: Session,
+    server_id: str,
+    instance_id: str,
+    growth: int,
+    limits: ServerLimits,
+) -> bool:
+    """Whether an instance on this server may be extended by `growth` GiB.
+
+    An instance that is alone on its server may exceed the limit, as a new
+    share gets a server of its own however large it is. Call it in the
+    transaction that claims the work, so that of concurrent extensions each
+    counts the others.
+    """
+    if limits.gigabytes < 0 or not lock_for_use(session, server_id):
+        return True
+    count, gigabytes = get_load(session, server_id)
+    return count == 1 or limits.allows(
+        0, gigabytes + growth + get_growth(session, server_id, but=instance_id)
+    )

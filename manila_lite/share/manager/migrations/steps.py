@@ -1,0 +1,117 @@
+"""What the steps of share migrations have in common."""
+
+from manila_lite import exception
+from manila_lite.db.moves import share_migrations as moves
+from manila_lite.db.queries.shares import migrations
+from manila_lite.db.rows import ShareMigrationRow
+from manila_lite.db.session import Session
+from manila_lite.db.transitions import fire_matching
+from manila_lite.messages import Action
+from manila_lite.messages import detail_in
+from manila_lite.messages import explanation_in
+from manila_lite.rpc.contract import Client
+from manila_lite.share.drivers.base import ShareDriver
+from manila_lite.share.manager.driver_view import share_migration_view
+from manila_lite.share.manager.driver_view.share_migration_view import (
+    DriverArguments,
+)
+from manila_lite.share.manager.driver_view.share_migration_view import (
+    LoadedShareMigration,
+)
+from manila_lite.share.manager.endpoint import require_status
+from manila_lite.share.manager.migrations.outcomes import (
+    ShareMigrationOutcomes,
+)
+from manila_lite.states.share_task import SHARE_TASK
+from manila_lite.work.notify import notify_user
+from manila_lite.work.table import Claim
+
+
+class ShareMigrationRefused(exception.ManilaLiteError):
+    """The driver cannot fulfil the request; this call has done nothing."""
+
+    message = 'The share cannot be migrated: {reason}'
+
+
+def is_copied(migration: ShareMigrationRow) -> bool:
+    """Return whether the data service has copied everything."""
+    return migration.progress == 100
+
+
+class ShareMigrationSteps:
+    """The base class of endpoints; `work` is a client of ShareMigrationRpc."""
+
+    def __init__(
+        self,
+        driver: ShareDriver,
+        outcomes: ShareMigrationOutcomes,
+        work: Client,
+        *,
+        name_template: str,
+        message_ttl: int,
+    ):
+        self.driver = driver
+        self.outcomes = outcomes
+        self.work = work
+        self.name_template = name_template
+        self.message_ttl = message_ttl
+
+    def _expect(
+        self, session: Session, job: Claim, *task_states: str
+    ) -> LoadedShareMigration:
+        """Return the migration if it still waits for this work."""
+        task = migrations.find_task(session, job.resource_id, lock_shared=True)
+        if task is None:
+            raise exception.ShareNotFound(share_id=job.resource_id)
+        require_status(job, SHARE_TASK, task.id, task.task_state, *task_states)
+        return share_migration_view.load_migration(session, job.resource_id)
+
+    def _arguments(self, loaded: LoadedShareMigration) -> DriverArguments:
+        return share_migration_view.driver_arguments(
+            loaded, self.name_template
+        )
+
+    def _notify(self, session: Session, job: Claim, error: Exception) -> None:
+        notify_user(
+            session,
+            job,
+            Action.UPDATE,
+            detail_in(error),
+            self.message_ttl,
+            explanation=(
+                str(error)
+                if isinstance(error, ShareMigrationRefused)
+                else explanation_in(error)
+            ),
+        )
+
+    def _clean_up(
+        self, session: Session, job: Claim, error: Exception
+    ) -> bool:
+        """Let other work remove what was copied; the migration fails."""
+        self._notify(session, job, error)
+        self._record_error(session, job, error)
+        share_id = job.resource_id
+        if fire_matching(
+            session,
+            SHARE_TASK,
+            'clean_up',
+            {'id': share_id},
+            updated_at=session.now,
+        ):
+            migration = migrations.get_open(session, share_id)
+            self.work.on(migration.source_host).cancel_share_migration(
+                session, job.request_context(), share_id=share_id
+            )
+        return True
+
+    def _record_error(
+        self, session: Session, job: Claim, error: Exception
+    ) -> None:
+        migrations.set_error(session, job.resource_id, str(error))
+
+    def _keep_remains(
+        self, session: Session, job: Claim, error: Exception
+    ) -> None:
+        self.outcomes.restore_rules(session, job.resource_id)
+        moves.keep_remains(session, job.resource_id, str(error))

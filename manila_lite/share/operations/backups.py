@@ -1,0 +1,183 @@
+"""Accept requests about backups of shares.
+
+The share is moved with the request, so that nothing else is done with it
+until its content has been copied. A request moves the share first and then
+the backup.
+"""
+
+from collections.abc import Mapping
+
+from manila_lite import exception
+from manila_lite.context import RequestContext
+from manila_lite.db import rows
+from manila_lite.db.queries.backups import share_backups
+from manila_lite.db.queries.shares import instances as share_instances
+from manila_lite.db.queries.shares import shares
+from manila_lite.db.session import Database
+from manila_lite.db.session import Session
+from manila_lite.db.session import transaction
+from manila_lite.db.transitions import fire
+from manila_lite.db.transitions import insert_row
+from manila_lite.quota import charges
+from manila_lite.quota.backups import deltas_of
+from manila_lite.quota.charges import Owner
+from manila_lite.rpc.contract import Client
+from manila_lite.rpc.data import TOPIC
+from manila_lite.share.operations.replication import guards as replica_guards
+from manila_lite.share.operations.reset_events import reset_event
+from manila_lite.states.share_backup import SHARE_BACKUP
+from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.work.admission import AdmissionControl
+from manila_lite.work.admission import admission_controlled
+
+
+class ShareBackups:
+    """Operations on share backups. Each method is one transaction."""
+
+    def __init__(
+        self,
+        db: Database,
+        limits: Mapping[str, int],
+        work: Client,
+        admission: AdmissionControl,
+    ):
+        self.db = db
+        self.limits = limits
+        self.work = work
+        self.admission = admission
+
+    @admission_controlled
+    @transaction
+    def create(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        share: rows.ShareTarget,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+    ) -> str:
+        """Accept a backup of a share and return its id."""
+        target = replica_guards.get_only_instance(session, share)
+        fire(
+            session,
+            SHARE_INSTANCE,
+            target.instance_id,
+            'back_up',
+            updated_at=session.now,
+        )
+        # Behind the guard: nothing is done with the share meanwhile.
+        instance = share_instances.get(session, target.instance_id)
+        if instance.is_soft_deleted:
+            raise exception.ShareSoftDeleted(share_id=share.id)
+        if shares.has_snapshots(session, share.id):
+            raise exception.InvalidShare(
+                reason=f'share {share.id} has snapshots, or is in a snapshot '
+                'of its share group; only a share without them can be backed '
+                'up'
+            )
+        owner = Owner(instance.project_id, ctx.user_id)
+        charges.charge(
+            session, owner, deltas_of(instance.size), limits=self.limits
+        )
+        backup_id = session.new_id()
+        insert_row(
+            session,
+            SHARE_BACKUP,
+            'create',
+            id=backup_id,
+            share_id=share.id,
+            project_id=owner.project_id,
+            user_id=owner.user_id,
+            name=name,
+            description=description,
+            size=instance.size,
+            host=instance.host,
+            topic=TOPIC,
+            progress=0,
+            restore_progress=0,
+            availability_zone_id=instance.availability_zone_id,
+            created_at=session.now,
+        )
+        self.work.create_backup(session, ctx, share_backup_id=backup_id)
+        return backup_id
+
+    @transaction
+    def restore(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        backup: rows.ShareBackupRow,
+        share: rows.ShareTarget,
+    ) -> None:
+        """Request that a share gets the content of a backup."""
+        target = replica_guards.get_only_instance(session, share)
+        fire(
+            session,
+            SHARE_INSTANCE,
+            target.instance_id,
+            'restore_backup',
+            updated_at=session.now,
+        )
+        instance = share_instances.get(session, target.instance_id)
+        if instance.is_soft_deleted:
+            raise exception.ShareSoftDeleted(share_id=share.id)
+        if instance.project_id != backup.project_id:
+            # It has changed hands since the request was authorized.
+            raise exception.InvalidShare(
+                reason=f'share {share.id} belongs to another project'
+            )
+        if instance.size < backup.size:
+            raise exception.InvalidShare(
+                reason=f'share {share.id} has {instance.size} GiB, and the '
+                f'backup needs {backup.size} GiB'
+            )
+        fire(
+            session,
+            SHARE_BACKUP,
+            backup.id,
+            'restore',
+            restore_progress=0,
+            restore_share_id=share.id,
+            updated_at=session.now,
+        )
+        self.work.restore_backup(session, ctx, share_backup_id=backup.id)
+
+    @transaction
+    def update(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        backup_id: str,
+        values: Mapping[str, object],
+    ) -> None:
+        """Change the name or the description."""
+        if values:
+            share_backups.update(session, backup_id, values)
+
+    @transaction
+    def delete(
+        self, session: Session, ctx: RequestContext, backup_id: str
+    ) -> None:
+        """Request the deletion of a backup."""
+        fire(
+            session, SHARE_BACKUP, backup_id, 'delete', updated_at=session.now
+        )
+        self.work.delete_backup(session, ctx, share_backup_id=backup_id)
+
+    @transaction
+    def reset_status(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        backup_id: str,
+        status: str,
+    ) -> None:
+        """Set the status by `reset_status`; raises InvalidInput."""
+        fire(
+            session,
+            SHARE_BACKUP,
+            backup_id,
+            reset_event(SHARE_BACKUP, status),
+            updated_at=session.now,
+        )

@@ -1,0 +1,54 @@
+"""Share backups on a `Cloud`: requests, and what a test sees of them."""
+
+from manila_lite.api import versions
+
+BACKUPS = '/share-backups'
+EXPERIMENTAL = {versions.EXPERIMENTAL_HEADER: 'true'}
+
+
+def request(api, share_id, expect=202, **body):
+    """Request a backup; return the response."""
+    return api.request(
+        'POST',
+        BACKUPS,
+        {'share_backup': {'share_id': share_id, **body}},
+        expect=expect,
+        **EXPERIMENTAL,
+    )
+
+
+def create(cloud, share_id=None, **body):
+    """Create a backup that is available; return its id."""
+    share_id = share_id or cloud.create_share()
+    id = request(cloud.api, share_id, **body).json['share_backup']['id']
+    cloud.settle()
+    assert show(cloud.api, id)['status'] == 'available'
+    return id
+
+
+def show(api, id):
+    return api.get(f'{BACKUPS}/{id}', **EXPERIMENTAL)['share_backup']
+
+
+def delete(api, id, expect=202):
+    return api.request(
+        'DELETE', f'{BACKUPS}/{id}', expect=expect, **EXPERIMENTAL
+    )
+
+
+def act(api, id, action, args=None, expect=202):
+    return api.request(
+        'POST',
+        f'{BACKUPS}/{id}/action',
+        {action: args},
+        expect=expect,
+        **EXPERIMENTAL,
+    )
+
+
+def restore(api, id, to=None, expect=202):
+    return act(api, id, 'restore', to, expect)
+
+
+def check_gone(api, id):
+    api.request('GET', f'{BACKUPS}/{id}', expect=404, **EXPERIMENTAL)
