@@ -43,6 +43,8 @@ def pause_everywhere(
     tried, a part of them is tried on the servers as well.
     """
     cloud, run, check = start()
+    # It takes ids from the cloud's generator, so every run needs one.
+    Another(cloud)
     cloud.crash_at(None)
     run()
     points = cloud.crash_points
@@ -70,8 +72,9 @@ def _pause_once(
     place: tuple[str, int],
 ) -> None:
     point, times = place
+    another = Another(cloud)
     cloud.crash_at(None)
-    cloud.pause_at(point, Another(cloud).take_over, times)
+    cloud.pause_at(point, another.take_over, times)
     try:
         run()
         cloud.settle()
