@@ -16,6 +16,7 @@ from manila_lite.cmd.build.api import share_operations
 from manila_lite.cmd.build.gone_backend import build_canceller
 from manila_lite.cmd.build.process import Process
 from manila_lite.context import RequestContext
+from manila_lite.db.queries.admin import incarnations
 from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.shares import shares
 from manila_lite.db.rows import ServiceRow
@@ -75,7 +76,7 @@ class GoneBackends:
         self, host: str, binary: str, *, cancel_work: bool = False
     ) -> int:
         """Remove a service that is down; return the number of ended work."""
-        self.db.read(self._refuse_living, host, binary, 'Stop it first.')
+        self.db.read(self._refuse_running, host, binary)
         count = 0
         if cancel_work:
             executor = build_canceller(self.process, host)
@@ -130,16 +131,10 @@ class GoneBackends:
         )
 
     def _refuse_living(
-        self,
-        session: Session,
-        host: str,
-        binary: str,
-        advice: str,
-        *,
-        lock: bool = False,
+        self, session: Session, host: str, binary: str, advice: str
     ) -> ServiceRow:
         """Return a service; raise ServiceIsUp while a process is alive."""
-        row = services.get(session, host, binary, lock=lock)
+        row = services.get(session, host, binary)
         down_time = self.process.conf.service_down_time
         if row.now - row.heartbeat_at <= down_time:
             raise ServiceIsUp(
@@ -153,10 +148,20 @@ class GoneBackends:
                 session, host, BINARY, 'Force-delete the share instead.'
             )
 
+    def _refuse_running(
+        self, session: Session, host: str, binary: str, *, lock: bool = False
+    ) -> ServiceRow:
+        """Return a service; raise ServiceIsUp unless it was stopped or lost.
+
+        What was stopped has no process any more, and need not be waited for.
+        """
+        row = services.get(session, host, binary, lock=lock)
+        if row.health == incarnations.STOPPED:
+            return row
+        return self._refuse_living(session, host, binary, 'Stop it first.')
+
     def _remove(self, session: Session, host: str, binary: str) -> None:
-        row = self._refuse_living(
-            session, host, binary, 'Stop it first.', lock=True
-        )
+        row = self._refuse_running(session, host, binary, lock=True)
         if cancel.has_work(session, host):
             raise ServiceHasWork(host=host)
         services.remove(session, row)

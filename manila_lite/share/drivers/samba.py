@@ -27,8 +27,8 @@ def format_section(
 
     Samba can require user and address but not accept either of them, as
     rules do: rules of other types than `user` fail. A name that begins with
-    @ is a group. If `users` are given, rules of others fail. `as_root` lets
-    everyone with access use all files, whoever has written them.
+    @ is a group. If `users` are given, rules of others fail. `as_root` gives
+    every user with access all permissions on the files of the share.
     """
     known, replies = [], {}
     for rule in rules:

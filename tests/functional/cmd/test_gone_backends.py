@@ -254,6 +254,41 @@ def test_service_that_is_up_is_not_removed(node, gone):
     assert len(node.db.read(services.list_all)) == 2
 
 
+def end_process(node, incarnation):
+    """Record that a process of the service has ended in order."""
+    node.db.write(
+        incarnations.deregister,
+        host=ALPHA,
+        binary='manila-share',
+        incarnation=incarnation,
+        down_time=node.conf.service_down_time,
+    )
+
+
+def test_stopped_service_is_removed_without_a_wait(node, gone):
+    end_process(node, node.process.id)
+    gone.remove_service(ALPHA, 'manila-share')
+    assert [row.host for row in node.db.read(services.list_all)] == ['node']
+
+
+def test_service_with_another_process_is_not_removed(node, gone):
+    node.db.write(
+        incarnations.register,
+        host=ALPHA,
+        binary='manila-share',
+        incarnation='another',
+        topic='manila-share',
+        zone='nova',
+        enabled=True,
+        down_time=node.conf.service_down_time,
+    )
+    end_process(node, node.process.id)
+    with pytest.raises(gone_backends.ServiceIsUp):
+        gone.remove_service(ALPHA, 'manila-share')
+    end_process(node, 'another')
+    gone.remove_service(ALPHA, 'manila-share')
+
+
 def test_service_with_work_is_removed_only_with_its_work(node, gone):
     share = create(node)
     node.ask('extend', share, 5, force=True)

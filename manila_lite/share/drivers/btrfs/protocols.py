@@ -1,4 +1,4 @@
-"""NFS and CIFS, whatever a share uses."""
+"""The NFS or CIFS export of a share, by its protocol."""
 
 import pathlib
 
@@ -44,10 +44,10 @@ class Protocols:
         read_only: bool = False,
         denies_all: bool = False,
     ) -> base.AccessReplies:
-        """Export a volume to exactly those whom the rules allow it.
+        """Export a volume to the clients that the rules allow, and no others.
 
-        With `denies_all`, to nobody, whatever the replies are. A snapshot
-        without clients is not exported.
+        With `denies_all` no client gets access, although the replies are
+        those of the rules. A snapshot without clients is not exported.
         """
         volume = record['volume']
         if record['share_proto'] == CIFS:
