@@ -79,9 +79,10 @@ def build_app(
         front = entry.BeforeSignIn(for_callers, identity_api, services)
         app = _with_ui(app, front)
     app = middleware.BodyLimitMiddleware(app, conf.max_request_body_size)
-    return middleware.RequestIdMiddleware(
-        faults.FaultMiddleware(_with_optional_middlewares(conf, app))
-    )
+    app = faults.FaultMiddleware(_with_optional_middlewares(conf, app))
+    if ui:
+        app = entry.SafeAnswers(app)
+    return middleware.RequestIdMiddleware(app)
 
 
 def _with_optional_middlewares(conf: cfg.ConfigOpts, app: App) -> App:

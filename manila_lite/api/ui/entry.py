@@ -9,10 +9,62 @@ from manila_lite.api.services import ApiServices
 
 PREFIX = '/ui'
 
+SAFETY = [
+    (
+        'Content-Security-Policy',
+        "default-src 'none'; style-src 'self'; script-src 'self'; "
+        "connect-src 'self'; img-src data:; form-action 'self'; "
+        "base-uri 'none'; frame-ancestors 'none'",
+    ),
+    ('X-Content-Type-Options', 'nosniff'),
+    # For browsers that do not know frame-ancestors.
+    ('X-Frame-Options', 'DENY'),
+    # Not no-referrer, with which browsers hide the origin of forms.
+    ('Referrer-Policy', 'same-origin'),
+    ('Cross-Origin-Opener-Policy', 'same-origin'),
+    ('Cross-Origin-Resource-Policy', 'same-origin'),
+]
+_NOT_STORED = ('Cache-Control', 'no-store')
+_SHARING = 'access-control-'
+
 
 def serves(path: str) -> bool:
     """Return whether the page answers requests for this path."""
     return path == PREFIX or path.startswith(PREFIX + '/')
+
+
+class SafeAnswers:
+    """The whole API, whose answers below /ui are for their own site only.
+
+    They get the headers that browsers are protected by, whatever made them,
+    and lose those that would show them to the sites of [cors].
+    """
+
+    def __init__(self, app: App):
+        self._app = app
+
+    def __call__(
+        self, environ: dict, start_response: Callable
+    ) -> Iterable[bytes]:
+        if not serves(environ['PATH_INFO']):
+            return self._app(environ, start_response)
+
+        def start(
+            status: str,
+            headers: list[tuple[str, str]],
+            exc_info: object = None,
+        ) -> Callable:
+            given = {name.lower() for name, _ in headers}
+            kept = [
+                (name, value)
+                for name, value in headers
+                if not name.lower().startswith(_SHARING)
+            ]
+            if _NOT_STORED[0].lower() not in given:
+                kept.append(_NOT_STORED)
+            return start_response(status, [*kept, *SAFETY], exc_info)
+
+        return self._app(environ, start)
 
 
 class BehindSignIn:

@@ -327,7 +327,7 @@ def _send_file(environ: dict, start_response: Callable) -> Iterable[bytes]:
     if environ['REQUEST_METHOD'] not in ('GET', 'HEAD'):
         raise router.method_not_allowed(['GET'])
     content, kind, tag = _files()[environ['PATH_INFO']]
-    headers = [*html.SAFETY, ('ETag', tag), ('Cache-Control', 'no-cache')]
+    headers = [('ETag', tag), ('Cache-Control', 'no-cache')]
     if environ.get('HTTP_IF_NONE_MATCH') == tag:
         return wsgi.send(start_response, 304, None, headers, kind=kind)
     return wsgi.send(start_response, 200, content, headers, kind=kind)

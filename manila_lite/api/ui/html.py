@@ -1,4 +1,4 @@
-"""Templates, their filters, and responses with the headers of every page."""
+"""Templates, their filters, and responses."""
 
 from collections.abc import Callable, Iterable
 import datetime
@@ -12,19 +12,6 @@ from manila_lite.api.ui import conditions
 
 Headers = Iterable[tuple[str, str]]
 
-SAFETY = [
-    (
-        'Content-Security-Policy',
-        "default-src 'none'; style-src 'self'; script-src 'self'; "
-        "connect-src 'self'; img-src data:; form-action 'self'; "
-        "base-uri 'none'; frame-ancestors 'none'",
-    ),
-    ('X-Content-Type-Options', 'nosniff'),
-    # Not no-referrer, with which browsers hide the origin of forms.
-    ('Referrer-Policy', 'same-origin'),
-    ('Cross-Origin-Opener-Policy', 'same-origin'),
-    ('Cross-Origin-Resource-Policy', 'same-origin'),
-]
 _UNITS = (('day', 86400), ('hour', 3600), ('minute', 60))
 
 
@@ -41,7 +28,7 @@ def send(
         start_response,
         status,
         render(template, **values).encode(),
-        [*headers, *SAFETY, ('Cache-Control', 'no-store')],
+        headers,
         kind='text/html; charset=utf-8',
     )
 
@@ -54,7 +41,7 @@ def redirect(
         start_response,
         303,
         None,
-        [*headers, *SAFETY, ('Cache-Control', 'no-store'), ('Location', to)],
+        [*headers, ('Location', to)],
         kind='text/plain',
     )
 

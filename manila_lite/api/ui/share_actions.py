@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 import typing
 
-from manila_lite import exception
 from manila_lite.api.ui.api_client import Refused
 from manila_lite.api.ui.visit import Visit
 from manila_lite.states.share_instance import SHARE_INSTANCE
@@ -168,9 +167,7 @@ def _reason(visit: Visit, share: dict, action: Action) -> str | None:
 
 def carry_out(visit: Visit, share: dict, name: str) -> None:
     """Send the request of an action; raises Refused."""
-    action = ACTIONS.get(name)
-    if action is None:
-        raise exception.NotFound('There is no such action.')
+    action = ACTIONS[name]
     title = share['name'] or share['id']
     if action.is_dangerous and visit.form.get('confirm') != title:
         raise Refused(

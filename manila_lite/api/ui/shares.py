@@ -1,6 +1,7 @@
 """The list of shares, one share, and the actions on it."""
 
 from collections.abc import Mapping
+import functools
 import typing
 import urllib.parse
 
@@ -8,6 +9,7 @@ from manila_lite.api.ui import share_actions
 from manila_lite.api.ui import timeline
 from manila_lite.api.ui.api_client import Refused
 from manila_lite.api.ui.visit import Answer
+from manila_lite.api.ui.visit import Handler
 from manila_lite.api.ui.visit import Visit
 
 ROWS = 50
@@ -71,9 +73,9 @@ def show(visit: Visit) -> Answer:
     return _show(visit, visit.names['share_id'])
 
 
-def act(visit: Visit) -> Answer:
+def _act(name: str, visit: Visit) -> Answer:
     """Carry out an action; a refusal is shown on the page of the share."""
-    share_id, name = visit.names['share_id'], visit.names['action']
+    share_id = visit.names['share_id']
     share = visit.api.get(f'/shares/{share_id}')['share']
     try:
         share_actions.carry_out(visit, share, name)
@@ -82,6 +84,12 @@ def act(visit: Visit) -> Answer:
     if name in ('delete', 'force-delete'):
         return visit.see('/ui/shares', done=name)
     return visit.see(f'/ui/shares/{share_id}', done=name)
+
+
+ACTIONS: dict[str, Handler] = {
+    name: functools.partial(_act, name) for name in share_actions.ACTIONS
+}
+"""The handlers of the actions on a share, by the last part of the path."""
 
 
 def _show(

@@ -21,7 +21,10 @@ PAGES: dict[str, dict[str, Handler]] = {
     '/ui/rows': {'GET': overview.list_rows},
     '/ui/shares': {'GET': shares.index, 'POST': shares.create},
     '/ui/shares/{share_id}': {'GET': shares.show},
-    '/ui/shares/{share_id}/{action}': {'POST': shares.act},
+    **{
+        f'/ui/shares/{{share_id}}/{name}': {'POST': handler}
+        for name, handler in shares.ACTIONS.items()
+    },
     '/ui/in-flight': {'GET': recovery.in_flight},
     '/ui/recovery': {'GET': recovery.log},
     '/ui/recovery/run': {'POST': recovery.run},
@@ -33,9 +36,11 @@ PAGES: dict[str, dict[str, Handler]] = {
 """The handlers of each template of a path, by method."""
 
 _VARIABLE = re.compile(r'\{(\w+)\}')
+# Nothing else that the API has a path for, such as /shares/detail.
+_ID = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}'
 _PATTERNS = [
     (
-        re.compile(_VARIABLE.sub(r'(?P<\1>[A-Za-z0-9_-]{1,64})', template)),
+        re.compile(_VARIABLE.sub(rf'(?P<\1>{_ID})', template)),
         template,
         handlers,
     )

@@ -51,13 +51,21 @@ class _Caller(ApiClient):
 
 
 @pytest.fixture
-def cloud(build_cloud, tmp_path):
+def cloud(build_ui):
+    return build_ui()
+
+
+@pytest.fixture
+def build_ui(build_cloud, tmp_path):
+    """Return a function that builds a cloud with these users."""
     lines = [
         f'{name}:{hashed()}:id-{name}:{project}:{role}\n'
         for name, (project, role) in USERS.items()
     ]
     (tmp_path / 'users').write_text(''.join(lines))
-    return build_cloud(CONF.format(folder=tmp_path), kind=UiCloud)
+    return functools.partial(
+        build_cloud, CONF.format(folder=tmp_path), kind=UiCloud
+    )
 
 
 @functools.cache
