@@ -86,10 +86,10 @@ OPTS = [
         'unserved_timeout',
         default=900,
         min=0,
-        help='Seconds without any process of a back end after which the work '
-        'in its queue fails. Raise it when back ends may be down for longer '
-        'and users shall wait for them; 0 keeps the work until an '
-        'administrator cancels it.',
+        help='Seconds without any process of a back end, or without any data '
+        'service, after which the work in its queue fails. Raise it when back '
+        'ends may be down for longer and users shall wait for them; 0 keeps '
+        'the work until an administrator cancels it.',
     ),
     cfg.FloatOpt(
         'transfer_wait',

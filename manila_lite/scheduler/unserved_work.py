@@ -1,4 +1,4 @@
-"""End the work of back ends that no process serves any more."""
+"""End the work of back ends and queues that no process serves any more."""
 
 from collections.abc import Callable
 import contextlib
@@ -8,6 +8,7 @@ from manila_lite import exception
 from manila_lite.db.queries.admin import queues
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
+from manila_lite.rpc import data
 from manila_lite.scheduler.orphan_sweep import SweepActor
 from manila_lite.work import cancel
 from manila_lite.work.execution import Executor
@@ -15,8 +16,8 @@ from manila_lite.work.execution import Executor
 LOG = logging.getLogger(__name__)
 
 
-class _BackendIsServed(Exception):
-    """A process of the back end has returned."""
+class _IsServed(Exception):
+    """A process that takes the work has returned."""
 
 
 class UnservedWork:
@@ -40,29 +41,34 @@ class UnservedWork:
 
     def run_pass(self) -> int:
         """End such work; return the count. Without any, only reads."""
-        return sum(
-            self._end_queue(host)
-            for host in self.db.read(queues.list_unserved, self.timeout)
+        unserved = list(self.db.read(queues.list_unserved, self.timeout))
+        if self.db.read(self._is_data_unserved):
+            unserved.append(data.TOPIC)
+        return sum(self._end_queue(queue) for queue in unserved)
+
+    def _is_data_unserved(self, session: Session) -> bool:
+        return queues.is_unserved(
+            session, data.TOPIC, data.BINARY, self.timeout
         )
 
-    def _end_queue(self, host: str) -> int:
-        executor, count = self._build_canceller(host), 0
-        with contextlib.suppress(_BackendIsServed):
-            for work_id in cancel.iterate_queue(self.db, host):
-                count += self._end(executor, host, work_id)
+    def _end_queue(self, queue: str) -> int:
+        executor, count = self._build_canceller(queue), 0
+        with contextlib.suppress(_IsServed):
+            for work_id in cancel.iterate_queue(self.db, queue):
+                count += self._end(executor, queue, work_id)
         if count:
             LOG.warning(
                 'Work of %s has failed because no process has served it for '
                 '%g s: %d rows',
-                host,
+                queue,
                 self.timeout,
                 count,
             )
         return count
 
-    def _end(self, executor: Executor, host: str, work_id: str) -> bool:
+    def _end(self, executor: Executor, queue: str, work_id: str) -> bool:
         try:
-            self.db.write(self._cancel, executor, host, work_id, by=self.by)
+            self.db.write(self._cancel, executor, queue, work_id, by=self.by)
         except (
             cancel.WorkNotFound,
             cancel.WorkIsRunning,
@@ -75,13 +81,18 @@ class UnservedWork:
         return True
 
     def _cancel(
-        self, session: Session, executor: Executor, host: str, work_id: str
+        self, session: Session, executor: Executor, queue: str, work_id: str
     ) -> None:
-        if not queues.lock_unserved(session, host, self.timeout):
-            raise _BackendIsServed
+        if queue == data.TOPIC:
+            # Any new process may take the work; no row could be locked.
+            is_unserved = self._is_data_unserved(session)
+        else:
+            is_unserved = queues.lock_unserved(session, queue, self.timeout)
+        if not is_unserved:
+            raise _IsServed
         cancel.cancel(
             session,
             executor,
             work_id,
-            exception.BackendUnserved(host=host, seconds=self.timeout),
+            exception.BackendUnserved(host=queue, seconds=self.timeout),
         )

@@ -104,6 +104,12 @@ QUERIES = {
         for since, before in (('', None), (' before a start', OLD))
     },
     'back ends without a process': (queues.list_unserved, 900.0),
+    'data services without a process': (
+        queues.is_unserved,
+        'manila-data',
+        'manila-data',
+        900.0,
+    ),
     'back end without a process': (queues.lock_unserved, SERVICE, 900.0),
     **{
         f'{state} work of a back end': (

@@ -5,6 +5,7 @@ that a queue of a million rows costs no more than one at its limit.
 """
 
 from collections.abc import Sequence
+import datetime
 
 import sqlalchemy as sa
 
@@ -74,6 +75,20 @@ _LOCK_UNSERVED = (
     .where(_IS_UNSERVED, SERVICE.c.host == sa.bindparam('of_host'))
     .with_for_update()
 )
+_SHARED_UNSERVED = sa.select(
+    sa.and_(
+        sa.exists().where(
+            WORK.c.state.in_(['queued', 'running']),
+            WORK.c.queue == sa.bindparam('of_queue'),
+            WORK.c.created_at < sa.bindparam('before'),
+        ),
+        ~sa.exists().where(
+            SERVICE.c.binary == sa.bindparam('of_binary'),
+            SERVICE.c.heartbeat_at
+            >= db_now() - sa.bindparam('silence', type_=sa.Double()),
+        ),
+    )
+)
 
 
 def is_backend_full(
@@ -108,6 +123,24 @@ def is_placement_closed(
 def list_unserved(session: Session, silence: float) -> Sequence[str]:
     """Return the back ends with work but no process for `silence` seconds."""
     return [row.host for row in session.rows(_UNSERVED, silence=silence)]
+
+
+def is_unserved(
+    session: Session, queue: str, binary: str, silence: float
+) -> bool:
+    """Whether old work waits in a queue that every service of a kind takes.
+
+    And none of them has been alive for `silence` seconds.
+    """
+    return bool(
+        session.value(
+            _SHARED_UNSERVED,
+            of_queue=queue,
+            of_binary=binary,
+            before=session.now - datetime.timedelta(seconds=silence),
+            silence=silence,
+        )
+    )
 
 
 def lock_unserved(session: Session, host: str, silence: float) -> bool:
