@@ -107,3 +107,9 @@ class PlacementRpc(Contract):
         self, ctx: Ctx, host: str, needs: list[dict[str, typing.Any]]
     ) -> list[str]:
         raise NotImplementedError
+
+    @call(timeout=30)
+    def plan_server_destination(
+        self, ctx: Ctx, host: str, needs: list[dict[str, typing.Any]]
+    ) -> dict[str, typing.Any]:
+        raise NotImplementedError

@@ -22,11 +22,11 @@ from manila_lite.host import Host
 from manila_lite.messages import Detail
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.scheduler import PlacementRpc
+from manila_lite.scheduler import destinations
 from manila_lite.scheduler.allocation import Allocator
 from manila_lite.scheduler.allocation import FiltersAndWeighers
 from manila_lite.scheduler.allocation import PoolChanged
 from manila_lite.scheduler.destinations import allowed_zones
-from manila_lite.scheduler.destinations import rejection_reasons
 from manila_lite.scheduler.group_filters import for_all
 from manila_lite.scheduler.pool_reader import PoolReader
 from manila_lite.scheduler.pools import Pool
@@ -444,6 +444,27 @@ class PlacementEndpoint:
         into the pools of the back end together. Reserves nothing; an
         empty list means that they fit.
         """
+        return self._plan_destination(host, needs)[0]
+
+    def plan_server_destination(
+        self, ctx: typing.Any, host: str, needs: list[dict[str, typing.Any]]
+    ) -> dict[str, typing.Any]:
+        """Return where to reserve capacity for a server, or why not.
+
+        The arguments are those of `check_server_destination`; a need may
+        have the name of the pool that its shares are on. The result has
+        `reasons`, and the fields of `destinations.Reservation` of each of
+        the `reservations`. Nothing is allocated yet.
+        """
+        reasons, reservations = self._plan_destination(host, needs)
+        return {
+            'reasons': reasons,
+            'reservations': [one._asdict() for one in reservations],
+        }
+
+    def _plan_destination(
+        self, host: str, needs: list[dict[str, typing.Any]]
+    ) -> tuple[list[str], list[destinations.Reservation]]:
         pools = [
             pool
             for pool in self.pools.read()
@@ -453,7 +474,7 @@ class PlacementEndpoint:
             share_types.list_extra_specs,
             {need['share_type_id'] for need in needs},
         )
-        return rejection_reasons(pools, needs, specs, self.rules.filters)
+        return destinations.plan(pools, needs, specs, self.rules.filters)
 
     def _affinity_hosts(
         self, session: Session, hints: dict[str, typing.Any]

@@ -4,12 +4,14 @@ from collections.abc import Iterator, Mapping
 import pathlib
 import typing
 
+import orjson
 import sqlalchemy as sa
 
 from manila_lite.db.models import access
 from manila_lite.db.models import encryption_keys
 from manila_lite.db.models import engine
 from manila_lite.db.models import networks
+from manila_lite.db.models import server_migrations
 from manila_lite.db.models import services
 from manila_lite.db.models import share_groups as share_group_models
 from manila_lite.db.models import shares
@@ -53,6 +55,7 @@ JOURNAL = engine.Transition.__table__
 NETWORK = networks.ShareNetwork.__table__
 SERVICE = services.Service.__table__
 POOL = services.Pool.__table__
+SERVER_MIGRATION = server_migrations.ServerMigration.__table__
 
 MACHINES = {
     machine.resource: machine
@@ -177,13 +180,23 @@ def _key_uses(session: Session) -> Iterator[str]:
 def usages_and_pools(
     session: Session, rows: typing.Sequence[sa.Row]
 ) -> Iterator[str]:
-    """Quota usages and pools equal a recount."""
+    """Quota usages and pools equal a recount.
+
+    Pools have the share instances, and what server migrations reserve.
+    """
     for difference in recount.differences(session):
         yield f'quota differs from a recount: {difference}'
     yield from _key_uses(session)
     allocated: dict[str, int] = {}
     for row in rows:
         allocated[row.host] = allocated.get(row.host, 0) + row.size
+    for row in session.rows(
+        sa.select(SERVER_MIGRATION.c.reserved).where(
+            SERVER_MIGRATION.c.open_for.is_not(None)
+        )
+    ):
+        for host, gb in orjson.loads(row.reserved or '{}').items():
+            allocated[host] = allocated.get(host, 0) + gb
     for pool in session.rows(sa.select(POOL)):
         if pool.allocated_gb != allocated.get(pool.host, 0):
             yield (

@@ -17,7 +17,8 @@ class ServerMigration(base.Base):
     `progress_details` what else it reported, as JSON. Two flags say what
     has to be undone at the end: `casts_rules` that the rules of the shares
     were cast to read-only, `made_destination` that the destination server
-    was created for the migration.
+    was created for the migration. `reserved` is what is allocated on pools
+    of the destination until the migration ends: GiB by pool, as JSON.
     """
 
     __tablename__ = 'share_server_migrations'
@@ -56,3 +57,4 @@ class ServerMigration(base.Base):
     updated_at = mapped_column(base.Timestamp)
     ended_at = mapped_column(base.Timestamp)
     progress_details = mapped_column(base.Document)
+    reserved = mapped_column(base.Document)

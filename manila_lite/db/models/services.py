@@ -72,7 +72,8 @@ class Pool(base.Base):
     """The last report of a back end about one pool, and our allocations.
 
     `allocated_gb` always equals the sum of the sizes of the instances
-    whose host is this pool; `pending_gb` is the part that was placed
+    whose host is this pool, and of what running migrations of share
+    servers have reserved here; `pending_gb` is the part that was placed
     since the last report and is not yet reflected in `free_gb`.
     Capacities are GiB; null means infinite or unknown.
     """

@@ -70,6 +70,7 @@ class MigrationRow(Protocol):
     created_at: datetime.datetime
     updated_at: datetime.datetime | None
     ended_at: datetime.datetime | None
+    reserved: str | None
 
 
 class LatestMigrationRow(MigrationRow, Protocol):

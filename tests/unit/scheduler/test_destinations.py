@@ -1,5 +1,6 @@
 """Check whether a back end can hold all shares of a share server."""
 
+from manila_lite.scheduler.destinations import plan
 from manila_lite.scheduler.destinations import rejection_reasons
 from manila_lite.scheduler.filters.availability_zone import (
     AvailabilityZoneFilter,
@@ -84,3 +85,92 @@ def test_room_without_a_limit_holds_anything():
         reasons([small('one', total_gb=None, free_gb=None)], [need(10**9)])
         == []
     )
+
+
+def reserved(pools, needs, specs=None):
+    """Return the planned GiB by the name of the pool."""
+    found, reservations = plan(pools, needs, specs or {}, FILTERS)
+    assert not found
+    sums = {}
+    for one in reservations:
+        name = one.host.partition('#')[2]
+        sums[name] = sums.get(name, 0) + one.gb
+    return sums
+
+
+def test_room_is_planned_in_the_pool_of_the_same_name():
+    pools = [small('one'), small('two')]
+    assert reserved(pools, [need(6) | {'pool': 'two'}]) == {'two': 6}
+    assert reserved(pools, [need(6) | {'pool': 'other'}]) == {'one': 6}
+    assert reserved(pools, [need(12) | {'pool': 'two'}]) == {
+        'one': 2,
+        'two': 10,
+    }
+
+
+def test_types_that_few_pools_accept_are_planned_first():
+    pools = [small('one', capabilities=NFS | {'tier': 'gold'}), small('two')]
+    specs = {'gold': {'tier': 'gold'}}
+    needs = [need(10) | {'pool': 'one'}, need(10, 'gold')]
+    gold_pool = small('two', capabilities=NFS | {'tier': 'lead'})
+    assert reserved([pools[0], gold_pool], needs, specs) == {
+        'one': 10,
+        'two': 10,
+    }
+
+
+def test_what_fits_only_in_total_is_planned_where_there_is_room():
+    """The driver decides how to spread the shares."""
+    pools = [
+        small('one', capabilities=NFS | {'tier': 'gold'}),
+        small('two', capabilities=NFS | {'tier': 'lead'}),
+    ]
+    specs = {'gold': {'tier': 'gold'}, 'lead': {'tier': 'lead'}}
+    needs = [need(12, 'gold'), need(3, 'lead')]
+    assert reserved(pools, needs, specs) == {'one': 10, 'two': 5}
+
+
+def test_a_pool_without_a_limit_takes_everything():
+    pools = [small('one', total_gb=None, free_gb=None), small('two')]
+    assert reserved(pools, [need(50)]) == {'one': 50}
+    assert reserved(pools, [need(50) | {'pool': 'two'}]) == {
+        'one': 40,
+        'two': 10,
+    }
+
+
+def test_fractions_of_a_gib_hold_no_shares():
+    pools = [
+        small('one', free_gb=1.5, total_gb=1.5),
+        small('two', free_gb=1.5, total_gb=1.5),
+    ]
+    assert reserved(pools, [need(2)]) == {'one': 1, 'two': 1}
+    assert reasons(pools, [need(3)]) == [
+        '3 GiB are needed, 2 GiB are available'
+    ]
+
+
+def test_thick_shares_are_compared_with_their_own_limit():
+    """Of one pool, which may hold 20 GiB of thin shares."""
+    thin = NFS | {
+        'thin_provisioning': [True, False],
+        'max_over_subscription_ratio': 2.0,
+    }
+    pools = [small('one', capabilities=thin)]
+    specs = {'thick': {'thin_provisioning': '<is> False'}}
+    _, reservations = plan(pools, [need(12), need(6, 'thick')], specs, FILTERS)
+    assert [(one.gb, one.most_allocated) for one in reservations] == [
+        (6, 10.0),
+        (12, 20.0),
+    ]
+
+
+def test_the_plan_holds_until_the_next_report():
+    (one,) = plan([small('one', reported_at=7.5)], [need(6)], {}, FILTERS)[1]
+    assert one == ('host@back#one', 6, 7.5, 10.0, 10.0)
+
+
+def test_the_same_reason_for_several_pools_is_given_once():
+    specs = {'type': {'tier': 'gold'}}
+    needs = [need(1) | {'pool': name} for name in ('one', 'two')]
+    assert len(reasons([small('one')], needs, specs)) == 1

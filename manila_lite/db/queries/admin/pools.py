@@ -1,7 +1,8 @@
 """Pools: the reports of back ends, and our allocations.
 
 `allocated_gb` is changed only by the guarded or relative UPDATEs here, so
-that it always equals the sum of the sizes of the instances on the pool.
+that it always equals the sum of the sizes of the instances on the pool and
+of what running migrations of share servers have reserved there.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ import sqlalchemy as sa
 from manila_lite import masking
 from manila_lite.db.clock import db_now
 from manila_lite.db.models import engine
+from manila_lite.db.models import server_migrations
 from manila_lite.db.models import services
 from manila_lite.db.models import shares
 from manila_lite.db.rows import PoolAllocationRow
@@ -27,6 +29,7 @@ ZONE = services.AvailabilityZone.__table__
 INSTANCE = shares.ShareInstance.__table__
 SHARE = shares.Share.__table__
 WORK = engine.Work.__table__
+MIGRATION = server_migrations.ServerMigration.__table__
 
 _LIST = (
     sa.select(
@@ -151,6 +154,37 @@ _OWED = (
     )
 )
 
+# While the first phase has work, the back end may not have all of the data.
+_RESERVED_OF_WORK = (
+    sa.select(MIGRATION.c.reserved)
+    .select_from(
+        WORK.join(
+            MIGRATION,
+            sa.and_(
+                MIGRATION.c.open_for == WORK.c.resource_id,
+                MIGRATION.c.reserved.is_not(None),
+            ),
+        )
+    )
+    .where(
+        WORK.c.state.in_(['queued', 'running']),
+        WORK.c.queue == sa.bindparam('of_service'),
+        WORK.c.resource == 'share_server_task',
+        WORK.c.kind.in_(
+            [
+                'server_migration.start_server_migration',
+                'server_migration.continue_server_migration',
+            ]
+        ),
+    )
+)
+_RESERVED = sa.select(MIGRATION.c.reserved).where(
+    # Not null, in a form for which the index is used.
+    MIGRATION.c.open_for >= '',
+    MIGRATION.c.destination_host == sa.bindparam('of_service'),
+    MIGRATION.c.reserved.is_not(None),
+)
+
 
 _CHUNK = 500  # hosts named in one statement
 
@@ -259,7 +293,8 @@ def get_known_allocations(
 
     The result is by pool. Read it before the driver is asked for a report
     and pass it to `save_report` afterwards: the report may reflect no more
-    than that. Shares still to be created or extended are not included.
+    than that. Shares still to be created, extended or copied here with
+    their server are not included.
     """
     owed = _owed(session, service_host)
     return {
@@ -277,6 +312,9 @@ def _owed(session: Session, service_host: str) -> dict[str, int]:
         new = row.size if row.status == InstanceStatus.CREATING else 0
         growth = orjson.loads(row.args).get('growth', 0)
         owed[row.host] = owed.get(row.host, 0) + new + growth
+    for row in session.rows(_RESERVED_OF_WORK, of_service=service_host):
+        for host, gb in orjson.loads(row.reserved).items():
+            owed[host] = owed.get(host, 0) + gb
     return owed
 
 
@@ -327,6 +365,10 @@ def _insert(session: Session, service_host: str, pool: PoolReport) -> None:
         for row in session.rows(_OWED, of_service=service_host)
         if row.host == pool.host
     )
+    reserved = sum(
+        orjson.loads(row.reserved).get(pool.host, 0)
+        for row in session.rows(_RESERVED, of_service=service_host)
+    )
     session.insert_unique(
         sa.insert(POOL).values(reported_at=db_now()),
         host=pool.host,
@@ -335,5 +377,7 @@ def _insert(session: Session, service_host: str, pool: PoolReport) -> None:
         total_gb=pool.total_gb,
         free_gb=pool.free_gb,
         pending_gb=0,
-        allocated_gb=growth + session.value(_ON_POOL, of_host=pool.host),
+        allocated_gb=growth
+        + reserved
+        + session.value(_ON_POOL, of_host=pool.host),
     )

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 import typing
 
+import orjson
 import sqlalchemy as sa
 
 from manila_lite.db.models import networks
@@ -17,9 +18,9 @@ from manila_lite.db.rows import MigrationRow
 from manila_lite.db.rows import NetworkSubnetRow
 from manila_lite.db.rows import ServerShareRow
 from manila_lite.db.session import Session
+from manila_lite.host import Host
 from manila_lite.states.share_replica import PASSIVE
 from manila_lite.states.share_replica import READABLE
-from manila_lite.states.share_server import TaskState
 
 MIGRATION = server_migrations.ServerMigration.__table__
 SERVER = share_servers.ShareServer.__table__
@@ -157,16 +158,6 @@ _CLOSE = (
         updated_at=sa.bindparam('now'),
     )
 )
-_SUPERSEDE = (
-    sa.update(MIGRATION)
-    .where(MIGRATION.c.open_for == sa.bindparam('of_source'))
-    .values(
-        open_for=None,
-        outcome=TaskState.ERROR,
-        ended_at=sa.bindparam('now'),
-        updated_at=sa.bindparam('now'),
-    )
-)
 _RECORD_PROGRESS = (
     sa.update(MIGRATION)
     .where(*_IS_OPEN)
@@ -236,15 +227,14 @@ def list_networks_with_subnets(
     )
 
 
-def insert(session: Session, **values: object) -> str:
+def insert(
+    session: Session, *, reserved: Mapping[str, int], **values: object
+) -> str:
     """Insert a migration; return its id.
 
-    This ends a migration that `reset_task_state` has left open.
+    `reserved` is what was allocated for it on pools, in GiB.
     """
     id = session.new_id()
-    session.run(
-        _SUPERSEDE, of_source=values['source_server_id'], now=session.now
-    )
     session.run(
         _INSERT,
         **{
@@ -257,6 +247,7 @@ def insert(session: Session, **values: object) -> str:
             'created_at': session.now,
             'id': id,
             'open_for': values['source_server_id'],
+            'reserved': orjson.dumps(dict(reserved)).decode(),
             **values,
         },
     )
@@ -310,16 +301,33 @@ def record_progress(
 
 
 def close(
-    session: Session, migration_id: str, outcome: str, error: str | None = None
-) -> None:
-    """Record the end of a migration; repeating it changes nothing."""
-    session.run(
+    session: Session,
+    migration: MigrationRow,
+    outcome: str,
+    error: str | None = None,
+) -> dict[str, int]:
+    """Record the end of a migration; repeating it changes nothing.
+
+    Return the GiB by pool that were reserved for it until now; the caller
+    releases them.
+    """
+    was_open = session.run(
         _CLOSE,
-        migration_id=migration_id,
+        migration_id=migration.id,
         new_outcome=outcome,
         new_error=error and error[:_MAX_ERROR_LENGTH],
         now=session.now,
     )
+    return get_reserved(migration) if was_open else {}
+
+
+def get_reserved(migration: MigrationRow) -> dict[str, int]:
+    """Return the GiB by pool that an open migration has reserved.
+
+    Empty for one that an earlier release has accepted.
+    """
+    reserved: dict[str, int] = orjson.loads(migration.reserved or '{}')
+    return reserved
 
 
 def set_rules_readonly(session: Session, server_id: str, cast: bool) -> None:
@@ -330,23 +338,25 @@ def set_rules_readonly(session: Session, server_id: str, cast: bool) -> None:
     session.run(_SET_READONLY, of_server=server_id, cast=cast)
 
 
-def sum_by_type_and_protocol(
+def sum_shares(
     rows: typing.Iterable[ServerShareRow],
 ) -> list[Mapping[str, object]]:
     """Sum up the shares of `list_server_with_shares`.
 
-    Each result has share_type_id, share_proto, has_qos_type, total size
-    in GiB and count.
+    Each result has share_type_id, share_proto, has_qos_type, the name of
+    the pool that the shares are on, total size in GiB and count.
     """
-    found: dict[tuple[str, str, bool], dict[str, typing.Any]] = {}
+    found: dict[tuple[object, ...], dict[str, typing.Any]] = {}
     for row in rows:
         has_qos_type = row.qos_type_id is not None
+        pool = Host.parse(row.instance_host).pool
         total = found.setdefault(
-            (row.share_type_id, row.share_proto, has_qos_type),
+            (row.share_type_id, row.share_proto, has_qos_type, pool),
             {
                 'share_type_id': row.share_type_id,
                 'share_proto': row.share_proto,
                 'has_qos_type': has_qos_type,
+                'pool': pool,
                 'size': 0,
                 'count': 0,
             },

@@ -10,6 +10,7 @@ import typing
 
 from manila_lite import messages
 from manila_lite.db.moves.access_rules import mark_for_resync
+from manila_lite.db.moves.server_migrations import end
 from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.servers import migrations as server_migrations
@@ -228,7 +229,9 @@ class ServerMigrationPhases:
                 session, source.id, False
             ),
         )
-        self._relocate(session, loaded, reply.get('share_updates') or {})
+        by_host = self._relocate(
+            session, loaded, reply.get('share_updates') or {}
+        )
         self._move(session, 'server_migrated', ids, snapshot_ids)
         self._update_snapshots(
             session, loaded, reply.get('snapshot_updates') or {}
@@ -255,14 +258,18 @@ class ServerMigrationPhases:
             session, SHARE_SERVER, 'migrated_away', {'id': source.id}
         )
         self._remove(session, migration, source.id, source.host)
-        server_migrations.close(session, migration.id, TaskState.COMPLETED)
+        reserved = server_migrations.close(
+            session, migration, TaskState.COMPLETED
+        )
+        _move_allocation(session, loaded, by_host, reserved)
 
     def _relocate(
         self,
         session: Session,
         loaded: LoadedMigration,
         updates: Mapping[str, MigratedShare],
-    ) -> None:
+    ) -> dict[str, list[InstanceRow]]:
+        """Move the shares to the pools returned."""
         destination = loaded.chosen_destination.row
         service = services.get(session, destination.host, BINARY)
         by_host: dict[str, list[InstanceRow]] = {}
@@ -292,7 +299,7 @@ class ServerMigrationPhases:
                 if update.get('export_locations') is not None
             },
         )
-        _move_allocation(session, loaded, by_host)
+        return by_host
 
     def _update_snapshots(
         self,
@@ -367,9 +374,7 @@ class ServerMigrationPhases:
         fire_matching(session, SHARE_SERVER_TASK, event, {'id': source_id})
         if migration is not None:
             self._release_destination(session, migration)
-            server_migrations.close(
-                session, migration.id, _END_STATES[event], reason
-            )
+            end(session, migration, _END_STATES[event], reason)
         table.withdraw(
             session, SHARE_SERVER_TASK.resource, source_id, _CONTINUE
         )
@@ -402,7 +407,7 @@ class ServerMigrationPhases:
                 session, SHARE_SERVER, 'migration_failed', {'id': id}
             )
         fire_matching(session, SHARE_SERVER_TASK, 'failed', {'id': source_id})
-        server_migrations.close(session, migration.id, TaskState.ERROR, reason)
+        end(session, migration, TaskState.ERROR, reason)
 
     def _end_on_source(
         self,
@@ -475,9 +480,14 @@ def _move_allocation(
     session: Session,
     loaded: LoadedMigration,
     by_host: Mapping[str, list[InstanceRow]],
+    reserved: Mapping[str, int],
 ) -> None:
-    """Move the allocated capacity from the old pools to the new ones."""
-    changes: dict[str, int] = {}
+    """Move the allocated capacity from the old pools to the new ones.
+
+    What is reserved there is replaced by the shares. The driver may have
+    chosen other pools, and the sizes may have changed after a reset.
+    """
+    changes = {host: -gb for host, gb in reserved.items()}
     for instance in loaded.shares:
         changes[instance.row.host] = (
             changes.get(instance.row.host, 0) - instance.row.size

@@ -34,7 +34,7 @@ class MigrationOptions:
 class MigrationPlan(typing.NamedTuple):
     """The network of the migrated server, and what its shares need.
 
-    `needs` are the sums of `sum_by_type_and_protocol`. `network_reasons` say
+    `needs` are the sums of `sum_shares`. `network_reasons` say
     why the network does not allow the requested migration; `serves_zone` is
     false if it has no subnet for the zone of the destination.
     """
@@ -188,9 +188,7 @@ def plan_migration(
         )
     return MigrationPlan(
         network_id,
-        server_migrations.sum_by_type_and_protocol(
-            row for row in rows if row.instance_id
-        ),
+        server_migrations.sum_shares(row for row in rows if row.instance_id),
         reasons,
         bool(usable),
     )

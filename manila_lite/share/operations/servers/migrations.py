@@ -1,5 +1,6 @@
 """Accept requests to migrate share servers to other back ends."""
 
+from collections.abc import Mapping, Sequence
 import dataclasses
 import datetime
 import typing
@@ -8,6 +9,8 @@ import orjson
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
+from manila_lite.db.moves import server_migrations as migration_moves
+from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.servers import migrations as server_migrations
 from manila_lite.db.queries.servers import share_servers
@@ -38,6 +41,9 @@ OPTIONAL_OPERATIONS = ('migration_cancel', 'migration_get_progress')
 _COPIED = frozenset(
     {TaskState.PHASE1_DONE, TaskState.COMPLETING, TaskState.COMPLETED}
 )
+
+_MAX_ROUNDS = 5
+"""How often to plan again when others have changed pools or shares."""
 
 
 class MigrationCompatibility(typing.NamedTuple):
@@ -123,18 +129,32 @@ class ServerMigrations:
         self, ctx: RequestContext, server_id: str, options: MigrationOptions
     ) -> None:
         """Accept a migration; of concurrent requests only one is accepted."""
-        plan = self._plan(server_id, options)
-        if plan.network_reasons:
-            refusal = (
-                exception.InvalidInput
-                if plan.serves_zone
-                else exception.ShareServerNotMigratable
+        for _ in range(_MAX_ROUNDS):
+            plan = self._plan(server_id, options)
+            if plan.network_reasons:
+                refusal = (
+                    exception.InvalidInput
+                    if plan.serves_zone
+                    else exception.ShareServerNotMigratable
+                )
+                raise refusal(reason='; '.join(plan.network_reasons))
+            answer = self.scheduler.plan_server_destination(
+                ctx, host=options.dest_host, needs=plan.needs
             )
-            raise refusal(reason='; '.join(plan.network_reasons))
-        reasons = self._reasons_without_room(ctx, options, plan)
-        if reasons:
-            raise exception.ShareServerNotMigratable(reason='; '.join(reasons))
-        self._accept(ctx, server_id, options, plan)
+            if answer['reasons']:
+                raise exception.ShareServerNotMigratable(
+                    reason='; '.join(answer['reasons'])
+                )
+            try:
+                self._accept(
+                    ctx, server_id, options, plan, answer['reservations']
+                )
+            except _PlanOutdated:
+                continue
+            return
+        raise exception.ServiceUnavailable(
+            'Other placements took the capacity of the destination.'
+        )
 
     @read_transaction
     def _plan(
@@ -195,11 +215,13 @@ class ServerMigrations:
         server_id: str,
         options: MigrationOptions,
         plan: migration_checks.MigrationPlan,
+        reservations: Sequence[Mapping[str, typing.Any]],
     ) -> None:
         """Move the server and everything on it in one guarded step.
 
-        After the first guard no share can be added to the server, so what is
-        read from then on is complete.
+        The capacity of the destination is reserved in the same step. After
+        the first guard no share can be added to the server, so what is read
+        from then on is complete.
         """
         moves = TransitionBatch(session)
         moves.fire_one(SHARE_SERVER, server_id, 'migrate')
@@ -230,9 +252,13 @@ class ServerMigrations:
             {row.id: row.status for row in snapshots},
         )
         moves.write()
+        if server_migrations.sum_shares(rows) != plan.needs:
+            raise _PlanOutdated(server_id=server_id)
+        migration_moves.end_left_open(session, server_id)
         destination = Host.parse(options.dest_host)
         server_migrations.insert(
             session,
+            reserved=self._reserve(session, server_id, reservations),
             source_server_id=server_id,
             source_host=rows[0].host,
             destination_host=destination.service_host,
@@ -248,6 +274,20 @@ class ServerMigrations:
         self.work.on(destination.service_host).start_server_migration(
             session, ctx, share_server_id=server_id
         )
+
+    def _reserve(
+        self,
+        session: Session,
+        server_id: str,
+        reservations: Sequence[Mapping[str, typing.Any]],
+    ) -> dict[str, int]:
+        """Allocate all of this, or raise; return the GiB by pool."""
+        reserved: dict[str, int] = {}
+        for one in reservations:
+            if not pools.allocate(session, **one, down_time=self.down_time):
+                raise _PlanOutdated(server_id=server_id)
+            reserved[one['host']] = reserved.get(one['host'], 0) + one['gb']
+        return reserved
 
     # Complete or cancel
 
@@ -359,6 +399,12 @@ class ServerMigrations:
             SHARE_SERVER_TASK.reset_event(task_state),
         )
         settle_migration(session, ctx, self.work, server_id)
+
+
+class _PlanOutdated(exception.ManilaLiteError):
+    """The pools or the shares have changed since the migration was planned."""
+
+    message = 'The plan to migrate share server {server_id} is outdated.'
 
 
 def _progress(migration: typing.Any) -> MigrationProgress:

@@ -53,6 +53,7 @@ def migrating(sample):
     )
     sample.cloud.db.write(
         server_migrations.insert,
+        reserved={},
         source_server_id=server,
         destination_server_id=destination,
         source_host='node@alpha',
