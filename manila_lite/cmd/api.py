@@ -18,7 +18,6 @@ from manila_lite.cmd.build.api import build_api
 from manila_lite.cmd.build.process import Process
 from manila_lite.cmd.build.process import connect_hints
 from manila_lite.cmd.web import web_server
-from manila_lite.db import schema
 from manila_lite.quota import sets
 from manila_lite.rpc.transport import HintSender
 
@@ -32,7 +31,7 @@ def main() -> None:
         running.refuse_open_noauth(conf, conf.osapi_share_listen)
         signals = running.receive_signals(PROG, conf)
         db = start.database(conf, pause=signals.pause)
-        schema.check(db)
+        start.check_database(conf, db)
         with running.process(conf, db) as process:
             app, _ = build_api(process)
             server = web_server(app, conf)
@@ -63,7 +62,7 @@ def _application() -> typing.Callable:
     files = os.environ.get('MANILA_LITE_CONF')
     conf = start.configure(PROG, config_files=files and [files])
     db = start.database(conf, pause=time.sleep)
-    schema.check(db)
+    start.check_database(conf, db)
     transport = running.connect(conf)
     process = Process(conf, db, transport=transport)
     connect_hints(db, HintSender(transport))

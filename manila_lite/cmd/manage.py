@@ -23,6 +23,7 @@ from manila_lite.cmd import upgrade_check
 from manila_lite.cmd import users
 from manila_lite.cmd.console import PROG
 from manila_lite.db import schema
+from manila_lite.db.queries.admin import releases
 from manila_lite.db.session import Session
 from manila_lite.work import table as work
 
@@ -46,7 +47,9 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def db_sync(args: argparse.Namespace) -> None:
     """migrate the schema to this release"""
-    with console.database(console.configure(args), create=True) as db:
+    conf = console.configure(args)
+    with console.database(conf, create=True) as db:
+        db.read(releases.check_contraction, conf.service_down_time)
         schema.sync(db)
         print(f'The database has schema {schema.version(db)}.')
 
@@ -80,6 +83,7 @@ WORK_FIELDS = (
     'owner',
     'age',
     'attempt',
+    'needs_release',
     'error',
 )
 

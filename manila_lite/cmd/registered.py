@@ -9,7 +9,6 @@ from manila_lite.cmd import start
 from manila_lite.cmd.api import arguments
 from manila_lite.cmd.build.process import Process
 from manila_lite.cmd.build.registration import RegisteredService
-from manila_lite.db import schema
 
 
 def serve(
@@ -29,7 +28,7 @@ def serve(
         conf = start.configure(prog, config_files=arguments(prog).config_file)
         signals = running.receive_signals(prog, conf)
         db = start.database(conf, pause=signals.pause)
-        schema.check(db)
+        start.check_database(conf, db)
         with running.process(conf, db) as process:
             service = build(process)
             monitored = monitoring.servers(

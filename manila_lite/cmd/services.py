@@ -9,6 +9,7 @@ from manila_lite.cmd import console
 from manila_lite.cmd.gone_backends import opened
 from manila_lite.db.queries.admin import incarnations
 from manila_lite.db.queries.admin import pools
+from manila_lite.db.queries.admin import releases
 from manila_lite.db.queries.admin import services
 from manila_lite.db.rows import ServiceRow
 from manila_lite.db.session import Session
@@ -21,6 +22,7 @@ _FIELDS = (
     'zone',
     'status',
     'state',
+    'release',
     'updated_at',
     'problem',
 )
@@ -31,19 +33,26 @@ def list_all(args: argparse.Namespace) -> None:
     conf = console.configure(args)
     with console.database(conf, ready=True) as db:
         found = db.read(services.list_all)
+        numbers = db.read(releases.numbers_by_service)
     console.print_table(
         _FIELDS,
-        (_summary(row, conf.service_down_time).values() for row in found),
+        (
+            _summary(row, conf.service_down_time, numbers).values()
+            for row in found
+        ),
     )
 
 
-def _summary(row: ServiceRow, down_time: float) -> dict[str, typing.Any]:
+def _summary(
+    row: ServiceRow, down_time: float, numbers: releases.Numbers
+) -> dict[str, typing.Any]:
     values = (
         row.binary,
         row.host,
         row.zone,
         'disabled' if row.disabled else 'enabled',
         'up' if services.is_up(row, down_time) else 'down',
+        ', '.join(map(str, numbers.get(row.id, ()))) or None,
         row.updated_at and row.updated_at.isoformat(' ', 'seconds'),
         row.health or row.disabled_reason,
     )
@@ -75,7 +84,7 @@ def _describe(
     row = services.get(session, host, binary)
     queue = host if binary == SHARE_BINARY else row.topic
     return {
-        **_summary(row, down_time),
+        **_summary(row, down_time, releases.numbers_by_service(session)),
         'ensures its shares': row.ensuring,
         'work': [
             {'kind': one.kind, 'state': one.state, 'count': one.unfinished}
@@ -87,6 +96,8 @@ def _describe(
                 'started_at': _time(one.started_at),
                 'heartbeat_at': _time(one.heartbeat_at),
                 'ready_at': _time(one.ready_at),
+                'release': releases.number_of(one),
+                'version': one.version,
                 'problem': one.health,
             }
             for one in incarnations.list_of_service(session, row.id)

@@ -11,7 +11,6 @@ from manila_lite.cmd.api import arguments
 from manila_lite.cmd.build.health import checks_of_share_process
 from manila_lite.cmd.build.metrics import page_of_process
 from manila_lite.cmd.build.share import build_share_service
-from manila_lite.db import schema
 
 PROG = 'manila-lite-share'
 
@@ -21,7 +20,7 @@ def main() -> None:
         conf = start.configure(PROG, config_files=arguments(PROG).config_file)
         signals = running.receive_signals(PROG, conf)
         db = start.database(conf, pause=signals.pause)
-        schema.check(db)
+        start.check_database(conf, db)
         folder = pathlib.Path(conf.state_path, 'alive')
         with (
             running.process(conf, db) as process,

@@ -24,7 +24,9 @@ from manila_lite.cmd import log_masking
 from manila_lite.db import engines
 from manila_lite.db import errors as db_errors
 from manila_lite.db import options as db_options
+from manila_lite.db import schema
 from manila_lite.db import sqlite_file
+from manila_lite.db.queries.admin import releases
 from manila_lite.db.session import Database
 
 LOG = logging.getLogger(__name__)
@@ -153,6 +155,15 @@ def database(
     if pause is not None:
         _wait_for_server(db, section, pause)
     return db
+
+
+def check_database(conf: cfg.ConfigOpts, db: Database) -> None:
+    """Check that this release may use the database, as others do now.
+
+    Raises SchemaMismatch or ReleasesTooFarApart.
+    """
+    schema.check(db)
+    db.read(releases.check, releases.current(), conf.service_down_time)
 
 
 def _wait_for_server(

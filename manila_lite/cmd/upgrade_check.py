@@ -14,16 +14,33 @@ from oslo_upgradecheck.upgradecheck import Result
 
 from manila_lite import conf as options
 from manila_lite import exception
+from manila_lite import release
 from manila_lite.cmd import console
 from manila_lite.cmd import known_options
 from manila_lite.cmd import lock_reach
 from manila_lite.cmd import start
+from manila_lite.db import schema
+from manila_lite.db.queries.admin import releases
+from manila_lite.rpc import data as data_rpc
+from manila_lite.rpc import scheduler as scheduler_rpc
+from manila_lite.rpc import share as share_rpc
+from manila_lite.rpc.contract import work_kinds
 from manila_lite.scheduler import choose
 from manila_lite.share.drivers import registry
 from manila_lite.share.drivers.contract.configuration import Configuration
 
 Check = Callable[[cfg.ConfigOpts], str | None]
 """Returns advice for a warning, raises on failure."""
+
+
+KNOWN_KINDS = frozenset(
+    kind
+    for module in (data_rpc, scheduler_rpc, share_rpc)
+    for contract in vars(module).values()
+    if isinstance(getattr(contract, 'methods', None), dict)
+    for kind in work_kinds(contract)
+)
+"""The kinds of work of this release."""
 
 
 class _Results(upgradecheck.UpgradeCommands):
@@ -56,6 +73,9 @@ def _results(
     yield 'Configuration', Result(Code.SUCCESS)
     checks: tuple[tuple[str, Check], ...] = (
         ('Database schema', _check_schema),
+        ('Contraction of the schema', _check_contraction),
+        ('Releases of live services', _check_releases),
+        ('Accepted work', _check_work),
         ('Drivers', _check_drivers),
         ('Filters and weighers', _check_scheduler),
         ('Lock service', _check_locks),
@@ -80,9 +100,82 @@ def _failure(error: Exception) -> Result:
     return Result(Code.FAILURE, start.one_line_message(error))
 
 
-def _check_schema(conf: cfg.ConfigOpts) -> None:
-    with console.database(conf, ready=True):
-        pass
+def _check_schema(conf: cfg.ConfigOpts) -> str | None:
+    with console.database(conf) as db:
+        found = schema.version(db)
+        if found is not None and found < schema.HEAD:
+            raise schema.SchemaMismatch(
+                found=f'has schema {found}, {_steps(found)} behind '
+                f'{schema.HEAD} of this release',
+                advice='run "manila-lite-manage db sync"',
+            )
+        schema.check(db)
+    if found == schema.HEAD:
+        return None
+    return (
+        f'The database has schema {found} of a newer release, ahead of '
+        f'{schema.HEAD} of this one, which can go on with it'
+    )
+
+
+def _steps(found: str) -> str:
+    """Return how many migrations there are after a revision."""
+    from alembic import script
+    from alembic import util
+
+    directory = script.ScriptDirectory.from_config(schema.configuration())
+    try:
+        count = len(list(directory.iterate_revisions('head', found)))
+    except util.CommandError:  # it is not one of ours
+        return 'unknown, and'
+    return f'{count} migration{"s" * (count != 1)}'
+
+
+def _check_releases(conf: cfg.ConfigOpts) -> str | None:
+    with console.database(conf) as db:
+        found = db.read(
+            releases.list_live_in_any_schema, conf.service_down_time
+        )
+    releases.require_near(found, releases.current(), conf.service_down_time)
+    others = [row for row in found if row.release_number != release.NUMBER]
+    if not others:
+        return None
+    return (
+        f'This is release {release.NUMBER}; {releases.describe(others)}. '
+        'API processes are not registered'
+    )
+
+
+def _check_contraction(conf: cfg.ConfigOpts) -> None:
+    with console.database(conf) as db:
+        db.read(releases.check_contraction, conf.service_down_time)
+
+
+def _check_work(conf: cfg.ConfigOpts) -> str | None:
+    with console.database(conf) as db:
+        if schema.version(db) is None:
+            return None
+        unknown = [
+            f'{row.number} of kind {row.kind}'
+            for row in db.read(releases.count_kinds)
+            if row.kind not in KNOWN_KINDS
+        ]
+        if unknown:
+            return (
+                'Work that this release does not know waits for a newer one: '
+                + ', '.join(unknown)
+            )
+        if (schema.version(db) or '') < schema.HEAD:
+            return None  # no release has recorded yet what work needs
+        waiting = db.read(releases.list_waiting, conf.service_down_time)
+    return (
+        '; '.join(
+            f'{row.number} of kind {row.kind} on {row.queue} wait until a '
+            f'process there has release {row.needs_release}'
+            for row in waiting
+        )
+        or None
+    )
 
 
 def _check_locks(conf: cfg.ConfigOpts) -> str | None:

@@ -25,7 +25,7 @@ if typing.TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
-HEAD = '0031'
+HEAD = '0032'
 """The newest revision of the migrations; this release needs it."""
 
 OLDEST_SERVED = '0009'
@@ -33,6 +33,12 @@ OLDEST_SERVED = '0009'
 
 Migrations after it only expand: see "Rolling upgrades" in developing.rst.
 """
+
+LAST_RELEASED = '0026'
+"""The newest revision that the previous release knows."""
+
+FIRST_RELEASED = '0026'
+"""The newest revision that the first release knows."""
 
 # In MariaDB all databases of a server share the lock names.
 _NAME = sa.func.sha1(sa.func.concat('manila_lite/', sa.func.database()))
@@ -65,7 +71,7 @@ class SchemaMismatch(exception.ManilaLiteError):
 
 def version(db: Database) -> str | None:
     """Return the revision of the database; None without a schema."""
-    return db.read(_version)
+    return db.read(find_version)
 
 
 def check(db: Database) -> None:
@@ -136,7 +142,7 @@ def _sync(session: Session) -> None:
     if session.dialect == 'postgresql':
         session.run(_POSTGRESQL_TIMEOUT)
         session.run(_POSTGRESQL_LOCK)
-    found = _version(session)
+    found = find_version(session)
     if found == HEAD:
         return  # another process has done it
     LOG.info('Upgrading the database from schema %s to %s', found, HEAD)
@@ -146,17 +152,22 @@ def _sync(session: Session) -> None:
         migrate(session, 'head')
 
 
-def _version(session: Session) -> str | None:
+def find_version(session: Session) -> str | None:
+    """Return the revision of the database; None without a schema."""
     if not sa.inspect(session.connection).has_table(_VERSION.name):
         return None
     return session.value(sa.select(_VERSION.c.version_num))
 
 
+def find_oldest_served(session: Session) -> str | None:
+    """Return OLDEST_SERVED of the release that made the schema."""
+    if not sa.inspect(session.connection).has_table(_SERVED.name):
+        return None
+    return session.value(sa.select(_SERVED.c.oldest))
+
+
 def _version_and_oldest(session: Session) -> tuple[str | None, str | None]:
-    oldest = None
-    if sa.inspect(session.connection).has_table(_SERVED.name):
-        oldest = session.value(sa.select(_SERVED.c.oldest))
-    return _version(session), oldest
+    return find_version(session), find_oldest_served(session)
 
 
 def _record_served(session: Session) -> None:

@@ -31,6 +31,18 @@ class NoValidHost(ManilaLiteError):
     message = 'No back end can hold the share: {reason}'
 
 
+class NewerReleaseNeeded(ServiceUnavailable):
+    """A process is asked for something that its release does not know.
+
+    Work that meets it waits for the upgrade and does not fail.
+    """
+
+    message = (
+        '{where} has a process of an older release, which does not know '
+        '{method}. It can be carried out when that process is upgraded.'
+    )
+
+
 class NoShareServiceUp(ServiceUnavailable):
     message = 'No share service is up: {reason}'
 

@@ -13,7 +13,10 @@ import re
 import typing
 
 from manila_lite import context
+from manila_lite import exception
+from manila_lite import release
 from manila_lite.host import Host
+from manila_lite.rpc import previous
 from manila_lite.rpc import transport as rpc_transport
 from manila_lite.states.machine import Machine
 
@@ -72,6 +75,16 @@ class Method:
             for name, value in values.items()
             if name not in self.defaults or value != self.defaults[name]
         }
+
+    def needed_release(self, values: Mapping[str, typing.Any]) -> int | None:
+        """Return the release that knows what the caller uses.
+
+        None if the previous one does: no older one runs beside this one.
+        """
+        known = previous.KINDS.get(self.kind)
+        if known is not None and self.without_defaults(values).keys() <= known:
+            return None
+        return release.NUMBER
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -279,12 +292,19 @@ class Submit(typing.Protocol):
     ) -> object: ...
 
 
+OldestRelease = Callable[[str, str | None], int | None]
+"""Returns the oldest release of the live processes of a topic and host."""
+
+
 class Client:
     """The client of a contract, with the methods of the contract.
 
     A durable method takes `(session, ctx, **args)` and stores the work in
     the session's transaction. A call takes `(ctx, **args)` and returns
     the result. Without `on`, requests go to any server of the topic.
+
+    A call that is new in this release raises NewerReleaseNeeded as long as
+    a process that may get it is of an older one, says `oldest_release`.
     """
 
     def __init__(
@@ -293,11 +313,13 @@ class Client:
         submit: Submit,
         transport: rpc_transport.Transport | None,
         queue: str | None = None,
+        oldest_release: OldestRelease | None = None,
     ):
         self.contract = contract
         self._submit = submit
         self._transport = transport
         self._queue = queue
+        self._oldest_release = oldest_release
 
     def on(self, host: str) -> 'Client':
         """Return a client for the queue of the back end of this host."""
@@ -306,6 +328,7 @@ class Client:
             self._submit,
             self._transport,
             Host.parse(host).service_host,
+            self._oldest_release,
         )
 
     def __getattr__(self, name: str) -> Callable[..., typing.Any]:
@@ -336,13 +359,26 @@ class Client:
     ) -> typing.Any:
         values = method.complete(args)
         assert self._transport is not None, 'a call needs a transport'
+        self._require_release(method, values)
         client = self._transport.client(
             method.topic,
             self._queue,
             namespace=self.contract.name,
             version=self.contract.version,
         )
-        return client.call(ctx, method.method, values, method.timeout)
+        return client.call(
+            ctx, method.method, method.without_defaults(values), method.timeout
+        )
+
+    def _require_release(self, method: Call, values: Args) -> None:
+        needed = method.needed_release(values)
+        if needed is None or self._oldest_release is None:
+            return
+        oldest = self._oldest_release(method.topic, self._queue)
+        if oldest is not None and oldest < needed:
+            raise exception.NewerReleaseNeeded(
+                method=method.method, where=self._queue or method.topic
+            )
 
 
 _HOOKS = {

@@ -23,6 +23,9 @@ from manila_lite import metrics
 
 LOG = logging.getLogger(__name__)
 
+MOST_NOTED = 100
+"""Unknown methods that are logged, since the start of a server."""
+
 POOL_SIZE = 2
 """Default number of threads of a server: they only pass hints on."""
 
@@ -30,6 +33,9 @@ BROKER_TIMEOUT = 5.0
 """Seconds that a start waits for a broker that does not respond."""
 
 RABBIT = 'oslo_messaging_rabbit'
+
+UNKNOWN = ('NoSuchMethod', 'UnsupportedVersion')
+"""What oslo answers when a server does not know the method."""
 
 
 def init_backend(*, threading: bool) -> None:
@@ -151,8 +157,37 @@ class Transport:
             serializer=ContextSerializer(),
             access_policy=self._oslo.ExplicitRPCAccessPolicy,
         )
+        dispatcher = oslo_server.dispatcher
+        dispatcher.dispatch = self._note_unknown(dispatcher.dispatch)
         self._conf.set_default('executor_thread_pool_size', POOL_SIZE)
         return Server(oslo_server, f'{topic}.{server}')
+
+    def _note_unknown(
+        self, dispatch: Callable[[typing.Any], typing.Any]
+    ) -> Callable[[typing.Any], typing.Any]:
+        """Log what this release does not know once, without a stack.
+
+        A process of a newer one may ask for it; it gets the same answer.
+        """
+        unknown = (self._oslo.NoSuchMethod, self._oslo.UnsupportedVersion)
+        noted: set[str] = set()
+
+        def dispatch_or_note(incoming: typing.Any) -> typing.Any:
+            try:
+                return dispatch(incoming)
+            except unknown as error:
+                method = str(incoming.message.get('method'))
+                if method not in noted and len(noted) < MOST_NOTED:
+                    noted.add(method)
+                    LOG.info(
+                        'This release does not know %s, which another '
+                        'process asks for: %s',
+                        method,
+                        error,
+                    )
+                raise self._oslo.ExpectedException from error
+
+        return dispatch_or_note
 
     def close(self) -> None:
         self._transport.cleanup()
@@ -221,7 +256,11 @@ class RpcClient:
             return self._client.prepare(timeout=timeout).call(
                 ctx, method, **args
             )
-        except oslo_messaging.RemoteError:
+        except oslo_messaging.RemoteError as error:
+            if error.exc_type in UNKNOWN:
+                raise exception.NewerReleaseNeeded(
+                    method=method, where='The service that was asked'
+                ) from error
             raise  # a fault of the server, not of the transport
         except exception.ManilaLiteError as error:
             raise _as_raised(error) from error
@@ -437,7 +476,8 @@ class _HintEndpoint:
     def __init__(self, wake: Callable[[str], object]):
         self._wake = wake
 
-    def hint(self, ctx: object, work_id: str) -> None:
+    def hint(self, ctx: object, work_id: str, **newer: object) -> None:
+        """Wake the runner; what a newer release says beside it is ignored."""
         self._wake(work_id)
 
     def ping(self, ctx: object) -> None:

@@ -30,7 +30,12 @@ BATCH = 100
 
 _STATES = (table.RUNNING, table.QUEUED)
 _ONE = sa.select(
-    WORK.c.id, WORK.c.kind, WORK.c.queue, WORK.c.state, WORK.c.owner
+    WORK.c.id,
+    WORK.c.kind,
+    WORK.c.queue,
+    WORK.c.state,
+    WORK.c.owner,
+    WORK.c.needs_release,
 ).where(WORK.c.id == sa.bindparam('work_id'))
 _OF_QUEUE = (
     sa.select(WORK.c.created_at, WORK.c.id)
@@ -102,6 +107,7 @@ class WorkRow(typing.Protocol):
     queue: str
     state: str
     owner: str | None
+    needs_release: int | None
 
 
 def find(session: Session, work_id: str) -> WorkRow:
@@ -175,7 +181,7 @@ def cancel(
     """
     row = find(session, work_id)
     handler = executor.handlers.get(row.kind)
-    if handler is None:
+    if handler is None or (row.needs_release or 0) > executor.release:
         raise WorkNotCancellable(id=row.id, kind=row.kind)
     table.postpone(session, work_id, -1.0)  # a retry may be due later
     try:

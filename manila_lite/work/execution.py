@@ -40,6 +40,9 @@ LOG = logging.getLogger(__name__)
 UNKNOWN_PAUSE = 30.0
 """Seconds until work that this release does not know is looked at again."""
 
+UPGRADE_PAUSE = 30.0
+"""Seconds until work that needs a newer process is tried again."""
+
 Rescuer = Callable[[JobContext], None]
 Hook = Callable[[Session, table.Claim], object]
 Record = Callable[[Session, table.Claim, Exception], object]
@@ -70,6 +73,7 @@ class Executor:
         rng: random.Random,
         has_side_effects: bool,
         clock: lease.Clock,
+        release: int,
     ):
         self.db = db
         self.queues = tuple(queues)
@@ -82,6 +86,7 @@ class Executor:
         self.rng = rng
         self.has_side_effects = has_side_effects
         self.clock = clock
+        self.release = release
         self._running: set[JobContext] = set()
         self.blocked = BlockedWork()
         self._unchecked: collections.deque[table.Claim] = collections.deque()
@@ -141,10 +146,11 @@ class Executor:
             self.owner,
             self.settings.lease,
             abandoned=abandoned,
+            release=self.release,
         )
         if claim is not None:
             self._require_known(claim)
-            durable = self.handlers[claim.kind].durable
+            durable = claim.durable = self.handlers[claim.kind].durable
             claim.args = {**durable.defaults, **claim.args}
         return claim
 
@@ -261,6 +267,8 @@ class Executor:
             LOG.info('Work %s is stale: %s', claim.id, error)
             self._write_if_held(self._drop, claim)
             self._recheck(claim)
+        except exception.NewerReleaseNeeded as error:
+            self._wait_for_upgrade(job, error)
         except Exception as error:  # noqa: BLE001 handled as declared
             self._handle_failure(job, error)
 
@@ -278,6 +286,23 @@ class Executor:
             )
 
     # Failure
+
+    def _wait_for_upgrade(
+        self, job: JobContext, error: exception.NewerReleaseNeeded
+    ) -> None:
+        """Put the work back; waiting is no attempt.
+
+        Unless a driver was called: what it did is rescued, as after any
+        other temporary error.
+        """
+        claim = job.claim
+        if job.has_effects and self._has_rescue(self.handlers[claim.kind]):
+            self._handle_failure(job, error)
+            return
+        LOG.info('%s waits: %s', operation_log.describe(claim), error)
+        self._write_if_held(
+            table.release_waiting, claim, UPGRADE_PAUSE, str(error)
+        )
 
     def _handle_failure(self, job: JobContext, error: Exception) -> None:
         claim, handler = job.claim, self.handlers[job.claim.kind]

@@ -14,6 +14,7 @@ import threading
 import time
 
 from manila_lite.db.session import Database
+from manila_lite.release import NUMBER as THIS_RELEASE
 from manila_lite.rpc import contract
 from manila_lite.work import lease
 from manila_lite.work import table
@@ -34,7 +35,8 @@ class Runner:
 
     `handlers` is the result of `contract.endpoint_handlers`; the other
     arguments are those of `Executor`. While all workers are busy, one more
-    runs the kinds of work that are `urgent`. `step` runs one piece of work
+    runs the kinds of work that are `urgent`. Work that needs a newer `release`
+    than this one is left to others. `step` runs one piece of work
     in the calling thread; `start` does the same in threads until `stop`.
     """
 
@@ -53,12 +55,14 @@ class Runner:
         has_side_effects: bool = True,
         urgent: Collection[str] = (),
         clock: lease.Clock = lease.boot_time,
+        release: int = THIS_RELEASE,
     ):
         self.db = db
         self.queues = tuple(queues)
         self.owner = owner
         self.urgent = frozenset(urgent)
         self.settings = settings or Settings()
+        self.release = release
         self.executor = Executor(
             db,
             queues=queues,
@@ -71,6 +75,7 @@ class Runner:
             rng=rng or random.Random(),
             has_side_effects=has_side_effects,
             clock=clock,
+            release=release,
         )
         self._hints: collections.deque[tuple[str, bool]] = collections.deque()
         self._queued_ids: set[str] = set()
@@ -115,6 +120,7 @@ class Runner:
             self.queues,
             self.executor.handlers,
             self.settings.batch,
+            release=self.release,
         )
         for work_id, abandoned in found:
             self.wake(work_id, abandoned)
@@ -190,7 +196,11 @@ class Runner:
                 continue
             try:
                 found = self.db.read(
-                    table.sweep, self.queues, self.urgent, self.settings.batch
+                    table.sweep,
+                    self.queues,
+                    self.urgent,
+                    self.settings.batch,
+                    release=self.release,
                 )
             except Exception:
                 LOG.exception('No urgent work of %s was found', self.queues)

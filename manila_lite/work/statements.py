@@ -56,6 +56,9 @@ INSERT = (
 )
 
 
+_NEW_RELEASE = sa.bindparam('new_release', type_=WORK.c.needs_release.type)
+
+
 def _upsert(dialect: str) -> sa.Insert:
     """Return an upsert: insert the row, or count one more request for it.
 
@@ -71,6 +74,7 @@ def _upsert(dialect: str) -> sa.Insert:
     again = {
         'asked': WORK.c.asked + 1,
         'args': sa.bindparam('new_args', type_=WORK.c.args.type),
+        'needs_release': _NEW_RELEASE,
     }
     if dialect == 'mysql':
         return (
@@ -116,6 +120,9 @@ _STATE = sa.func.coalesce(WORK.c.state, '')
 _DUE_BY_ID = sa.and_(_STATE == QUEUED, WORK.c.next_try_at <= db_now())
 _ABANDONED_BY_ID = sa.and_(_STATE == RUNNING, WORK.c.lease_until < db_now())
 IN_QUEUES = WORK.c.queue.in_(sa.bindparam('queues', expanding=True))
+IS_UNDERSTOOD = sa.func.coalesce(WORK.c.needs_release, 0) <= sa.bindparam(
+    'own_release'
+)
 
 # Also a fencing token for back ends, which compare it between all works on
 # a resource; so it is the time, unless the clock was set back.
@@ -124,7 +131,12 @@ NEXT_FENCE = larger_of(
 )
 CLAIM = {
     abandoned: sa.update(WORK)
-    .where(WORK.c.id == sa.bindparam('work_id'), IN_QUEUES, condition)
+    .where(
+        WORK.c.id == sa.bindparam('work_id'),
+        IN_QUEUES,
+        condition,
+        IS_UNDERSTOOD,
+    )
     .values(
         state=RUNNING,
         running_key=EXCLUSION_KEY,
@@ -202,6 +214,8 @@ KEEP_ABANDONED = (
 )
 RETRY_ABANDONED = KEEP_ABANDONED.values(error=sa.bindparam('new_error'))
 RELEASE_ABANDONED = KEEP_ABANDONED.values(attempt=0)
+WAIT = REQUEUE.values(error=sa.bindparam('new_error'))
+WAIT_ABANDONED = RELEASE_ABANDONED.values(error=sa.bindparam('new_error'))
 CONTINUE = (
     sa.update(WORK)
     .where(*HELD, WORK.c.asked == sa.bindparam('seen_asked'))
@@ -212,6 +226,7 @@ CONTINUE = (
         error=None,
         next_try_at=db_now(),
         args=sa.bindparam('new_args'),
+        needs_release=_NEW_RELEASE,
     )
 )
 HAND_OVER = (
@@ -227,6 +242,7 @@ HAND_OVER = (
         topic=sa.bindparam('new_topic'),
         queue=sa.bindparam('new_queue'),
         args=sa.bindparam('new_args'),
+        needs_release=_NEW_RELEASE,
     )
 )
 POSTPONE = (
@@ -257,6 +273,7 @@ SWEEP = (
     .where(
         IN_QUEUES,
         WORK.c.kind.in_(sa.bindparam('kinds', expanding=True)),
+        IS_UNDERSTOOD,
         sa.or_(sa.and_(DUE, ~IS_BUSY), ABANDONED),
     )
     .order_by(WORK.c.created_at, WORK.c.id)

@@ -22,6 +22,7 @@ from manila_lite.context import RequestContext
 from manila_lite.db.clock import db_now
 from manila_lite.db.session import Hint
 from manila_lite.db.session import Session
+from manila_lite.release import NUMBER as THIS_RELEASE
 from manila_lite.work import operation_log
 from manila_lite.work import statements as sql
 from manila_lite.work.driver_calls import DriverCalls
@@ -57,6 +58,10 @@ class DurableMethod(typing.Protocol):
         self, values: Mapping[str, typing.Any]
     ) -> dict[str, typing.Any]: ...
 
+    def needed_release(
+        self, values: Mapping[str, typing.Any]
+    ) -> int | None: ...
+
 
 class ResourceBusy(exception.ManilaLiteError):
     """Other work on the same resource is running."""
@@ -71,7 +76,8 @@ class Claim:
     `abandoned` is true when another process claimed the work before and
     let its lease expire. `prepared` is the result of the handler's
     `prepare`, read in the claiming transaction. `share_id` is the share of
-    the instance or snapshot instance that it is about.
+    the instance or snapshot instance that it is about, `durable` the method
+    of the contract, if the claimer knows it.
     """
 
     id: str
@@ -92,6 +98,7 @@ class Claim:
     share_id: str | None = None
     prepared: typing.Any = None
     driver_calls: DriverCalls = dataclasses.field(default_factory=DriverCalls)
+    durable: DurableMethod | None = None
 
     @property
     def request_id(self) -> str | None:
@@ -143,13 +150,15 @@ def submit(
     charges: list[typing.Any] | None = None,
     one_key: str | None = None,
     exclusion: str | None = None,
+    needs_release: int | None = None,
 ) -> str:
     """Add work in this transaction; its hint is sent after the commit.
 
     With `one_key`, unfinished work of the same key is requested once more
     instead, with these arguments. Work on one `resource_id` with the same
     `exclusion`, by default the resource, never runs at the same time.
-    Returns the id of the work.
+    Processes of a release before `needs_release` leave it alone. Returns the
+    id of the work.
     """
     values = {
         'id': session.new_id(),
@@ -166,12 +175,16 @@ def submit(
         'request_id': context.get('request_id'),
         'created_at': session.now,
         'of_resource': resource_id,
+        'needs_release': needs_release,
     }
     if one_key is None:
         work_id, state, share_id = session.rows(sql.INSERT, **values)[0]
     else:
         work_id, state, share_id = session.rows(
-            sql.UPSERT[session.dialect], **values, new_args=values['args']
+            sql.UPSERT[session.dialect],
+            **values,
+            new_args=values['args'],
+            new_release=needs_release,
         )[0]
     session.after_commit(
         operation_log.accepted,
@@ -219,6 +232,7 @@ def submit_durable(
         charges=charges,
         one_key=one_key,
         exclusion=durable.exclusion,
+        needs_release=durable.needed_release(args),
     )
 
 
@@ -230,13 +244,15 @@ def claim(
     lease: float,
     *,
     abandoned: bool = False,
+    release: int = THIS_RELEASE,
 ) -> Claim | None:
     """Claim work that is due (or abandoned) in one of the queues.
 
-    Returns None when another worker was faster or the work is not in these
-    queues. Raises ResourceBusy while other work has the resource; a force
-    delete, for instance, must not overtake a create. The transaction is
-    then of no further use.
+    Returns None when another worker was faster, the work is not in these
+    queues, or it needs a newer release than that of the claimer. Raises
+    ResourceBusy while other work has the resource; a force delete, for
+    instance, must not overtake a create. The transaction is then of no
+    further use.
     """
     try:
         claimed = session.run(
@@ -245,6 +261,7 @@ def claim(
             queues=list(queues),
             new_owner=owner,
             lease=lease,
+            own_release=release,
         )
     except db_exc.DBDuplicateEntry as error:
         raise ResourceBusy(id=work_id) from error
@@ -320,11 +337,13 @@ def continue_with(
     Coalesced work that was requested again meanwhile starts over instead.
     Raises ClaimLost when fenced off.
     """
+    durable = claim.durable
     if not session.run(
         sql.CONTINUE,
         **_fence(claim),
         seen_asked=claim.asked,
-        new_args=_dump(args),
+        new_args=_dump(durable.without_defaults(args) if durable else args),
+        new_release=durable and durable.needed_release(args),
     ):
         _require_held(
             session.run(sql.REQUEUE, **_fence(claim), delay=0.0), claim
@@ -343,6 +362,19 @@ def release(session: Session, claim: Claim, delay: float) -> None:
         claim,
         sql.RELEASE_ABANDONED if claim.abandoned else sql.REQUEUE,
         delay=delay,
+    )
+
+
+def release_waiting(
+    session: Session, claim: Claim, delay: float, reason: str
+) -> None:
+    """Do the same, and show administrators what the work waits for."""
+    _give_up(
+        session,
+        claim,
+        sql.WAIT_ABANDONED if claim.abandoned else sql.WAIT,
+        delay=delay,
+        new_error=masking.mask(reason)[:1000],
     )
 
 
@@ -389,6 +421,7 @@ def hand_over(
         new_topic=durable.topic,
         new_queue=queue,
         new_args=_dump(durable.without_defaults(args)),
+        new_release=durable.needed_release(args),
     )
     session.hints.append(Hint(durable.topic, queue, claim.id))
 
@@ -410,13 +443,20 @@ def sweep(
     queues: Collection[str],
     kinds: Collection[str],
     batch: int,
+    *,
+    release: int = THIS_RELEASE,
 ) -> list[tuple[str, bool]]:
     """Return up to `batch` pairs (work id, abandoned) that can be claimed.
 
-    Oldest first. Work of other kinds is left alone.
+    Oldest first. Work of other kinds, or that needs a newer release, is left
+    alone.
     """
     rows = session.rows(
-        sql.SWEEP, queues=list(queues), kinds=list(kinds), batch=batch
+        sql.SWEEP,
+        queues=list(queues),
+        kinds=list(kinds),
+        batch=batch,
+        own_release=release,
     )
     return [(row.id, row.state == RUNNING) for row in rows]
 

@@ -26,6 +26,8 @@ from manila_lite.db.models import engine
 from manila_lite.db.models import services
 from manila_lite.db.models import shares
 from manila_lite.db.models import types
+from manila_lite.db.queries.admin import releases
+from manila_lite.db.queries.admin.releases import Release
 from manila_lite.db.queries.shares import shares as share_rows
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
@@ -110,6 +112,7 @@ class ServiceProcess:
         section: str = '',
         fill: bool = True,
         locked: bool = False,
+        release: Release | None = None,
     ):
         self.folder = folder
         self.names = tuple(backends)
@@ -144,6 +147,7 @@ class ServiceProcess:
             locks=Coordinator(self.conf, 'a member')
             if locked
             else NullCoordinator(),
+            release=release or releases.current(),
         )
         self.operations = share_operations(self.process)
         self.access = access_operations(self.process)

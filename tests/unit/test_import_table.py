@@ -18,6 +18,7 @@ FIRST = (
     'masking',
     'metrics',
     'plugins',
+    'release',
 )
 SECOND = ('db',)
 THIRD = (

@@ -13,6 +13,7 @@ from manila_lite.api.ui.visit import Answer
 from manila_lite.api.ui.visit import Visit
 from manila_lite.db import rows
 from manila_lite.db.queries.admin import pools as pool_rows
+from manila_lite.db.queries.admin import releases
 from manila_lite.db.queries.admin import services as service_rows
 from manila_lite.db.queries.servers import migrations as migration_rows
 from manila_lite.db.queries.shares import migrations as share_migrations
@@ -124,10 +125,12 @@ def services(visit: Visit) -> Answer:
     """Show the services, and why one is not up."""
     found = visit.api.get('/services')['services']
     found_rows = visit.services.db.read(service_rows.list_all)
+    numbers = visit.services.db.read(releases.numbers_by_service)
     return visit.page(
         'services.html',
         services=found,
         reasons={row.id: row.health for row in found_rows if row.health},
+        releases=numbers,
     )
 
 

@@ -165,6 +165,7 @@ def build_backend(process: Process, name: str) -> Backend:
         record=reconciliation.record_exhausted,
         settings=process.settings(conf.work.workers_per_backend),
         rng=process.rng,
+        release=process.release.number,
         # A client that is denied must not wait for slow creations.
         urgent=[*work_kinds(AccessRpc), *work_kinds(SnapshotAccessRpc)],
     )
@@ -183,6 +184,7 @@ def build_backend(process: Process, name: str) -> Backend:
         enabled=conf.enable_new_services,
         down_time=conf.service_down_time,
         hang_time=conf.work.driver_hang_time,
+        release=process.release,
         expire=_expirer(process),
         servers=setup,
     )

@@ -52,6 +52,7 @@ def build_data(process: Process) -> RegisteredService:
         owner=registration.owner,
         settings=process.settings(conf.work.data_workers),
         rng=process.rng,
+        release=process.release.number,
     )
     return RegisteredService(
         registration,

@@ -86,4 +86,5 @@ def build_canceller(process: Process, queue: str) -> Executor:
         record=record,
         settings=process.settings(1),
         rng=process.rng,
+        release=process.release.number,
     ).executor

@@ -11,6 +11,7 @@ import typing
 import uuid
 
 from manila_lite.coordination import NullCoordinator
+from manila_lite.db.queries.admin import releases
 from manila_lite.db.session import Database
 from manila_lite.periodic import Periodic
 from manila_lite.periodic import Task
@@ -45,6 +46,9 @@ class Process:
     stopping: threading.Event = dataclasses.field(
         default_factory=threading.Event
     )
+    release: releases.Release = dataclasses.field(
+        default_factory=releases.current
+    )
 
     @functools.cached_property
     def admission(self) -> AdmissionControl:
@@ -56,7 +60,17 @@ class Process:
         )
 
     def client(self, contract: type) -> Client:
-        return Client(contract, table.submit_durable, self.transport)
+        return Client(
+            contract,
+            table.submit_durable,
+            self.transport,
+            oldest_release=self._oldest_release,
+        )
+
+    def _oldest_release(self, topic: str, host: str | None) -> int | None:
+        return self.db.read(
+            releases.oldest, topic, host, self.conf.service_down_time
+        )
 
     def settings(self, workers: int) -> Settings:
         work = self.conf.work

@@ -36,6 +36,7 @@ class Registration:
             topic=self._topic,
             zone=conf.storage_availability_zone,
             enabled=conf.enable_new_services,
+            release=self._process.release,
         )
 
     def deregister(self) -> None:

@@ -96,6 +96,7 @@ def build_scheduler(process: Process) -> SchedulerService:
         owner=owner,
         settings=process.settings(conf.work.scheduler_workers),
         rng=process.rng,
+        release=process.release.number,
         has_side_effects=False,
     )
 

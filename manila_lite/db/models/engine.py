@@ -13,7 +13,8 @@ class Work(base.Base):
     write. While the work runs, `running_key` is its `exclusion_key`, so
     that no other work with this key can run. `asked` is incremented when a
     request is coalesced into this row. `charges` are the quota reservations
-    that this work will commit or release.
+    that this work will commit or release. Processes of a release before
+    `needs_release` do not claim it.
     """
 
     __tablename__ = 'work'
@@ -48,6 +49,7 @@ class Work(base.Base):
     created_at = mapped_column(base.Timestamp, nullable=False)
     exclusion_key = mapped_column(base.Name)
     running_key = mapped_column(base.Name)
+    needs_release = mapped_column(sa.Integer)
 
 
 class Transition(base.Base):

@@ -52,7 +52,8 @@ class ServiceIncarnation(base.Base):
     """One row per process that serves a host.
 
     `health` describes what is wrong with its driver, or is null. `ready_at`
-    is when its driver was up for the first time, null before.
+    is when its driver was up for the first time, null before. Processes of the
+    first release leave `release_number` and `schema_version` null.
     """
 
     __tablename__ = 'service_incarnations'
@@ -66,6 +67,9 @@ class ServiceIncarnation(base.Base):
     heartbeat_at = mapped_column(base.EpochSeconds, nullable=False)
     ready_at = mapped_column(base.EpochSeconds)
     health = mapped_column(base.MaskedText)
+    release_number = mapped_column(sa.Integer)
+    version = mapped_column(sa.String(64))
+    schema_version = mapped_column(sa.String(32))
 
 
 class Pool(base.Base):

@@ -69,6 +69,7 @@ class HoldingWorkRow(Protocol):
     request_id: str | None
     next_try_at: float
     created_at: datetime.datetime
+    needs_release: int | None
     lease_left: float | None
     heartbeat_age: float | None
     health: str | None

@@ -13,6 +13,7 @@ from manila_lite.db import errors
 from manila_lite.db.queries import pages
 from manila_lite.db.queries.admin import incarnations
 from manila_lite.db.queries.admin import pools
+from manila_lite.db.queries.admin.releases import Release
 from manila_lite.db.queries.shares import instances
 from manila_lite.db.queries.shares import shares
 from manila_lite.db.session import Database
@@ -63,6 +64,7 @@ class Backend:
         down_time: float,
         hang_time: float,
         expire: Callable[['Backend', str], None],
+        release: Release | None = None,
         servers: ServerSetup | None = None,
         pause: Callable[[float], bool] | None = None,
     ):
@@ -77,6 +79,7 @@ class Backend:
         self.enabled = enabled
         self.down_time = down_time
         self.hang_time = hang_time
+        self.release = release
         self.servers = servers
         self.health: str | None = STARTING
         self._failed_report: str | None = None
@@ -131,6 +134,7 @@ class Backend:
             incarnation=self.incarnation,
             enabled=self.enabled,
             health=self.health,
+            release=self.release,
             down_time=self.down_time,
         )
 

@@ -218,6 +218,11 @@ def _holder(work: typing.Any) -> str:
 def _next_step(row: typing.Any, work: typing.Any, holder: str) -> str:
     if holder == HELD:
         return f'it is left alone: {work.owner} works on it'
+    if holder == WAITING and work.needs_release:
+        return (
+            f'{work.kind} is run on {work.queue} by a process of release '
+            f'{work.needs_release}'
+        )
     if holder == WAITING:
         return f'{work.kind} is run on {work.queue}'
     if holder == ABANDONED and work.kind in _REPEATABLE:

@@ -6,6 +6,7 @@ import pathlib
 import pytest
 import sqlalchemy as sa
 
+from manila_lite import release
 from manila_lite.cmd import known_options
 from manila_lite.db import schema
 from manila_lite.db.queries.admin import incarnations
@@ -171,10 +172,12 @@ def test_services_are_listed_with_their_problems(state, db):
         'zone',
         'status',
         'state',
+        'release',
         'updated_at',
         'problem',
     ]
-    assert [row[1:5] + row[7:] for row in rows] == [
+    assert {row[5] for row in rows} == {str(release.NUMBER)}
+    assert [row[1:5] + row[8:] for row in rows] == [
         ['well@a', 'nova', 'enabled', 'up', '-'],
         ['ill@a', 'nova', 'enabled', 'down', 'its', 'disk', 'is', 'gone'],
         ['dead@a', 'far', 'enabled', 'down', '-'],
@@ -249,6 +252,7 @@ def test_unfinished_work_is_listed_with_its_holder(state, db):
             'state': 'queued',
             'owner': None,
             'attempt': 0,
+            'needs_release': None,
             'error': 'the disk\nis full',
         },
         {
@@ -259,6 +263,7 @@ def test_unfinished_work_is_listed_with_its_holder(state, db):
             'state': 'running',
             'owner': 'me@here',
             'attempt': 1,
+            'needs_release': None,
             'error': None,
         },
     ]
@@ -272,6 +277,7 @@ def test_unfinished_work_is_listed_with_its_holder(state, db):
         'owner',
         'age',
         'attempt',
+        'needs_release',
         'error',
     ]
     assert first[:6] == [
@@ -306,6 +312,9 @@ def test_upgrade_check_finds_nothing_wrong(state):
         (
             'Configuration',
             'Database schema',
+            'Contraction of the schema',
+            'Releases of live services',
+            'Accepted work',
             'Drivers',
             'Filters and weighers',
             'Lock service',

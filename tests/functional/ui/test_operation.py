@@ -3,6 +3,7 @@
 import pytest
 import sqlalchemy as sa
 
+from manila_lite import release
 from manila_lite.db.models import quotas
 from manila_lite.db.models import services
 from manila_lite.db.models import share_migrations
@@ -14,6 +15,7 @@ MIGRATION = share_migrations.ShareMigration.__table__
 INSTANCE = shares.ShareInstance.__table__
 USAGE = quotas.QuotaUsage.__table__
 SERVICE = services.Service.__table__
+INCARNATION = services.ServiceIncarnation.__table__
 FOR_ADMINISTRATORS = (
     '/ui/in-flight',
     '/ui/recovery',
@@ -160,6 +162,24 @@ def test_service_that_is_not_ready_has_a_reason(cloud, root):
     page = root.open('/ui/services')
     assert 'node@alpha is not ready: the <b>pool</b> is' in page.text
     assert '<b>' not in page.html
+
+
+def test_services_are_shown_with_the_releases_of_their_processes(cloud, root):
+    cloud.db.write(
+        lambda session: session.run(
+            sa.insert(INCARNATION).values(
+                service_id=sa.select(SERVICE.c.id)
+                .where(SERVICE.c.host == 'node@alpha')
+                .scalar_subquery(),
+                incarnation='another',
+                started_at=0.0,
+                heartbeat_at=0.0,
+            )
+        )
+    )
+    text = ' '.join(root.open('/ui/services').text.split())
+    assert 'Last heartbeat Release' in text
+    assert f' {release.FIRST}, {release.NUMBER} ' in text
 
 
 def test_migrations_are_shown(root):

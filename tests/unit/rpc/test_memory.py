@@ -130,9 +130,29 @@ def test_call_and_cast_without_a_listener_fail_at_once(rpc_transport, ctx):
 
 
 def test_only_exposed_methods_can_be_called(rpc_transport, recorder, ctx):
-    with pytest.raises(oslo_messaging.RemoteError):
+    with pytest.raises(exception.NewerReleaseNeeded):
         rpc_transport.client('topic').call(ctx, 'secret', {}, timeout=5)
     assert recorder.received.items == []
+
+
+@pytest.mark.parametrize(
+    'namespace, version', [(None, '1.0'), ('other', '1.0'), (None, '2.0')]
+)
+def test_unknown_methods_are_logged_once_and_without_a_stack(
+    rpc_transport, recorder, ctx, caplog, namespace, version
+):
+    caplog.set_level('INFO')
+    client = rpc_transport.client(
+        'topic', namespace=namespace, version=version
+    )
+    for _ in range(2):
+        client.cast(ctx, 'later', {'work_id': 'w'})
+        with pytest.raises(exception.NewerReleaseNeeded, match='later'):
+            client.call(ctx, 'later', {'work_id': 'w'}, timeout=5)
+    logged = [one for one in caplog.records if 'later' in one.getMessage()]
+    assert [one.levelname for one in logged] == ['INFO']
+    assert logged[0].exc_info is None
+    assert not [one for one in caplog.records if one.levelname == 'ERROR']
 
 
 def test_servers_of_one_topic_take_turns(rpc_transport, serving, ctx):

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from manila_lite.db.clock import db_now
 from manila_lite.db.models import base
 from manila_lite.db.models import services
+from manila_lite.db.queries.admin import releases
 from manila_lite.db.queries.admin.services import get_or_create_zone_id
 from manila_lite.db.session import Session
 
@@ -138,8 +139,13 @@ def register(
     enabled: bool,
     down_time: float,
     health: str | None = None,
+    release: releases.Release | None = None,
 ) -> None:
-    """Record that a process serves this host from now on."""
+    """Record that a process serves this host from now on.
+
+    It is of this release if none is given.
+    """
+    own = release or releases.current()
     zone_id = get_or_create_zone_id(session, zone)
     service_id = session.value(_LOCK, of_host=host, of_binary=binary)
     if service_id is None:
@@ -170,6 +176,9 @@ def register(
         service_id=service_id,
         incarnation=incarnation,
         new_health=health,
+        release_number=own.number,
+        version=own.version,
+        schema_version=own.schema_version,
     )
     _show_best(session, service_id, down_time)
 
