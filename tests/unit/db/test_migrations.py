@@ -16,6 +16,7 @@ from manila_lite.db import models
 from manila_lite.db import schema
 from manila_lite.db.session import Database
 from tests.support import databases
+from tests.support import expansion
 
 
 @pytest.fixture(params=databases.KINDS)
@@ -235,52 +236,157 @@ def test_newer_schema_that_does_not_serve_this_release_is_refused(empty):
         schema.sync(empty)
 
 
+def test_the_last_release_is_served():
+    assert schema.OLDEST_SERVED <= schema.LAST_RELEASED <= schema.HEAD
+
+
 def test_migrations_since_the_oldest_served_only_expand(empty):
-    """Rows as the oldest release writes them fit into every table."""
+    """A process of any schema since then goes on with that of HEAD."""
+    directory = script.ScriptDirectory.from_config(schema.configuration())
+    steps = directory.iterate_revisions(schema.HEAD, schema.OLDEST_SERVED)
     empty.write(schema.migrate, schema.OLDEST_SERVED)
-    inspector = sa.inspect(empty.engine)
-    before = {
-        table: {column['name']: column for column in columns}
-        for (_, table), columns in inspector.get_multi_columns().items()
-    }
-    unique_before = unique_keys(inspector)
-    empty.write(schema.migrate, 'head')
-    inspector = sa.inspect(empty.engine)
-    after = {
-        table: {column['name']: column for column in columns}
-        for (_, table), columns in inspector.get_multi_columns().items()
-    }
-    assert before.keys() <= after.keys()
-    for table, columns in before.items():
-        assert columns.keys() <= after[table].keys()
-        for name, column in after[table].items():
-            if name in columns:
-                assert column['nullable'] >= columns[name]['nullable']
-            else:
-                assert (
-                    column['nullable']
-                    or column['default'] is not None
-                    or column.get('computed')
-                ), f'{table}.{name}'
-    for table, keys in unique_keys(inspector).items():
-        for key in keys - unique_before.get(table, set()):
-            # Old rows have nothing in a new column; NULLs are not equal.
-            assert table not in before or key - before[table].keys()
+    before = expansion.tables(empty.engine)
+    found = {}
+    for step in reversed(list(steps)):
+        empty.write(schema.migrate, step.revision)
+        after = expansion.tables(empty.engine)
+        found[step.revision] = expansion.problems(before, after)
+        before = after
+    assert schema.LAST_RELEASED in found or (
+        schema.LAST_RELEASED == schema.OLDEST_SERVED
+    )
+    assert {step: what for step, what in found.items() if what} == {}
 
 
-def unique_keys(inspector):
-    """Return the sets of columns with a unique key, by table."""
-    return {
-        table: {
-            frozenset(one['column_names'])
-            for one in (
-                *inspector.get_unique_constraints(table),
-                *inspector.get_indexes(table),
-            )
-            if one.get('unique', True)
-        }
-        for table in inspector.get_table_names()
+def reflected(db, *parts, table='things'):
+    """Create a table of these parts, and return what is known about it."""
+    metadata = sa.MetaData()
+    sa.Table(
+        'kinds', metadata, sa.Column('id', sa.String(16), primary_key=True)
+    )
+    sa.Table(table, metadata, *parts)
+    with db.engine.begin() as connection:
+        metadata.create_all(connection)
+    found = expansion.tables(db.engine)
+    with db.engine.begin() as connection:
+        metadata.drop_all(connection)
+    return found
+
+
+def changed(**columns):
+    """Return the parts of the table with other columns; None drops one."""
+    old = {
+        'id': sa.Column(
+            'id', sa.Integer, primary_key=True, autoincrement=False
+        ),
+        'name': sa.Column('name', sa.String(64)),
+        'size': sa.Column('size', sa.BigInteger, nullable=False),
+        'state': sa.Column(
+            'state', sa.String(16), nullable=False, server_default='new'
+        ),
+        'kind': sa.Column('kind', sa.String(16)),
     }
+    return [one for one in (old | columns).values() if one is not None]
+
+
+@pytest.mark.parametrize(
+    'parts, problem',
+    [
+        (lambda: changed(name=None), 'name is dropped'),
+        (
+            lambda: changed(name=sa.Column('title', sa.String(64))),
+            'name is dropped',
+        ),
+        (
+            lambda: changed(
+                more=sa.Column('more', sa.Integer, nullable=False)
+            ),
+            'more is new and needs a value',
+        ),
+        (
+            lambda: changed(
+                name=sa.Column('name', sa.String(64), nullable=False)
+            ),
+            'name must not be null',
+        ),
+        (
+            lambda: changed(
+                state=sa.Column('state', sa.String(16), nullable=False)
+            ),
+            'state needs a value',
+        ),
+        (lambda: changed(name=sa.Column('name', sa.String(63))), 'name is '),
+        (
+            lambda: changed(
+                size=sa.Column('size', sa.Integer, nullable=False)
+            ),
+            'size is ',
+        ),
+        (
+            lambda: changed(
+                size=sa.Column('size', sa.String(64), nullable=False)
+            ),
+            'size is ',
+        ),
+        (
+            lambda: [*changed(), sa.UniqueConstraint('name', name='one_name')],
+            'name must be unique',
+        ),
+        (
+            lambda: [
+                *changed(),
+                sa.Index('one_name', 'name', 'kind', unique=True),
+            ],
+            'kind, name must be unique',
+        ),
+        (
+            lambda: [
+                *changed(),
+                sa.ForeignKeyConstraint(['kind'], ['kinds.id']),
+            ],
+            'kind must refer to a row',
+        ),
+        (
+            lambda: [
+                *changed(),
+                sa.CheckConstraint('size > 0', name='positive'),
+            ],
+            'is checked',
+        ),
+    ],
+)
+def test_what_an_older_process_does_not_survive_is_found(
+    empty, parts, problem
+):
+    before = reflected(empty, *changed())
+    found = expansion.problems(before, reflected(empty, *parts()))
+    assert found
+    assert any(problem in one for one in found), found
+
+
+def test_a_table_that_is_dropped_is_found(empty):
+    before = reflected(empty, *changed())
+    after = reflected(empty, *changed(), table='others')
+    assert expansion.problems(before, after) == ['things is dropped']
+
+
+def test_what_an_older_process_survives_is_not_reported(empty):
+    before = reflected(empty, *changed())
+    after = reflected(
+        empty,
+        *changed(
+            name=sa.Column('name', sa.String(65)),
+            kind=sa.Column('kind', sa.Text),
+            more=sa.Column('more', sa.String(16)),
+            flag=sa.Column(
+                'flag', sa.Boolean, nullable=False, server_default=sa.false()
+            ),
+        ),
+        sa.Index('by_size', 'size'),
+        sa.UniqueConstraint('name', 'more', name='one_name'),
+        sa.ForeignKeyConstraint(['more'], ['kinds.id']),
+    )
+    assert expansion.problems(before, after) == []
 
 
 def test_tables_of_unknown_origin_are_refused_and_kept(empty):
