@@ -1,5 +1,7 @@
 """Contract of drivers that promote a replica, for each type."""
 
+import datetime
+
 import pytest
 
 from manila_lite import exception
@@ -19,6 +21,19 @@ class PromotionContract:
             for _ in range(2):
                 assert sites.update() == 'in_sync'
                 assert sites.read() == text
+
+    def test_time_of_the_last_sync_is_reported(self, sites):
+        began = datetime.datetime.now(datetime.UTC)
+        sites.create_in_sync()
+        sites.update()
+        first = sites.there.synced_at
+        assert began <= first <= datetime.datetime.now(datetime.UTC)
+        sites.update()
+        second = sites.there.synced_at
+        assert first < second
+        sites.here.make_unreachable()
+        sites.update()
+        assert sites.there.synced_at == second
 
     def test_no_replica_of_an_unreachable_active_one_is_in_sync(self, sites):
         sites.write('one')

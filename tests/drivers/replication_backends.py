@@ -85,6 +85,7 @@ class Site:
         self.state = None
         self.status = 'creating'
         self.locations = []
+        self.synced_at = None
         self.restart()
         if servers:
             self.server = dataclasses.replace(

@@ -272,6 +272,10 @@ class Sites:
             self.pairs(site),
             share_server=site.server,
         )
+        if isinstance(reply, dict):
+            assert set(reply) <= {'replica_state', 'synced_at'}
+            site.synced_at = reply.get('synced_at', site.synced_at)
+            reply = reply['replica_state']
         passive = {'in_sync', 'out_of_sync', 'error', None}
         assert reply in (
             {*passive, 'active'}

@@ -1,6 +1,7 @@
 """The list of shares, one share, and the actions on it."""
 
 from collections.abc import Mapping
+import datetime
 import functools
 import typing
 import urllib.parse
@@ -11,6 +12,7 @@ from manila_lite.api.ui.api_client import Refused
 from manila_lite.api.ui.visit import Answer
 from manila_lite.api.ui.visit import Handler
 from manila_lite.api.ui.visit import Visit
+from manila_lite.db.queries.shares import history
 
 ROWS = 50
 PARTS = 200
@@ -110,7 +112,10 @@ def _show(
     rules = api.find('/share-access-rules', share_id=share_id)
     messages = api.find('/messages', resource_id=share_id, limit=PARTS)
     found = timeline.History()  # a public share of another project
+    synced: dict[str, datetime.datetime] = {}
     if visit.project_id in (None, share['project_id']):
+        if replicas:
+            synced = visit.services.db.read(history.list_sync_times, share_id)
         found = visit.services.db.read(
             timeline.read, share_id, most_parts=PARTS
         )
@@ -131,6 +136,7 @@ def _show(
         ],
         snapshots=by_newest,
         replicas=replicas and replicas['share_replicas'],
+        synced=synced,
         rules=_rules(found.rules, (rules or {}).get('access_list', [])),
         timeline=timeline.of_share(
             found,

@@ -16,6 +16,7 @@ from manila_lite import metrics
 from manila_lite.cmd.build.health import Throttled
 from manila_lite.db import errors
 from manila_lite.db import read_limit
+from manila_lite.db.models.base import NEVER
 from manila_lite.db.queries.admin import figures
 from manila_lite.db.queries.admin import services
 from manila_lite.db.rows import ServicePoolRow
@@ -115,6 +116,13 @@ POOL_PENDING = metrics.Metric(
     'The part of them that was placed since the last report.',
     'pool',
 )
+SYNC_AGE = metrics.Metric(
+    'replica_sync_oldest_age_seconds',
+    'Time since the last sync of the replica of a back end that is furthest '
+    'behind; of replicas whose driver reports it, and that were synchronised '
+    'before.',
+    'host',
+)
 QUOTA_IN_USE = metrics.Metric(
     'quota_in_use',
     'Use of a quota, of the projects that the option names.',
@@ -150,6 +158,7 @@ METRICS = (
     POOL_PROVISIONED,
     POOL_ALLOCATED,
     POOL_PENDING,
+    SYNC_AGE,
     QUOTA_IN_USE,
     QUOTA_RESERVED,
     QUOTA_LIMIT,
@@ -191,6 +200,7 @@ class DatabaseMetrics:
         yield from _statuses(found)
         yield from _services(found.services, self._down_time)
         yield from _pools(found.services)
+        yield _sync_ages(found)
         yield from _quotas(found)
 
     def _read(self) -> str | None:
@@ -280,6 +290,16 @@ def _provisioned_gb(row: ServicePoolRow) -> float | None:
     """Return what the driver reports, unless it is a word or missing."""
     found = orjson.loads(row.capabilities).get('provisioned_capacity_gb')
     return found if type(found) in (int, float) else None
+
+
+def _sync_ages(found: figures.Figures) -> metrics.Family:
+    return SYNC_AGE.of(
+        {
+            (row.host,): max(0.0, (found.now - synced_at).total_seconds())
+            for row in found.services
+            if (synced_at := row.oldest_sync_at) and synced_at != NEVER
+        }
+    )
 
 
 def _quotas(found: figures.Figures) -> Iterator[metrics.Family]:

@@ -1,5 +1,6 @@
 """The column types and the declarative base of all models."""
 
+import datetime
 import typing
 
 import sqlalchemy as sa
@@ -28,6 +29,12 @@ Timestamp = sa.DateTime().with_variant(
     mysql.DATETIME(fsp=6), 'mysql', 'mariadb'
 )
 """A time in UTC to the microsecond, without a zone."""
+
+NEVER = datetime.datetime(9999, 12, 31)
+"""Stands for no time in columns whose first row is asked for by an index.
+
+Unlike NULL, it comes after all others in every database.
+"""
 
 EpochSeconds: sa.Double[float] = sa.Double()
 """Seconds since 1970 by the clock of the database."""

@@ -70,6 +70,7 @@ class ShareInstance(base.Base):
         sa.Index(None, 'host', 'status'),
         sa.Index(None, 'service_host', 'status', 'id'),
         sa.Index(None, 'service_host', 'replica_state', 'id'),
+        sa.Index(None, 'service_host', 'synced_at'),
         sa.Index(None, 'status'),
         sa.Index(None, 'access_rules_status'),
         sa.Index(None, 'access_stale'),
@@ -133,6 +134,15 @@ class ShareInstance(base.Base):
     # Not a foreign key, which SQLite could not add to the table: see
     # `lock_default` and `delete` of the queries of QoS types.
     qos_type_id = mapped_column(base.Id)
+    # Of a passive replica whose driver reports it: when it had the content
+    # of its share.
+    synced_at = mapped_column(
+        base.Timestamp,
+        nullable=False,
+        server_default=sa.text(
+            f"'{base.NEVER.isoformat(' ', 'microseconds')}'"
+        ),
+    )
 
 
 class ShareInstanceMetadata(base.Base):

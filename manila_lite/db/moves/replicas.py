@@ -1,5 +1,6 @@
 """Moves of the replicas of a share."""
 
+from manila_lite.db.models.base import NEVER
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.rows import IdRow
 from manila_lite.db.rows import ReplicaIdRow
@@ -48,6 +49,7 @@ def activate(
             replica.share_id, replication_type
         ),
         cast_rules_to_readonly=False,
+        synced_at=NEVER,
         updated_at=session.now,
     )
 

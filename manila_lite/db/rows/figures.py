@@ -37,6 +37,7 @@ class ServicePoolRow(Protocol):
     allocated_gb: int
     pending_gb: int
     capabilities: str
+    oldest_sync_at: datetime.datetime | None
 
 
 class ProjectQuotaRow(Protocol):

@@ -1,7 +1,7 @@
 """Share replicas."""
 
 import datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from manila_lite.db.rows.resources import OwnedRow
 
@@ -40,6 +40,17 @@ class ReplicaIdRow(Protocol):
 
     id: str
     share_id: str
+
+
+class SyncedReplica(NamedTuple):
+    """A replica that had the content of its share at a time, in UTC.
+
+    The reply that said so counts for one generation of the replica.
+    """
+
+    replica_id: str
+    replica_generation: int
+    synced_at: datetime.datetime
 
 
 class PlacedReplicaRow(Protocol):

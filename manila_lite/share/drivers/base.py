@@ -91,6 +91,7 @@ from manila_lite.share.drivers.contract.values import NetworkInfo
 from manila_lite.share.drivers.contract.values import NewShareReply
 from manila_lite.share.drivers.contract.values import ReplicaReply
 from manila_lite.share.drivers.contract.values import ReplicaSnapshot
+from manila_lite.share.drivers.contract.values import ReplicaStateReply
 from manila_lite.share.drivers.contract.values import ReplicatedSnapshotReply
 from manila_lite.share.drivers.contract.values import SecurityServiceForDriver
 from manila_lite.share.drivers.contract.values import ShareForDriver
@@ -130,6 +131,7 @@ __all__ = [
     'NewShareReply',
     'PrivateStorage',
     'ReplicaReply',
+    'ReplicaStateReply',
     'ReplicaSnapshot',
     'ReplicatedSnapshotReply',
     'ReplicationDefaults',

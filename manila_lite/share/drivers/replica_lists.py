@@ -1,5 +1,8 @@
-"""What drivers look up in the replicas and snapshots that they are given."""
+"""What drivers look up in the lists that they are given, and reply."""
 
+import datetime
+
+from manila_lite.share.drivers.contract.values import ReplicaStateReply
 from manila_lite.share.drivers.contract.values import ShareForDriver
 from manila_lite.share.drivers.contract.values import SnapshotForDriver
 
@@ -19,6 +22,18 @@ def find_active(replica_list: ReplicaList) -> ShareForDriver | None:
     return next(
         (one for one in replica_list if one['replica_state'] == ACTIVE), None
     )
+
+
+def replica_state_reply(
+    replica_state: str | None, synced_at: float | None
+) -> ReplicaStateReply:
+    """Return a reply about a replica; `synced_at` is seconds since 1970."""
+    reply = ReplicaStateReply(replica_state=replica_state)
+    if synced_at is not None:
+        reply['synced_at'] = datetime.datetime.fromtimestamp(
+            synced_at, datetime.UTC
+        )
+    return reply
 
 
 def instances_on_active(

@@ -1,18 +1,22 @@
 """The metrics that are read from the database, and all that there are."""
 
+import datetime
 import re
 
 import pytest
+import sqlalchemy as sa
 
 from manila_lite import metrics
 from manila_lite.cmd.build import database_metrics
 from manila_lite.cmd.build.database_metrics import DatabaseMetrics
 from manila_lite.cmd.build.metrics import METRICS
+from manila_lite.db.models import shares
 from manila_lite.db.session import Database
 from tests.functional.db import query_plans
 from tests.support import databases
 from tests.support import mass_rows
 
+INSTANCE = shares.ShareInstance.__table__
 SIZES = mass_rows.Sizes(
     shares=20,
     rules_of_share=1,
@@ -57,6 +61,31 @@ def test_database_shows_work_services_and_pools(db):
     assert found['service_enabled']['manila-share', host] == 1
     assert len(found['pool_total_bytes']) == SIZES.pools
     assert min(found['pool_total_bytes'].values()) >= 1 << 30
+
+
+def test_age_of_the_last_sync_is_that_of_the_oldest_by_back_end(db):
+    name = 'replica_sync_oldest_age_seconds'
+    assert read(DatabaseMetrics(db, 60.0, []))[name] == {}
+
+    def synchronise(session):
+        rows = session.rows(sa.select(INSTANCE.c.id, INSTANCE.c.service_host))
+        for number, row in enumerate(rows):
+            session.run(
+                sa.update(INSTANCE)
+                .where(INSTANCE.c.id == row.id)
+                .values(
+                    synced_at=session.now
+                    - datetime.timedelta(seconds=1000 - number)
+                )
+            )
+        return [row.service_host for row in rows]
+
+    hosts = db.write(synchronise)
+    found = read(DatabaseMetrics(db, 60.0, []))[name]
+    assert found.keys() == {(host,) for host in hosts}
+    for host in hosts:
+        oldest = 1000 - hosts.index(host)
+        assert oldest <= found[host,] < oldest + 60
 
 
 def test_service_without_heartbeat_is_not_up(db):

@@ -171,6 +171,65 @@ def test_alert_fires_for_the_first_row_in_error(promtool, tmp_path):
     promtool('test', 'rules', file)
 
 
+def test_alert_fires_for_a_replica_that_is_not_synchronised(
+    promtool, tmp_path
+):
+    """API and scheduler show it both; it ends with the next sync."""
+    series = 'manila_lite_replica_sync_oldest_age_seconds'
+    rule = {'alertname': 'ManilaLiteReplicaNotSynced'}
+    fired = {
+        'exp_labels': {**rule, 'host': 'node@beta', 'severity': 'warning'},
+        'exp_annotations': {
+            'summary': 'A replica on node@beta was synchronised 1h 10m 0s ago.'
+        },
+    }
+    file = tmp_path / 'test.yaml'
+    file.write_text(
+        yaml.safe_dump(
+            {
+                'rule_files': [str(ALERTS)],
+                'evaluation_interval': '1m',
+                'tests': [
+                    {
+                        'interval': '1m',
+                        'input_series': [
+                            {
+                                'series': f'{series}{{{labels}}}',
+                                'values': values,
+                            }
+                            for labels, values in (
+                                # It grows by a minute each minute.
+                                (
+                                    'host="node@beta",instance="api"',
+                                    '0+60x70 60x60',
+                                ),
+                                (
+                                    'host="node@beta",instance="scheduler"',
+                                    '0+60x70 60x60',
+                                ),
+                                (
+                                    'host="node@gamma",instance="api"',
+                                    '300x130',
+                                ),
+                            )
+                        ],
+                        'alert_rule_test': [
+                            {**rule, 'eval_time': '60m', 'exp_alerts': []},
+                            {
+                                **rule,
+                                'eval_time': '70m',
+                                'exp_alerts': [fired],
+                            },
+                            {**rule, 'eval_time': '80m', 'exp_alerts': []},
+                        ],
+                    }
+                ],
+            }
+        )
+    )
+    promtool('test', 'rules', file)
+
+
 def test_promtool_accepts_the_expressions_of_the_dashboard(promtool, tmp_path):
     recorded = [
         {

@@ -10,6 +10,7 @@ from manila_lite.db.clock import db_now
 from manila_lite.db.models import engine
 from manila_lite.db.models import quotas
 from manila_lite.db.models import shares
+from manila_lite.db.models.base import NEVER
 from manila_lite.db.queries.admin import figures
 from manila_lite.db.queries.admin import services
 from manila_lite.db.session import Database
@@ -93,6 +94,18 @@ def move_some(session):
             .where(INSTANCE.c.id.in_(chosen))
             .values(status=status)
         )
+    replicas = session.rows(
+        sa.select(INSTANCE.c.id)
+        .where(INSTANCE.c.service_host == SIZES.service_host(0))
+        .order_by(INSTANCE.c.id)
+        .limit(9)
+    )
+    for hours, row in enumerate(replicas):
+        session.run(
+            sa.update(INSTANCE)
+            .where(INSTANCE.c.id == row.id)
+            .values(synced_at=session.now - (hours + 1) * AN_HOUR)
+        )
     session.run_many(
         sa.insert(figures.JOURNAL),
         [
@@ -163,6 +176,14 @@ def test_services_have_their_pools(db):
     assert len({row.host for row in rows}) == SIZES.services
     assert len({row.pool for row in rows if row.pool}) == SIZES.pools
     assert all(services.is_up(row, 10**10) for row in rows)
+
+
+def test_back_end_has_the_time_of_its_oldest_sync(db):
+    found = db.read(figures.read, [])
+    times = {row.host: row.oldest_sync_at for row in found.services}
+    age = found.now - times.pop(SIZES.service_host(0))
+    assert 9 * AN_HOUR <= age < 10 * AN_HOUR
+    assert set(times.values()) <= {None, NEVER}
 
 
 def test_quota_is_that_of_the_project_and_not_of_its_users(db):

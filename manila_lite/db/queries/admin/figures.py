@@ -17,6 +17,7 @@ from manila_lite.db.clock import db_now
 from manila_lite.db.models import engine
 from manila_lite.db.models import quotas
 from manila_lite.db.models import services
+from manila_lite.db.models import shares
 from manila_lite.db.queries.admin.quotas import PROJECT
 from manila_lite.db.rows import ProjectQuotaRow
 from manila_lite.db.rows import ServicePoolRow
@@ -42,6 +43,7 @@ MOST_WORK = 5000
 MOST_ROWS = 1000
 """Rows in flight, and as many others, that are read for each machine."""
 
+INSTANCE = shares.ShareInstance.__table__
 JOURNAL = engine.Transition.__table__
 POOL = services.Pool.__table__
 SERVICE = services.Service.__table__
@@ -167,6 +169,17 @@ def _work(state: str) -> sa.Select:
     ).group_by(found.c.kind, found.c.state)
 
 
+def _oldest_sync() -> sa.ColumnElement[datetime.datetime | None]:
+    """Return the time of the oldest last sync on a back end, or NEVER."""
+    return (
+        sa.select(INSTANCE.c.synced_at)
+        .where(INSTANCE.c.service_host == SERVICE.c.host)
+        .order_by(INSTANCE.c.synced_at)
+        .limit(1)
+        .scalar_subquery()
+    )
+
+
 _STATUSES = _statuses()
 _WORK = sa.union_all(_work('queued'), _work('running'))
 _SERVICES = (
@@ -183,6 +196,7 @@ _SERVICES = (
         POOL.c.allocated_gb,
         POOL.c.pending_gb,
         POOL.c.capabilities,
+        _oldest_sync().label('oldest_sync_at'),
     )
     .select_from(
         SERVICE.outerjoin(

@@ -9,6 +9,7 @@ from manila_lite.db.models import engine
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.rows import ReplicaIdRow
+from manila_lite.db.rows import SyncedReplica
 from manila_lite.db.session import Session
 from manila_lite.states import share_instance
 from manila_lite.states import snapshot_instance
@@ -88,6 +89,19 @@ _LAST_MOVE = (
 )
 
 
+# Replies that are late, or about another role, change nothing.
+_RECORD_SYNCED = (
+    sa.update(INSTANCE)
+    .where(
+        INSTANCE.c.id == sa.bindparam('of_id'),
+        INSTANCE.c.replica_generation == sa.bindparam('of_generation'),
+        INSTANCE.c.replica_state != ReplicaState.ACTIVE,
+        INSTANCE.c.synced_at != sa.bindparam('at'),
+    )
+    .values(synced_at=sa.bindparam('at'))
+)
+
+
 def list_page(
     session: Session, service_host: str, after: str, size: int
 ) -> typing.Sequence[ReplicaIdRow]:
@@ -128,6 +142,25 @@ def has_failed_promotion(session: Session, replica_id: str) -> bool:
 def is_work_pending(session: Session, kind: str, key: object) -> bool:
     """Whether work of this kind and key is queued or running."""
     return bool(session.value(_IS_PENDING, of_key=f'{kind}:{key}'))
+
+
+def record_synced(
+    session: Session, replicas: Collection[SyncedReplica]
+) -> None:
+    """Record when passive replicas had the content of their share."""
+    session.run_many(
+        _RECORD_SYNCED,
+        [
+            {
+                'of_id': one.replica_id,
+                'of_generation': one.replica_generation,
+                # The clock of the back end may be ahead.
+                'at': min(one.synced_at, session.now),
+            }
+            # In one order, so that two transactions do not wait in a circle.
+            for one in sorted(replicas)
+        ],
+    )
 
 
 def update_copying_snapshot(

@@ -1,6 +1,7 @@
 """The rows of one share whose moves and work make up its history."""
 
 from collections.abc import Collection, Sequence
+import datetime
 
 import sqlalchemy as sa
 
@@ -9,6 +10,7 @@ from manila_lite.db.models import driver_calls
 from manila_lite.db.models import engine
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
+from manila_lite.db.models.base import NEVER
 from manila_lite.db.rows import DriverCallRow
 from manila_lite.db.rows import RuleOfInstanceRow
 from manila_lite.db.rows import WorkOfResourceRow
@@ -36,6 +38,9 @@ _INSTANCES = (
     sa.select(INSTANCE.c.id)
     .where(_HAS_SHARE)
     .order_by(INSTANCE.c.created_at, INSTANCE.c.id)
+)
+_SYNC_TIMES = sa.select(INSTANCE.c.id, INSTANCE.c.synced_at).where(
+    _HAS_SHARE, INSTANCE.c.synced_at < NEVER
 )
 _RULES = (
     sa.select(
@@ -106,6 +111,16 @@ def list_parts(
         share_task.SHARE_TASK.resource: [share_id],
         access_rule.ACCESS_RULE.resource: [row.id for row in rules],
         snapshot_instance.SNAPSHOT_INSTANCE.resource: snapshot_ids,
+    }
+
+
+def list_sync_times(
+    session: Session, share_id: str
+) -> dict[str, datetime.datetime]:
+    """Return when replicas had the content of the share, by their ids."""
+    return {
+        row.id: row.synced_at
+        for row in session.rows(_SYNC_TIMES, share_id=share_id)
     }
 
 

@@ -34,6 +34,7 @@ from manila_lite.share.drivers.replica_lists import IN_SYNC
 from manila_lite.share.drivers.replica_lists import OUT_OF_SYNC
 from manila_lite.share.drivers.replica_lists import ReplicaList
 from manila_lite.share.drivers.replica_lists import SnapshotList
+from manila_lite.share.drivers.replica_lists import replica_state_reply
 
 LOG = log.getLogger(__name__)
 
@@ -88,7 +89,7 @@ class BtrfsReplication:
             # Without the state it would be an active replica.
             own.write_state(ReplicaState(role=Role.PASSIVE))
             self._shares.create_share(context, new_replica)
-        replica_state = self.update_replica_state(
+        replica_state = self._update(
             context, replica_list, new_replica, access_rules, replica_snapshots
         )
         return {
@@ -125,8 +126,23 @@ class BtrfsReplication:
         access_rules: base.AccessRules,
         replica_snapshots: list[base.ReplicaSnapshot],
         share_server: base.ShareServerMapping | None = None,
+    ) -> base.ReplicaStateReply:
+        """Copy what has changed; no state if another thread is doing so."""
+        replica_state = self._update(
+            context, replica_list, replica, access_rules, replica_snapshots
+        )
+        return replica_state_reply(
+            replica_state, self._peers.own_replica(replica).state().synced_at
+        )
+
+    def _update(
+        self,
+        context: RequestContext,
+        replica_list: ReplicaList,
+        replica: base.ShareForDriver,
+        access_rules: base.AccessRules,
+        replica_snapshots: list[base.ReplicaSnapshot],
     ) -> str | None:
-        """Copy what has changed; None if another thread is doing so."""
         own = self._peers.own_replica(replica)
         if own.find() is None:
             raise exception.ShareResourceNotFound(share_id=replica['id'])

@@ -18,6 +18,7 @@ from manila_lite.share.drivers.contract.interfaces import ShareServerMapping
 from manila_lite.share.drivers.contract.values import AccessRuleForDriver
 from manila_lite.share.drivers.contract.values import ReplicaReply
 from manila_lite.share.drivers.contract.values import ReplicaSnapshot
+from manila_lite.share.drivers.contract.values import ReplicaStateReply
 from manila_lite.share.drivers.contract.values import ReplicatedSnapshotReply
 from manila_lite.share.drivers.contract.values import ShareForDriver
 from manila_lite.share.drivers.contract.values import SnapshotForDriver
@@ -80,7 +81,7 @@ class ReplicationDefaults:
         access_rules: AccessRules,
         replica_snapshots: list[ReplicaSnapshot],
         share_server: ShareServerMapping | None = None,
-    ) -> str | None:
+    ) -> ReplicaStateReply | str | None:
         """Return whether a replica that is not active is up to date.
 
         The reply is in_sync (only if it has all snapshots of the list),
@@ -88,6 +89,9 @@ class ReplicationDefaults:
         writable type that has become writable is active; so is one that
         is the active one on the back end, contrary to the list. Whatever
         keeps the replica from following is repaired if possible.
+
+        A driver that knows when the replica was synchronised replies with a
+        mapping instead, see `ReplicaStateReply`.
         """
         raise NotImplementedError
 

@@ -388,6 +388,17 @@ class ReplicaReply(TypedDict, total=False):
     share_access_rules: 'AccessReplies'
 
 
+class ReplicaStateReply(TypedDict, total=False):
+    """The state of a replica that is not active; a missing one is no change.
+
+    Clients of the replica see what its share had at `synced_at`, in UTC, at
+    least. Without it the age of the replica is not known.
+    """
+
+    replica_state: str | None
+    synced_at: datetime.datetime
+
+
 class ReplicaSnapshot(TypedDict):
     """One snapshot on the active replica and on another replica."""
 

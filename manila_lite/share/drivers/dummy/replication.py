@@ -7,6 +7,8 @@ leaves no replica active. If it is not repeated, it is undone when a replica
 is next updated.
 """
 
+import datetime
+
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
@@ -201,15 +203,17 @@ class DummyReplication:
         access_rules: base.AccessRules,
         replica_snapshots: list[base.ReplicaSnapshot],
         share_server: base.ShareServerMapping | None = None,
-    ) -> str:
+    ) -> base.ReplicaStateReply:
         self._member.require_domain()
+        began_at = datetime.datetime.now(datetime.UTC)
         with self._backend.lock:
             record = self._backend.get_share(replica['id'])
             if record['status'] == 'error':
-                return ERROR
+                return {'replica_state': ERROR}
             replica_set = self._member.join_replica_set(replica_list, replica)
             if replica_set.active == replica['id']:
-                return ACTIVE  # a passive replica was expected
+                # A passive replica was expected.
+                return {'replica_state': ACTIVE}
             if record.get('updates_left'):
                 self._backend.state.shares.put(
                     replica['id'],
@@ -218,7 +222,11 @@ class DummyReplication:
             state = self._update_replica(
                 replica, replica_set, replica_snapshots
             )
-        return ACTIVE if self._is_active_state(state) else state
+        if self._is_active_state(state):
+            return {'replica_state': ACTIVE}
+        if state == IN_SYNC:
+            return {'replica_state': state, 'synced_at': began_at}
+        return {'replica_state': state}
 
     def get_replica_status(
         self,

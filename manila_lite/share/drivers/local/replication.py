@@ -35,6 +35,7 @@ from manila_lite.share.drivers.replica_lists import OUT_OF_SYNC
 from manila_lite.share.drivers.replica_lists import ReplicaList
 from manila_lite.share.drivers.replica_lists import SnapshotList
 from manila_lite.share.drivers.replica_lists import find_active
+from manila_lite.share.drivers.replica_lists import replica_state_reply
 from manila_lite.share.drivers.space import is_out_of_space
 
 LOG = log.getLogger(__name__)
@@ -87,13 +88,8 @@ class LocalReplication:
                         'share_proto': new_replica['share_proto'],
                     },
                 )
-        replica_state = self.update_replica_state(
-            context,
-            replica_list,
-            new_replica,
-            access_rules,
-            replica_snapshots,
-            share_server,
+        replica_state = self._update(
+            context, replica_list, new_replica, access_rules, replica_snapshots
         )
         return {
             'replica_state': replica_state,
@@ -133,8 +129,23 @@ class LocalReplication:
         access_rules: base.AccessRules,
         replica_snapshots: list[base.ReplicaSnapshot],
         share_server: base.ShareServerMapping | None = None,
-    ) -> str | None:
+    ) -> base.ReplicaStateReply:
         """Copy what has changed, unless another thread is doing so."""
+        replica_state = self._update(
+            context, replica_list, replica, access_rules, replica_snapshots
+        )
+        return replica_state_reply(
+            replica_state, self._peers.own_replica(replica).state().synced_at
+        )
+
+    def _update(
+        self,
+        context: RequestContext,
+        replica_list: ReplicaList,
+        replica: base.ShareForDriver,
+        access_rules: base.AccessRules,
+        replica_snapshots: list[base.ReplicaSnapshot],
+    ) -> str:
         self._backend.require_replication()
         own = self._peers.own_replica(replica)
         if own.item.find() is None:

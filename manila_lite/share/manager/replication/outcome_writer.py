@@ -28,6 +28,7 @@ from manila_lite.db.rows import OwnedRow
 from manila_lite.db.rows import PlainSnapshotInstanceRow
 from manila_lite.db.rows import ReplicaRow
 from manila_lite.db.rows import SnapshotInstanceRow
+from manila_lite.db.rows import SyncedReplica
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
@@ -138,6 +139,15 @@ class OutcomeWriter:
         if transitions.failed:
             self._record_message(
                 session, row, messages.Action.UPDATE, 'SHARE_REPLICA', own.id
+            )
+
+    def write_synced(
+        self, job: Claim, replicas: Sequence[SyncedReplica]
+    ) -> None:
+        """Record when passive replicas had the content of their share."""
+        if replicas:
+            self.db.write(
+                replica_updates.record_synced, replicas, by=job, fsync=False
             )
 
     def write_healed(

@@ -1,6 +1,7 @@
 """Outcomes of driver replies about replicas, as pure functions."""
 
 from collections.abc import Collection, Iterator, Mapping
+import datetime
 import typing
 
 from manila_lite import exception
@@ -69,6 +70,23 @@ class Transitions(typing.NamedTuple):
 
 
 # The state of a replica
+
+
+def split_state_reply(
+    reply: DriverReply,
+) -> tuple[DriverReply, datetime.datetime | None]:
+    """Return the reply with the state alone, and the time of the last sync.
+
+    That is without a zone, or None if the driver does not know it.
+    """
+    if not isinstance(reply.value, Mapping):
+        return reply, None
+    synced_at = reply.value.get('synced_at')
+    if not isinstance(synced_at, datetime.datetime):
+        synced_at = None
+    elif synced_at.tzinfo is not None:
+        synced_at = synced_at.astimezone(datetime.UTC).replace(tzinfo=None)
+    return reply._replace(value=reply.value.get('replica_state')), synced_at
 
 
 def reported_state(

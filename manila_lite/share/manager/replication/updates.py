@@ -23,6 +23,7 @@ from manila_lite.coordination import NullCoordinator
 from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.replicas import updates as replica_updates
 from manila_lite.db.rows import InstanceRow
+from manila_lite.db.rows import SyncedReplica
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.rpc.contract import Client
@@ -211,16 +212,29 @@ class ReplicaUpdatesEndpoint:
     def _update_page(self, job: JobContext, page: ReplicaPage) -> int:
         """Update replicas until it is time to yield; return the count."""
         done, size, until = 0, GROUP_SIZE, time.monotonic() + self.yield_after
+        synced: list[SyncedReplica] = []
         while done < len(page.due):
-            count = self._update_group(job, page.due[done : done + size])
+            try:
+                count = self._update_group(
+                    job, page.due[done : done + size], synced
+                )
+            except BackendUnresponsive:
+                self.outcome_writer.write_synced(job.claim, synced)
+                raise
             done += count
             # With a slow driver, hold fewer locks at a time.
             size = min(GROUP_SIZE, 2 * count)
             if time.monotonic() >= until:
                 break
+        self.outcome_writer.write_synced(job.claim, synced)
         return done
 
-    def _update_group(self, job: JobContext, group: list[DueReplica]) -> int:
+    def _update_group(
+        self,
+        job: JobContext,
+        group: list[DueReplica],
+        synced: list[SyncedReplica],
+    ) -> int:
         """Update replicas for at most `lock_seconds`; return the count.
 
         At least one is updated. Replicas whose lock is held elsewhere are
@@ -245,6 +259,7 @@ class ReplicaUpdatesEndpoint:
                     self._update(
                         job,
                         one,
+                        synced,
                         functools.partial(
                             locks.release_others, one.row.share_id
                         ),
@@ -283,8 +298,9 @@ class ReplicaUpdatesEndpoint:
             or replica.row.status not in replica_updates.POLLED_STATUSES
         ):
             return None
+        synced: list[SyncedReplica] = []
         try:
-            self._update(job, DueReplica(replica, view))
+            self._update(job, DueReplica(replica, view), synced)
         except BackendUnresponsive as error:
             LOG.warning(
                 'The update of replica %s is deferred: %s',
@@ -292,15 +308,21 @@ class ReplicaUpdatesEndpoint:
                 error,
             )
             return UNRESPONSIVE_PAUSE
+        self.outcome_writer.write_synced(job.claim, synced)
         return None
 
     def _update(
         self,
         job: JobContext,
         due: DueReplica,
+        synced: list[SyncedReplica],
         on_slow: Callable[[], object] | None = None,
     ) -> None:
-        """Make all due driver calls about a replica; record the replies."""
+        """Make all due driver calls about a replica; record the replies.
+
+        The time of its last sync is added to `synced`, to be recorded with
+        those of others.
+        """
         if is_promoting_or_reverting([one.row for one in due.view.replicas]):
             return
         try:
@@ -310,7 +332,7 @@ class ReplicaUpdatesEndpoint:
                 current = self._poll_snapshots(job, due, on_slow)
                 if current is not None:
                     due = current
-                    self._poll_state(job, due, on_slow)
+                    self._poll_state(job, due, synced, on_slow)
         except ReplicaProbePending as error:
             LOG.error('%s: %s', self.service_host, error)
             # A replica without replies for so long may be out of sync.
@@ -376,21 +398,28 @@ class ReplicaUpdatesEndpoint:
         self,
         job: JobContext,
         due: DueReplica,
+        synced: list[SyncedReplica],
         on_slow: Callable[[], object] | None,
     ) -> None:
         """Poll the state of a passive replica."""
         row, view = due.row, due.view
-        reply = self._ask(
-            due,
-            'state',
-            on_slow,
-            self.driver.update_replica_state,
-            driver_context(),
-            view.replicas_for_driver(self.names),
-            self._for_driver(due.replica),
-            view.rules_for_driver(row.id, self.driver),
-            view.snapshot_pairs(row.id, self.names),
+        reply, synced_at = outcomes.split_state_reply(
+            self._ask(
+                due,
+                'state',
+                on_slow,
+                self.driver.update_replica_state,
+                driver_context(),
+                view.replicas_for_driver(self.names),
+                self._for_driver(due.replica),
+                view.rules_for_driver(row.id, self.driver),
+                view.snapshot_pairs(row.id, self.names),
+            )
         )
+        if synced_at is not None:
+            synced.append(
+                SyncedReplica(row.id, row.replica_generation, synced_at)
+            )
         if outcomes.claims_active_role(reply, row.replication_type):
             self.role_writer.request_correction(job.claim, view, row.id)
         state = outcomes.reported_state(reply, row.replication_type)

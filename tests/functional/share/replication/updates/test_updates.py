@@ -1,18 +1,24 @@
 """Updates of replicas, on a timer and on request."""
 
+import datetime
+
 import pytest
 import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.coordination import Coordinator
 from manila_lite.db.models import engine
+from manila_lite.db.models import shares
+from manila_lite.db.models.base import NEVER
 from manila_lite.db.moves import replicas as replica_moves
 from manila_lite.db.queries.replicas import replicas
+from manila_lite.db.queries.shares import history
 from manila_lite.db.transitions import fire
 from manila_lite.share.manager.replication import lock as replica_lock
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from tests.support.replica_updates import ReplicaUpdateCloud
 
+INSTANCE = shares.ShareInstance.__table__
 WORK = engine.Work.__table__
 BROKEN = exception.ShareBackendException(msg='it is on fire')
 
@@ -352,3 +358,133 @@ def test_replicas_are_updated_on_every_database(database_url, tmp_path):
     cloud.resync()
     assert cloud.show() == ('error', 'error')
     cloud.db.dispose()
+
+
+# The time of the last sync
+
+
+def synced_at(cloud, replica_id=None):
+    """Return when a replica was synchronised, None if that is not known."""
+    found = cloud.db.read(history.list_sync_times, cloud.share_id)
+    return found.get(replica_id or cloud.replica_id)
+
+
+def reply(at, state='in_sync'):
+    return {'replica_state': state, 'synced_at': at}
+
+
+def ago(cloud, seconds, zone=None):
+    """Return a time by the clock of the cloud."""
+    now = datetime.datetime.fromtimestamp(cloud.clock.now, datetime.UTC)
+    return (now - datetime.timedelta(seconds=seconds)).astimezone(zone)
+
+
+def in_utc(value):
+    return value.astimezone(datetime.UTC).replace(tzinfo=None)
+
+
+@pytest.fixture
+def untold(cloud):
+    """A cloud whose replica has no time of a sync yet."""
+    cloud.db.write(
+        lambda session: session.run(
+            sa.update(INSTANCE).values(synced_at=NEVER)
+        )
+    )
+    return cloud
+
+
+@pytest.mark.parametrize('way', ['update', 'resync'])
+@pytest.mark.parametrize('state', ['in_sync', 'out_of_sync', None])
+def test_time_of_the_last_sync_is_recorded(untold, way, state):
+    cloud = untold
+    zone = datetime.timezone(datetime.timedelta(hours=5))
+    for at in (ago(cloud, 60, zone), ago(cloud, 30)):
+        cloud.stub_driver(update_replica_state=reply(at, state))
+        before = cloud.replica(cloud.replica_id).updated_at
+        was = cloud.show()
+        getattr(cloud, way)()
+        assert synced_at(cloud) == in_utc(at)
+        assert cloud.show() == ('available', state or was[1])
+    if was[1] == (state or was[1]):
+        assert cloud.replica(cloud.replica_id).updated_at == before
+
+
+@pytest.mark.parametrize(
+    'answer',
+    [
+        'in_sync',
+        {'replica_state': 'in_sync'},
+        reply(None),
+        reply(1_800_000_000.0),
+        reply('2027-01-15T08:00:00'),
+    ],
+    ids=str,
+)
+def test_driver_that_does_not_tell_the_time_leaves_it(untold, answer):
+    cloud = untold
+    cloud.stub_driver(update_replica_state=answer)
+    cloud.update()
+    assert synced_at(cloud) is None
+    assert cloud.show() == ('available', 'in_sync')
+    at = ago(cloud, 60)
+    cloud.stub_driver(update_replica_state=reply(at))
+    cloud.update()
+    cloud.stub_driver(update_replica_state=answer)
+    cloud.update()
+    assert synced_at(cloud) == in_utc(at)
+
+
+def test_time_ahead_of_the_database_is_its_own(untold):
+    """Else a wrong clock would hide for long that nothing is copied."""
+    cloud = untold
+    cloud.stub_driver(update_replica_state=reply(ago(cloud, -86400)))
+    cloud.update()
+    assert synced_at(cloud) <= in_utc(ago(cloud, 0))
+
+
+def test_late_reply_about_another_role_records_no_time(untold):
+    cloud = untold
+
+    def update_replica_state(*args):
+        cloud.db.write(replicas.advance_generation, cloud.share_id)
+        return reply(ago(cloud, 0))
+
+    cloud.stub_driver(update_replica_state=update_replica_state)
+    cloud.update()
+    assert synced_at(cloud) is None
+
+
+def test_active_replica_has_no_time_of_a_sync(untold):
+    """Nor has it one when it is passive again and was not copied yet."""
+    cloud = untold
+    cloud.stub_driver(update_replica_state=reply(ago(cloud, 9)))
+    cloud.update()
+    assert synced_at(cloud) is not None
+    cloud.ask('promote', cloud.replica_id)
+    cloud.settle()
+    assert cloud.active(cloud.share_id).id == cloud.replica_id
+    assert synced_at(cloud) is None
+
+
+def test_times_of_a_pass_are_recorded_by_one_statement(untold):
+    cloud = untold
+    cloud.stub_driver(update_replica_state=reply(ago(cloud, 9)))
+    cloud.update()
+    cloud.stub_driver(update_replica_state='in_sync')
+    before = cloud.statements
+    cloud.update()
+    without = cloud.statements - before
+    ids = [
+        cloud.replicate(cloud.create_share_on('alpha'), 'beta')
+        for _ in range(3)
+    ]
+    cloud.stub_driver(update_replica_state=reply(ago(cloud, 5)))
+    before = cloud.statements
+    cloud.update()
+    assert cloud.statements - before <= without + 3
+    assert all(
+        cloud.replica(id).synced_at
+        == cloud.replica(cloud.replica_id).synced_at
+        for id in ids
+    )
