@@ -116,10 +116,13 @@ class Executor:
     def renew(self) -> None:
         """Renew the leases of running jobs that have made progress."""
         for job in self._live_jobs():
-            if not job.renew():
+            if job.renew():
+                continue
+            if job.is_lost:
                 LOG.warning(
                     'Work %s was taken over while it ran', job.claim.id
                 )
+            job.is_lost = True  # or it is just ending
 
     def recheck_lost(self) -> None:
         """Submit the rechecks that met an error of the database."""

@@ -55,6 +55,7 @@ class JobContext:
         self.lease = lease
         self.closed = False
         self.has_effects = False
+        self.is_lost = False
         self._renewing = threading.Lock()
         self.wake_after: float | None = None
         self.progress_at = time.monotonic()

@@ -115,6 +115,47 @@ def test_running_work_is_renewed_while_it_makes_progress(
     assert first == still < moved
 
 
+TAKEN_OVER = 'was taken over while it ran'
+
+
+def test_work_that_ends_while_it_is_renewed_is_not_reported(
+    runner, ask, db, caplog
+):
+    renewals = []
+
+    def renew_after_the_end(name):
+        if name == 'committed' and not renewals and not owed():
+            renewals.append(name)
+            runner.renew()
+
+    def owed():
+        return db.read(table.list_work)
+
+    ask()
+    db.on_step = renew_after_the_end
+    run_all(runner)
+    assert len(renewals) == 1
+    assert TAKEN_OVER not in caplog.text
+
+
+def test_work_that_was_taken_over_and_still_runs_is_reported(
+    runner, ask, painter, db, caplog
+):
+    reported = []
+
+    def oversleep(job):
+        db.write(table.expire_leases, ['blue'])
+        assert claim(db, job.id, 'another', abandoned=True)
+        for _ in range(2):
+            runner.renew()
+            reported.append(caplog.text.count(TAKEN_OVER))
+
+    painter.does['widen'] = oversleep
+    ask()
+    run_all(runner)
+    assert reported == [0, 1]
+
+
 def test_without_running_work_nothing_is_renewed(runner, db):
     statements = []
     db.on_step = statements.append
