@@ -31,7 +31,7 @@ class Difference(typing.NamedTuple):
 
 def to_reservation(owner: Owner, deltas: Mapping[str, int]) -> list:
     """Return a JSON entry for the `charges` of a work row."""
-    return [*owner, dict(deltas)]
+    return [owner.project_id, owner.user_id, owner.share_type_id, dict(deltas)]
 
 
 def from_reservation(entry: Iterable[typing.Any]) -> Charge:
@@ -52,6 +52,7 @@ def recount(
             counts.count_group_snapshots(session, project_id),
             counts.count_encryption_keys(session, project_id),
             counts.count_backups(session, project_id),
+            counts.count_changes_of_type(session, project_id),
         )
     )
     reserved = _sum(_owed(session, project_id))

@@ -15,11 +15,13 @@ from manila_lite.db.queries.replicas import replicas as replica_rows
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.shares import migrations as share_migrations
 from manila_lite.db.queries.types import types as share_types
+from manila_lite.db.queries.types.qos_types import DEFAULT_OF_SHARE_TYPE
 from manila_lite.db.rows import InstanceRow
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.host import Host
 from manila_lite.messages import Detail
+from manila_lite.quota import share_migrations as migration_quota
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.scheduler import PlacementRpc
 from manila_lite.scheduler import destinations
@@ -388,7 +390,17 @@ class PlacementEndpoint:
             )
         migration = share_migrations.get_open(session, job.resource_id)
         instance = share_instances.get(session, migration.source_instance_id)
-        return (instance, _required_capabilities(session, instance))
+        if migration.new_share_type_id is None:
+            return (instance, _required_capabilities(session, instance))
+        specs = share_types.get_extra_specs(
+            session, migration.new_share_type_id
+        )
+        return (
+            instance,
+            required_capabilities(
+                specs, has_qos_type=bool(specs.get(DEFAULT_OF_SHARE_TYPE))
+            ),
+        )
 
     def migrate_share_to_host(
         self, job: typing.Any, share_id: str, host: str
@@ -430,7 +442,7 @@ class PlacementEndpoint:
     def failed_migrate_share_to_host(
         self, session: Session, job: typing.Any, error: Exception
     ) -> bool:
-        migration_moves.roll_back(session, job.resource_id, str(error))
+        migration_quota.roll_back(session, job.resource_id, str(error))
         return False
 
     def check_server_destination(

@@ -17,6 +17,11 @@ from tests.support.rewind import rewindable
 SEEDS = sampling.seeds(100, 8)
 
 
+def prepare(cloud):
+    migrations.create_type(cloud, snapshot_support='True')
+    return host_assisted.create(cloud)
+
+
 def migrate(cloud, share):
     host_assisted.start(cloud, share, expect=None)
     cloud.settle()
@@ -37,14 +42,31 @@ def fail(cloud, share):
     cloud.settle()
 
 
-VERBS = {verb.__name__: verb for verb in (migrate, cancel, fail)}
+def retype(cloud, share):
+    host_assisted.start(cloud, share, expect=None, **migrations.to_gold(cloud))
+    cloud.settle()
+    migrations.complete(cloud, share, expect=None)
+    cloud.settle()
+
+
+def retype_and_cancel(cloud, share):
+    host_assisted.start(cloud, share, expect=None, **migrations.to_gold(cloud))
+    cloud.settle()
+    migrations.cancel(cloud, share, expect=None)
+    cloud.settle()
+
+
+VERBS = {
+    verb.__name__: verb
+    for verb in (migrate, cancel, fail, retype, retype_and_cancel)
+}
 
 
 @pytest.fixture(scope='module')
 def begin(tmp_path_factory):
     with rewindable(
         tmp_path_factory.mktemp('migrations'),
-        host_assisted.create,
+        prepare,
         kind=crash_images.CrashableCloud,
     ) as begin:
         yield begin

@@ -18,6 +18,7 @@ SEEDS = sampling.seeds(100, 8)
 def prepare(cloud):
     share = migrations.create_on_alpha(cloud)
     migrations.allow(cloud, share)
+    migrations.create_type(cloud, snapshot_support='True')
     return share
 
 
@@ -41,7 +42,28 @@ def fail(cloud, share):
     cloud.settle()
 
 
-VERBS = {verb.__name__: verb for verb in (migrate, cancel, fail)}
+def retype(cloud, share):
+    migrations.start(
+        cloud, share, writable=False, expect=None, **migrations.to_gold(cloud)
+    )
+    cloud.settle()
+    migrations.complete(cloud, share, expect=None)
+    cloud.settle()
+
+
+def retype_and_cancel(cloud, share):
+    migrations.start(
+        cloud, share, writable=False, expect=None, **migrations.to_gold(cloud)
+    )
+    cloud.settle()
+    migrations.cancel(cloud, share, expect=None)
+    cloud.settle()
+
+
+VERBS = {
+    verb.__name__: verb
+    for verb in (migrate, cancel, fail, retype, retype_and_cancel)
+}
 
 
 @pytest.fixture(scope='module')

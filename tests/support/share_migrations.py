@@ -94,3 +94,36 @@ def allow(cloud, share_id, access_to='10.1.1.1', level='rw', expect=200):
         {'access_type': 'ip', 'access_to': access_to, 'access_level': level},
         expect=expect,
     )
+
+
+def create_type(cloud, name='gold', **extra_specs):
+    """Create a share type for shares without share servers; return its id."""
+    return cloud.api.request(
+        'POST',
+        '/types',
+        {
+            'share_type': {
+                'name': name,
+                'extra_specs': {
+                    'driver_handles_share_servers': 'False',
+                    **extra_specs,
+                },
+            }
+        },
+        expect=200,
+    ).json['share_type']['id']
+
+
+def shown_type(cloud, share_id):
+    """Return the id of the share type that a share is shown with."""
+    return cloud.api.show(share_id)['share_type']
+
+
+def to_gold(cloud):
+    """Return the option that gives the type gold to a share."""
+    (found,) = (
+        one['id']
+        for one in cloud.api.get('/types')['share_types']
+        if one['name'] == 'gold'
+    )
+    return {'new_share_type_id': found}

@@ -124,6 +124,7 @@ def build_api(
         ),
         share_migrations=ShareMigrations(
             process.db,
+            process.limits(),
             process.client(PlacementRpc),
             process.client(ShareMigrationRpc),
             conf.service_down_time,

@@ -17,7 +17,8 @@ class ShareMigration(base.Base):
     `progress_details` what else it reported, as JSON. `casts_rules` says
     that the rules of the source were cast to read-only, `host_assisted`
     that the data service copies instead of the driver, `error` why the
-    migration has failed or is about to.
+    migration has failed or is about to. `new_share_type_id` is null unless
+    the share gets another type.
     """
 
     __tablename__ = 'share_migrations'
@@ -52,3 +53,4 @@ class ShareMigration(base.Base):
     host_assisted = mapped_column(
         sa.Boolean, nullable=False, server_default='0'
     )
+    new_share_type_id = mapped_column(base.Id)

@@ -4,12 +4,17 @@ Rows in an unexpected status, for example after `reset_status`, are left as
 they are.
 """
 
+from oslo_db import exception as db_exc
+
+from manila_lite import exception
 from manila_lite.db.moves import shares as share_moves
 from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.shares import migrations
+from manila_lite.db.queries.types import qos_types
+from manila_lite.db.queries.types import types as share_types
 from manila_lite.db.rows import InstanceRow
 from manila_lite.db.rows import ShareMigrationRow
 from manila_lite.db.session import Session
@@ -29,31 +34,54 @@ from manila_lite.states.share_task import SHARE_TASK
 def place(
     session: Session, source: InstanceRow, host: str, zone: str | None
 ) -> None:
-    """Insert the instance on the destination, where there is room for it."""
+    """Insert the instance on the destination, where there is room for it.
+
+    It has the new share type of the migration and the QoS type of new
+    shares of that type, or those of the source.
+    """
     found = zone and services.find_zone(session, zone)
     id = session.new_id()
-    insert_row(
-        session,
-        SHARE_INSTANCE,
-        'migrate_here',
-        id=id,
-        share_id=source.share_id,
-        host=host,
-        availability_zone_id=found.id if found else None,
-        share_type_id=source.share_type_id,
-        qos_type_id=source.qos_type_id,
-        encryption_key_ref=source.encryption_key_ref,
-        mount_point_name=source.mount_point_name,
-        access_rules_status=RulesStatus.ACTIVE,
-        cast_rules_to_readonly=False,
-        created_at=session.now,
-        scheduled_at=session.now,
-        launched_at=source.launched_at,
-    )
+    type_id, qos_type_id = _types(session, source)
+    try:
+        insert_row(
+            session,
+            SHARE_INSTANCE,
+            'migrate_here',
+            id=id,
+            share_id=source.share_id,
+            host=host,
+            availability_zone_id=found.id if found else None,
+            share_type_id=type_id,
+            qos_type_id=qos_type_id,
+            encryption_key_ref=source.encryption_key_ref,
+            mount_point_name=source.mount_point_name,
+            access_rules_status=RulesStatus.ACTIVE,
+            cast_rules_to_readonly=False,
+            created_at=session.now,
+            scheduled_at=session.now,
+            launched_at=source.launched_at,
+        )
+    except db_exc.DBReferenceError:
+        # The type was deleted after it was read.
+        raise exception.ShareTypeNotFound(share_type_id=type_id) from None
     migrations.update(session, source.share_id, destination_instance_id=id)
     fire(
         session, SHARE_TASK, source.share_id, 'placed', updated_at=session.now
     )
+
+
+def _types(
+    session: Session, source: InstanceRow
+) -> tuple[str | None, str | None]:
+    """Return the ids of the share type and QoS type of the destination."""
+    migration = migrations.get_open(session, source.share_id)
+    new_id = migration.new_share_type_id
+    if new_id is None:
+        return source.share_type_id, source.qos_type_id
+    share_type = share_types.find_by_id(session, new_id)
+    if share_type is None:
+        raise exception.ShareTypeNotFound(share_type_id=new_id)
+    return new_id, qos_types.lock_default(session, share_type)
 
 
 def roll_back(

@@ -58,6 +58,7 @@ class ShareMigrationRow(Protocol):
     phase: int
     casts_rules: bool
     host_assisted: bool
+    new_share_type_id: str | None
     progress: int | None
     progress_details: str | None
     heard_at: datetime.datetime | None

@@ -122,7 +122,7 @@ class Managing:
                 path=request.export_path, host=service.host
             )
         share_id, instance_id = session.new_id(), session.new_id()
-        capabilities = share_request.capability_columns(share_type)
+        capabilities = share_types.capability_columns(share_type)
         shares.insert(
             session,
             {

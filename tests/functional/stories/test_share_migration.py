@@ -41,9 +41,9 @@ def test_there_and_back(install):
         wait_until(is_there, state)
         wait_idle()
 
-    def start():
+    def start(*options):
         (other,) = pools - {cli('share show', 'first')['host']}
-        arguments = ('first', other, *MIGRATION_OPTIONS)
+        arguments = ('first', other, *MIGRATION_OPTIONS, *options)
         cli('share migration start', *arguments)
         cli('share migration start', *arguments, code=1)
         wait_for_state('migration_driver_phase1_done')
@@ -90,6 +90,16 @@ def test_there_and_back(install):
         assert not moved & paths
         paths = moved
     assert cli('share show', 'first')['host'] == home
+    cli('share type create', 'gold', 'false', '--snapshot-support', 'true')
+    start('--new-share-type', 'gold')
+    assert cli('share show', 'first')['share_type_name'] == 'plain'
+    cli('share migration complete', 'first')
+    wait_for_state('migration_success')
+    shown = cli('share show', 'first')
+    assert shown['share_type_name'] == 'gold'
+    assert shown['snapshot_support'] is True
+    cli('share type delete', 'plain')
+    cli('share type delete', 'gold', code=1)
     cli('share delete', 'first')
     wait_idle()
     assert installation.problems() == []

@@ -9,11 +9,13 @@ from manila_lite.db.models import engine
 from manila_lite.db.models import networks
 from manila_lite.db.models import share_backups
 from manila_lite.db.models import share_groups
+from manila_lite.db.models import share_migrations
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.queries.admin.quotas import Owner
 from manila_lite.db.session import Session
 from manila_lite.states.share_instance import HIDDEN_FROM_TENANTS
+from manila_lite.states.share_instance import InstanceStatus
 
 SHARE = shares.Share.__table__
 INSTANCE = shares.ShareInstance.__table__
@@ -23,17 +25,44 @@ BACKUP = share_backups.ShareBackup.__table__
 GROUP = share_groups.ShareGroup.__table__
 GROUP_SNAPSHOT = share_groups.ShareGroupSnapshot.__table__
 KEY = encryption_keys.EncryptionKey.__table__
+MIGRATION = share_migrations.ShareMigration.__table__
 WORK = engine.Work.__table__
 
 Charge = tuple[Owner, Mapping[str, int]]
 """An owner and amounts of resources."""
 
+# Deferred deletion gives back the quota when the request is accepted. The
+# destination of a migration may have another type, which is counted apart.
+_UNCOUNTED = sorted({*HIDDEN_FROM_TENANTS, InstanceStatus.MIGRATING_TO})
+_IS_CHANGE_OF_TYPE = (
+    # Not null, in a form for which the index is used.
+    MIGRATION.c.open_for >= '',
+    MIGRATION.c.new_share_type_id.is_not(None),
+)
 _OWED = sa.select(WORK.c.charges).where(WORK.c.charges.is_not(None))
 
 
 def count_shares(session: Session, project_id: str | None) -> Iterator[Charge]:
     """Return the usage by shares of a project, or of all."""
     return _used(session, _shares(project_id))
+
+
+def count_changes_of_type(
+    session: Session, project_id: str | None
+) -> Iterator[Charge]:
+    """Return the usage by shares whose migrations change their type.
+
+    They count for their new types already, in addition to their own types.
+    """
+    for row in session.rows(_changes_of_type(project_id)):
+        yield (
+            Owner(
+                row.project_id,
+                share_type_id=row.new_share_type_id,
+                only_share_type=True,
+            ),
+            {'shares': int(row.shares), 'gigabytes': int(row.gigabytes)},
+        )
 
 
 def count_snapshots(
@@ -103,7 +132,6 @@ def list_charges(session: Session, containing: str | None = None) -> list[str]:
 
 
 def _shares(project_id: str | None) -> sa.Select:
-    # Deferred deletion gives back the quota when the request is accepted.
     counting = (
         sa.select(
             INSTANCE.c.share_id,
@@ -111,7 +139,7 @@ def _shares(project_id: str | None) -> sa.Select:
             sa.func.count().label('instances'),
         )
         .where(
-            INSTANCE.c.status.not_in(sorted(HIDDEN_FROM_TENANTS)),
+            INSTANCE.c.status.not_in(_UNCOUNTED),
             *_of_shares(SHARE.c.id, SHARE, project_id),
         )
         .group_by(INSTANCE.c.share_id)
@@ -136,6 +164,20 @@ def _shares(project_id: str | None) -> sa.Select:
         .group_by(
             SHARE.c.project_id, SHARE.c.user_id, counting.c.share_type_id
         )
+    )
+
+
+def _changes_of_type(project_id: str | None) -> sa.Select:
+    return (
+        sa.select(
+            SHARE.c.project_id,
+            MIGRATION.c.new_share_type_id,
+            sa.func.count().label('shares'),
+            sa.func.sum(SHARE.c.size).label('gigabytes'),
+        )
+        .select_from(MIGRATION.join(SHARE, SHARE.c.id == MIGRATION.c.open_for))
+        .where(*_IS_CHANGE_OF_TYPE, *_of_project(SHARE, project_id))
+        .group_by(SHARE.c.project_id, MIGRATION.c.new_share_type_id)
     )
 
 
@@ -208,8 +250,11 @@ def _of_shares(
     ]
 
 
+_OWNER = ('project_id', 'user_id', 'share_type_id')
+
+
 def _used(session: Session, statement: sa.Select) -> Iterator[Charge]:
     for row in session.rows(statement):
         counted = row._asdict()
-        owner = Owner(*(counted.pop(name) for name in Owner._fields))
+        owner = Owner(*(counted.pop(name) for name in _OWNER))
         yield owner, {name: int(n) for name, n in counted.items()}

@@ -54,11 +54,16 @@ class Key(typing.NamedTuple):
 
 
 class Owner(typing.NamedTuple):
-    """The owner that a resource is charged to; user and type may be None."""
+    """The owner that a resource is charged to; user and type may be None.
+
+    With `only_share_type` it is charged to the type within the project, but
+    not to the project.
+    """
 
     project_id: str
     user_id: str | None = None
     share_type_id: str | None = None
+    only_share_type: bool = False
 
     @property
     def scopes(self) -> tuple[Scope, ...]:
@@ -72,6 +77,7 @@ class Owner(typing.NamedTuple):
             Scope(self.project_id, kind, id)
             for kind, id in ids
             if id is not None
+            and (kind == SHARE_TYPE or not self.only_share_type)
         )
 
     def keys(self, resources: Iterable[str]) -> list[Key]:

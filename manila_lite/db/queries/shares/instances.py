@@ -47,6 +47,11 @@ _WITH_METADATA = _FULL.add_columns(
     METADATA.c.key.label('metadata_key'),
     METADATA.c.value.label('metadata_value'),
 ).outerjoin(METADATA, METADATA.c.share_id == SHARE.c.id)
+_SET_SHARE_TYPE = (
+    sa.update(INSTANCE)
+    .where(INSTANCE.c.id == sa.bindparam('of_instance'))
+    .values(share_type_id=sa.bindparam('new_type'))
+)
 _WITH_METADATA_LOCKED = _WITH_METADATA.with_for_update(read=True, of=INSTANCE)
 _EXPORTS = (
     sa.select(EXPORT)
@@ -167,6 +172,15 @@ def get(session: Session, instance_id: str) -> InstanceRow:
     if row is None:
         raise exception.ShareInstanceNotFound(share_instance_id=instance_id)
     return row
+
+
+def set_share_type(
+    session: Session, instance_id: str, share_type_id: str | None
+) -> None:
+    """Give another share type to an instance, if it still exists."""
+    session.run(
+        _SET_SHARE_TYPE, of_instance=instance_id, new_type=share_type_id
+    )
 
 
 def find(session: Session, instance_id: str) -> InstanceRow | None:

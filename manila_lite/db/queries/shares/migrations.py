@@ -24,6 +24,14 @@ _MAX_ERROR_LENGTH = 1000
 _OF_SHARE = MIGRATION.c.share_id == sa.bindparam('of_share')
 _IS_OPEN = MIGRATION.c.open_for == sa.bindparam('of_share')
 _LATEST = sa.select(MIGRATION).where(_OF_SHARE)
+_OPEN_LOCKED = sa.select(MIGRATION).where(_IS_OPEN).with_for_update()
+_IS_TYPE_WANTED = sa.select(
+    sa.exists().where(
+        # Not null, in a form for which the index is used.
+        MIGRATION.c.open_for >= '',
+        MIGRATION.c.new_share_type_id == sa.bindparam('of_type'),
+    )
+)
 _FORGET = sa.delete(MIGRATION).where(_OF_SHARE)
 _INSERT = sa.insert(MIGRATION)
 _CLOSE = (
@@ -127,6 +135,16 @@ def find_open(session: Session, share_id: str) -> ShareMigrationRow | None:
     """Return the running migration of a share, or None."""
     row = find_latest(session, share_id)
     return None if row is None or row.open_for is None else row
+
+
+def lock_open(session: Session, share_id: str) -> ShareMigrationRow | None:
+    """Lock the running migration of a share and return it, or None."""
+    return session.one(_OPEN_LOCKED, of_share=share_id)
+
+
+def is_type_wanted(session: Session, share_type_id: str) -> bool:
+    """Whether a running migration gives this type to a share."""
+    return bool(session.value(_IS_TYPE_WANTED, of_type=share_type_id))
 
 
 def get_open(session: Session, share_id: str) -> ShareMigrationRow:

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db.models import quotas
+from manila_lite.db.queries.shares import migrations as share_migrations
 from manila_lite.db.queries.types.tables import caller_params
 from manila_lite.db.queries.types.tables import group_by_type
 from manila_lite.db.queries.types.types import SPEC
@@ -125,7 +126,8 @@ def update(session: Session, id: str, values: Mapping[str, object]) -> None:
 def delete(session: Session, id: str) -> None:
     """Delete a type that no share uses, and all that belongs to it.
 
-    A foreign key rejects it while a share instance refers to it.
+    A foreign key rejects it while a share instance refers to it; it is also
+    rejected while a migration is to give it to a share.
     """
     session.run(_DELETE_USAGES, of_type=id)  # always locked before types
     try:
@@ -134,3 +136,5 @@ def delete(session: Session, id: str) -> None:
         raise exception.ShareTypeInUse(share_type_id=id) from None
     if matched != 1:
         raise exception.ShareTypeNotFound(share_type_id=id)
+    if share_migrations.is_type_wanted(session, id):
+        raise exception.ShareTypeInUse(share_type_id=id)

@@ -15,6 +15,15 @@ TYPE = types.ShareType.__table__
 SPEC = types.ShareTypeExtraSpec.__table__
 PROJECT = types.ShareTypeProject.__table__
 
+CAPABILITY_EXTRA_SPECS = (
+    'snapshot_support',
+    'create_share_from_snapshot_support',
+    'revert_to_snapshot_support',
+    'mount_snapshot_support',
+    'snapshot_inherit_share_access_support',
+)
+"""Extra specs that are copied to a share when it gets its type."""
+
 _TRUE = frozenset({'1', 't', 'true', 'on', 'y', 'yes'})
 
 TABLES = TypeTables(
@@ -55,6 +64,19 @@ class TypeWithSpecs:
         return is_true(self.extra_specs.get(key))
 
 
+def capability_columns(
+    share_type: TypeWithSpecs | None,
+) -> dict[str, typing.Any]:
+    """Return the capabilities of the type as columns of the share."""
+    if share_type is None:
+        return dict.fromkeys(CAPABILITY_EXTRA_SPECS, False) | {
+            'replication_type': None
+        }
+    return {key: share_type.flag(key) for key in CAPABILITY_EXTRA_SPECS} | {
+        'replication_type': share_type.extra_specs.get('replication_type')
+    }
+
+
 def is_true(text: str | None) -> bool:
     """Whether the value of an extra spec is one of the usual true words."""
     return (
@@ -88,6 +110,12 @@ def find_usable(
             if row.spec_key is not None
         },
     )
+
+
+def find_by_id(session: Session, id: str) -> TypeWithSpecs | None:
+    """Return the type with this id, public or not, or None."""
+    found = find_usable(session, id, None, True)
+    return found if found and found.id == id else None
 
 
 def get_extra_specs(

@@ -21,6 +21,7 @@ from manila_lite.db.rows import ShareTaskRow
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
+from manila_lite.quota import share_migrations as migration_quota
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.contract import work_kinds
@@ -362,7 +363,7 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
         if isinstance(error, ShareMigrationRefused):
             self._keep_remains(session, job, error)
         else:
-            moves.give_up(session, job.resource_id, str(error))
+            migration_quota.give_up(session, job.resource_id, str(error))
         moves.end_task(session, job.resource_id, 'failed')
         return True
 
@@ -437,7 +438,7 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
     ) -> bool:
         migration = migrations.find_open(session, job.resource_id)
         if migration is not None and migration.phase == 2:
-            moves.give_up(session, job.resource_id, str(error))
+            migration_quota.give_up(session, job.resource_id, str(error))
         else:
             self._keep_remains(session, job, error)
         self._notify(session, job, error)

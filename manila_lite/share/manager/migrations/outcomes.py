@@ -11,6 +11,7 @@ from manila_lite.db.queries.shares import migrations
 from manila_lite.db.rows import InstanceRow
 from manila_lite.db.session import Session
 from manila_lite.host import Host
+from manila_lite.quota import share_migrations as migration_quota
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.contract import work_kinds
 from manila_lite.rpc.data import TOPIC as DATA_TOPIC
@@ -97,7 +98,7 @@ class ShareMigrationOutcomes:
             share_instances.replace_export_locations(
                 session, destination.id, normalise_export_locations(locations)
             )
-        moves.cut_over(session, source, destination, error)
+        migration_quota.cut_over(session, source, destination, error)
         moves.end_task(session, source.share_id, 'completed')
 
     # Copies by the data service
@@ -147,5 +148,5 @@ class ShareMigrationOutcomes:
     def roll_back(self, session: Session, share_id: str, event: str) -> None:
         """Restore what was before the migration; its copy is gone."""
         self.restore_rules(session, share_id)
-        moves.roll_back(session, share_id)
+        migration_quota.roll_back(session, share_id)
         moves.end_task(session, share_id, event)

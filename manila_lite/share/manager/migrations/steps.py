@@ -1,7 +1,6 @@
 """What the steps of share migrations have in common."""
 
 from manila_lite import exception
-from manila_lite.db.moves import share_migrations as moves
 from manila_lite.db.queries.shares import migrations
 from manila_lite.db.rows import ShareMigrationRow
 from manila_lite.db.session import Session
@@ -9,6 +8,7 @@ from manila_lite.db.transitions import fire_matching
 from manila_lite.messages import Action
 from manila_lite.messages import detail_in
 from manila_lite.messages import explanation_in
+from manila_lite.quota import share_migrations as migration_quota
 from manila_lite.rpc.contract import Client
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.manager.driver_view import share_migration_view
@@ -114,4 +114,4 @@ class ShareMigrationSteps:
         self, session: Session, job: Claim, error: Exception
     ) -> None:
         self.outcomes.restore_rules(session, job.resource_id)
-        moves.keep_remains(session, job.resource_id, str(error))
+        migration_quota.keep_remains(session, job.resource_id, str(error))

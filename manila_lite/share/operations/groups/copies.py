@@ -31,7 +31,6 @@ from manila_lite.quota.groups import DELTAS
 from manila_lite.rpc.contract import Client
 from manila_lite.share.operations.groups.share_groups import ShareGroupRequest
 from manila_lite.share.operations.shares import insertion
-from manila_lite.share.operations.shares import share_request
 from manila_lite.states.share_group import SHARE_GROUP
 from manila_lite.work.admission import AdmissionControl
 from manila_lite.work.admission import admission_controlled
@@ -175,7 +174,7 @@ class ShareGroupCopies:
                 'source_share_group_snapshot_member_id': member.id,
                 'share_proto': member.share_proto,
                 'is_public': False,
-                **share_request.capability_columns(share_type),
+                **share_types.capability_columns(share_type),
             },
             {
                 'share_type_id': member.share_type_id,

@@ -1,5 +1,6 @@
 """Accept requests to migrate shares to other back ends."""
 
+from collections.abc import Mapping
 import dataclasses
 import datetime
 import typing
@@ -14,17 +15,22 @@ from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.shares import migrations
 from manila_lite.db.queries.snapshots import snapshots
+from manila_lite.db.queries.types import qos_types
+from manila_lite.db.queries.types import types as share_types
+from manila_lite.db.queries.types.types import TypeWithSpecs
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.session import read_transaction
 from manila_lite.db.session import transaction
 from manila_lite.db.transitions import fire
 from manila_lite.host import Host
+from manila_lite.quota import share_migrations as migration_quota
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.data import BINARY as DATA_BINARY
 from manila_lite.rpc.data import DRIVER_ONLY
 from manila_lite.rpc.share import BINARY
 from manila_lite.share.operations.replication import guards as replica_guards
+from manila_lite.share.operations.shares import share_request
 from manila_lite.states.access_rule import RulesStatus
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_task import RUNNING
@@ -71,9 +77,15 @@ class ShareMigrations:
     """Operations on share migrations."""
 
     def __init__(
-        self, db: Database, scheduler: Client, work: Client, down_time: float
+        self,
+        db: Database,
+        limits: Mapping[str, int],
+        scheduler: Client,
+        work: Client,
+        down_time: float,
     ):
         self.db = db
+        self.limits = limits
         self.scheduler = scheduler
         self.work = work
         self.down_time = down_time
@@ -103,8 +115,9 @@ class ShareMigrations:
         # Behind the guard: no rule, snapshot or replica can be added now.
         instance = share_instances.get(session, target.instance_id)
         _refuse_immovable(session, instance)
-        _refuse_unsupported(instance, options)
-        if options.dest_host == instance.host:
+        _refuse_unsupported(options)
+        new_type = _find_new_type(session, instance, options.new_share_type_id)
+        if options.dest_host == instance.host and new_type is None:
             fire(session, SHARE_INSTANCE, instance.id, 'migrate_returned')
             fire(session, SHARE_TASK, share.id, 'skip', updated_at=session.now)
             return False
@@ -112,6 +125,10 @@ class ShareMigrations:
         if options.force_host_assisted:
             self._require_data_service(session)
         fire(session, SHARE_TASK, share.id, 'start', updated_at=session.now)
+        if new_type is not None:
+            migration_quota.charge_new_type(
+                session, instance, new_type.id, limits=self.limits
+            )
         migrations.insert(
             session,
             share.id,
@@ -123,6 +140,7 @@ class ShareMigrations:
             preserve_metadata=options.preserve_metadata,
             preserve_snapshots=options.preserve_snapshots,
             host_assisted=options.force_host_assisted,
+            new_share_type_id=new_type and new_type.id,
         )
         self.scheduler.migrate_share_to_host(
             session, ctx, share_id=share.id, host=options.dest_host
@@ -328,9 +346,7 @@ def _refuse_immovable(session: Session, instance: rows.InstanceRow) -> None:
             )
 
 
-def _refuse_unsupported(
-    instance: rows.InstanceRow, options: ShareMigrationOptions
-) -> None:
+def _refuse_unsupported(options: ShareMigrationOptions) -> None:
     """Raise InvalidInput for what no migration can do yet."""
     demanded = [name for name in DRIVER_ONLY if getattr(options, name)]
     if options.force_host_assisted and demanded:
@@ -338,11 +354,48 @@ def _refuse_unsupported(
             reason='force_host_assisted_migration: a copy by the data '
             f'service cannot be {", ".join(demanded)}'
         )
-    if options.new_share_type_id not in (None, instance.share_type_id):
-        raise exception.InvalidInput(
-            reason='new_share_type_id: a migration keeps the share type'
-        )
     if options.new_share_network_id is not None:
         raise exception.InvalidInput(
             reason='new_share_network_id: the share is not on a share server'
         )
+
+
+def _find_new_type(
+    session: Session, instance: rows.InstanceRow, id: str | None
+) -> TypeWithSpecs | None:
+    """Return the type that the share is to get; None if it keeps its type.
+
+    Raises InvalidInput if there is no such type, or if it is not for this
+    share.
+    """
+    if id is None or id == instance.share_type_id:
+        return None
+    found = share_types.find_by_id(session, id)
+    if found is None:
+        raise exception.InvalidInput(
+            reason=f'new_share_type_id: share type {id} could not be found'
+        )
+    reasons = {
+        'is for shares on share servers': found.flag(
+            'driver_handles_share_servers'
+        ),
+        'is for shares with replicas': found.extra_specs.get(
+            'replication_type'
+        ),
+        'does not support the encryption key of the share': (
+            instance.encryption_key_ref
+            and not found.extra_specs.get('encryption_support')
+        ),
+        'does not support the mount point name of the share': (
+            instance.mount_point_name
+            and not found.flag('mount_point_name_support')
+        ),
+    }
+    for reason, applies in reasons.items():
+        if applies:
+            raise exception.InvalidInput(
+                reason=f'new_share_type_id: share type {found.name} {reason}'
+            )
+    share_request.check_size(instance.size, found.extra_specs, creating=True)
+    qos_types.lock_default(session, found)  # raises if there is none
+    return found

@@ -10,15 +10,6 @@ from manila_lite.db.queries.types.types import TypeWithSpecs
 
 _MOUNT_POINT = re.compile(r'[A-Za-z0-9_-]{1,255}')
 
-CAPABILITY_EXTRA_SPECS = (
-    'snapshot_support',
-    'create_share_from_snapshot_support',
-    'revert_to_snapshot_support',
-    'mount_snapshot_support',
-    'snapshot_inherit_share_access_support',
-)
-"""Extra specs that are copied to a share when it is created."""
-
 
 @dataclasses.dataclass(frozen=True)
 class ShareRequest:
@@ -45,19 +36,6 @@ class ShareRequest:
     encryption_key_ref: str | None = None
     apply_type_zones: bool = False
     check_clone_support: bool = False
-
-
-def capability_columns(
-    share_type: TypeWithSpecs | None,
-) -> dict[str, typing.Any]:
-    """Return the capabilities of the type as columns of the share."""
-    if share_type is None:
-        return dict.fromkeys(CAPABILITY_EXTRA_SPECS, False) | {
-            'replication_type': None
-        }
-    return {key: share_type.flag(key) for key in CAPABILITY_EXTRA_SPECS} | {
-        'replication_type': share_type.extra_specs.get('replication_type')
-    }
 
 
 def check_type(request: ShareRequest, share_type: TypeWithSpecs) -> None:

@@ -108,7 +108,7 @@ class Shares:
         qos_type_id = qos_types.lock_default(session, share_type)
         zones = placement.list_zones(session, request, share_type)
         hints = placement.parse_hints(session, ctx, request.scheduler_hints)
-        capabilities = share_request.capability_columns(share_type)
+        capabilities = share_types.capability_columns(share_type)
         project_id = typing.cast(str, ctx.project_id)
         owner = Owner(
             project_id, ctx.user_id, share_type.id if share_type else None
