@@ -121,7 +121,7 @@ class BtrfsBackend:
             cifs = SmbExports(
                 folder, self.daemons.smb_server, SmbUsers(folder)
             )
-        self.exports = Protocols(nfs, cifs)
+        self.exports = Protocols(lambda kind, volume: nfs, cifs)
         return nfs, cifs
 
     def require(self) -> None:

@@ -1,5 +1,6 @@
 """The daemons of a back end, which outlive the share service."""
 
+from collections.abc import Sequence
 import pathlib
 import signal
 import subprocess
@@ -16,12 +17,115 @@ from manila_lite.share.drivers.btrfs.smb_server import CONFIG
 from manila_lite.share.drivers.btrfs.smb_server import RECORD
 from manila_lite.share.drivers.btrfs.smb_server import SmbServer
 
+START_TIMEOUT = 60.0
+RESTART_TIMEOUT = 10.0
+STOP_TIMEOUT = 10.0
+INTERVAL = 0.01
 _SUPERVISOR = 'manila_lite.share.drivers.btrfs.supervisor'
-_START_TIMEOUT = 60.0
-_RESTART_TIMEOUT = 10.0
-_STOP_TIMEOUT = 10.0
-_INTERVAL = 0.01
-_SOCKET_PATH_LENGTH = 107
+# The longest path that the bus takes, less than the kernel does.
+_SOCKET_PATH_LENGTH = 99
+
+
+class Supervision:
+    """A supervisor and what it is to run, in one folder."""
+
+    def __init__(self, folder: pathlib.Path, module: str = _SUPERVISOR):
+        self._folder = folder
+        self._module = module
+
+    def apply(self, wanted: records.Record) -> bool:
+        """Let a supervisor run what it should; return whether it does.
+
+        Daemons go on until a supervisor has read the new settings, so that
+        this process may be killed at any moment.
+        """
+        file = self._folder / supervisor.SPECIFICATION
+        if records.find(file) != wanted:
+            records.write(file, wanted, durable=True)
+        if not self._has(wanted):
+            self.end()
+        self.keep()
+        deadline = time.monotonic() + START_TIMEOUT
+        while not self._has(wanted):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(INTERVAL)
+            self.keep()
+        return True
+
+    def _has(self, wanted: records.Record) -> bool:
+        return records.find(self._folder / supervisor.RUNNING) == wanted
+
+    def keep(self) -> None:
+        """Start a supervisor if there is none."""
+        if not processes.is_running(self._folder / supervisor.RECORD):
+            with open(self._folder / 'supervisor.log', 'ab') as log:
+                subprocess.run(
+                    [sys.executable, '-m', self._module, str(self._folder)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    check=True,
+                )
+
+    def end(self) -> None:
+        """End the supervisor; the daemons go on."""
+        processes.end(
+            self._folder / supervisor.RECORD, signal.SIGKILL, STOP_TIMEOUT
+        )
+
+
+def check_socket(path: pathlib.Path) -> None:
+    """Raise BadConfiguration if a path is too long for a socket."""
+    if len(str(path)) > _SOCKET_PATH_LENGTH:
+        raise exception.BadConfiguration(
+            reason=f'the path {path} is too long for a socket'
+        )
+
+
+def nfs_specification(
+    folder: pathlib.Path,
+    exports: pathlib.Path,
+    socket: pathlib.Path,
+    port: int,
+    prefix: Sequence[str] = (),
+) -> records.Record:
+    """Return what a supervisor runs for an NFS server and its bus.
+
+    The prefix comes before the command of the server.
+    """
+    bus, server = folder / 'bus.conf', folder / 'server.conf'
+    return {
+        'socket': str(socket),
+        'exports': str(exports),
+        'bus': {
+            'config': str(bus),
+            'text': ganesha.bus_config(socket),
+            'command': [
+                'dbus-daemon',
+                f'--config-file={bus}',
+                '--nofork',
+                '--nopidfile',
+            ],
+        },
+        'server': {
+            'config': str(server),
+            'text': ganesha.base_config(port, folder / 'recovery'),
+            'command': [
+                *prefix,
+                'ganesha.nfsd',
+                '-F',
+                '-f',
+                str(server),
+                '-L',
+                str(folder / 'ganesha.log'),
+                '-p',
+                str(folder / 'ganesha.pid'),
+                '-N',
+                'NIV_EVENT',
+            ],
+        },
+    }
 
 
 class Daemons:
@@ -39,6 +143,7 @@ class Daemons:
         self._exports = exports
         self._port = port
         self._trash = trash
+        self._supervision = Supervision(folder)
         self.socket = folder / 'bus.sock'
         self.server = ganesha.Ganesha(self.socket)
         self._smb_config = smb_config
@@ -53,40 +158,14 @@ class Daemons:
 
         Daemons that run with other settings are restarted by the supervisor.
         """
-        if len(str(self.socket)) > _SOCKET_PATH_LENGTH:
-            raise exception.BadConfiguration(
-                reason=f'the path {self.socket} is too long for a socket'
-            )
+        check_socket(self.socket)
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         (self._folder / 'recovery').mkdir(exist_ok=True)
-        self._apply_settings(self._specification())
-        silent = self.silent_server(_START_TIMEOUT)
+        if not self._supervision.apply(self._specification()):
+            raise self._not_starting('NFS')
+        silent = self.silent_server(START_TIMEOUT)
         if silent:
             raise self._not_starting(silent)
-
-    def _apply_settings(self, wanted: records.Record) -> None:
-        """Let a supervisor run the daemons as they should.
-
-        The daemons serve clients until a supervisor has read the new
-        settings, so that this process may be killed at any moment.
-        """
-        file = self._folder / supervisor.SPECIFICATION
-        if records.find(file) != wanted:
-            records.write(file, wanted, durable=True)
-        if not self._has_settings(wanted):
-            processes.end(
-                self._folder / supervisor.RECORD, signal.SIGKILL, _STOP_TIMEOUT
-            )
-        self.keep_supervised()
-        deadline = time.monotonic() + _START_TIMEOUT
-        while not self._has_settings(wanted):
-            if time.monotonic() > deadline:
-                raise self._not_starting('NFS')
-            time.sleep(_INTERVAL)
-            self.keep_supervised()
-
-    def _has_settings(self, wanted: records.Record) -> bool:
-        return records.find(self._folder / supervisor.RUNNING) == wanted
 
     def _not_starting(self, server: str) -> exception.ShareBackendException:
         log = 'ganesha.log' if server == 'NFS' else '../smb/smbd.log'
@@ -97,17 +176,9 @@ class Daemons:
 
     def keep_supervised(self) -> None:
         """Start a supervisor if there is none."""
-        if not processes.is_running(self._folder / supervisor.RECORD):
-            with open(self._folder / 'supervisor.log', 'ab') as log:
-                subprocess.run(
-                    [sys.executable, '-m', _SUPERVISOR, str(self._folder)],
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    check=True,
-                )
+        self._supervision.keep()
 
-    def silent_server(self, seconds: float = _RESTART_TIMEOUT) -> str:
+    def silent_server(self, seconds: float = RESTART_TIMEOUT) -> str:
         """Return which server does not answer; wait while it restarts."""
         deadline = time.monotonic() + seconds
         servers = {'NFS': self.server.is_answering}
@@ -117,16 +188,14 @@ class Daemons:
             while not is_answering():
                 if time.monotonic() > deadline:
                     return name
-                time.sleep(_INTERVAL)
+                time.sleep(INTERVAL)
         return ''
 
     def stop(self) -> None:
         """End the daemons; clients are interrupted."""
-        processes.end(
-            self._folder / supervisor.RECORD, signal.SIGKILL, _STOP_TIMEOUT
-        )
+        self._supervision.end()
         for name in (RECORD, 'server.json', 'bus.json'):
-            processes.stop(self._folder / name, _STOP_TIMEOUT)
+            processes.stop(self._folder / name, STOP_TIMEOUT)
         processes.end_orphans(self._folder / RECORD)
 
     def _smb_specification(self) -> records.Record:
@@ -149,37 +218,10 @@ class Daemons:
 
     def _specification(self) -> records.Record:
         """Return what the supervisor is to run."""
-        bus, server = self._folder / 'bus.conf', self._folder / 'server.conf'
-        return self._smb_specification() | {
-            'socket': str(self.socket),
-            'exports': str(self._exports),
-            'trash': [str(folder) for folder in self._trash],
-            'bus': {
-                'config': str(bus),
-                'text': ganesha.bus_config(self.socket),
-                'command': [
-                    'dbus-daemon',
-                    f'--config-file={bus}',
-                    '--nofork',
-                    '--nopidfile',
-                ],
-            },
-            'server': {
-                'config': str(server),
-                'text': ganesha.base_config(
-                    self._port, self._folder / 'recovery'
-                ),
-                'command': [
-                    'ganesha.nfsd',
-                    '-F',
-                    '-f',
-                    str(server),
-                    '-L',
-                    str(self._folder / 'ganesha.log'),
-                    '-p',
-                    str(self._folder / 'ganesha.pid'),
-                    '-N',
-                    'NIV_EVENT',
-                ],
-            },
-        }
+        return (
+            self._smb_specification()
+            | nfs_specification(
+                self._folder, self._exports, self.socket, self._port
+            )
+            | {'trash': [str(folder) for folder in self._trash]}
+        )

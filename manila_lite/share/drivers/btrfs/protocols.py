@@ -1,9 +1,12 @@
 """The NFS or CIFS export of a share, by its protocol."""
 
+from collections.abc import Callable
+import contextlib
 import pathlib
 
 from oslo_utils import netutils
 
+from manila_lite import exception
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.exports import Exports
@@ -17,16 +20,24 @@ from manila_lite.share.drivers.records import Record
 NFS, CIFS = 'NFS', 'CIFS'
 
 
-class Protocols:
-    """The exports of both servers; a volume is exported by one of them."""
+NfsOf = Callable[[Kind, str], Exports | None]
+"""The NFS server of a volume, or None if it cannot have one now."""
 
-    def __init__(self, nfs: Exports, cifs: SmbExports | None):
-        self._nfs = nfs
+
+class Protocols:
+    """The exports of all servers; a volume is exported by one of them."""
+
+    def __init__(self, nfs_of: NfsOf, cifs: SmbExports | None):
+        self._nfs_of = nfs_of
         self._cifs = cifs
-        # Only NFS shares have replicas.
-        self.number = nfs.number
-        self.suspended = nfs.suspended
-        self.unlist = nfs.unlist
+
+    def _nfs(self, kind: Kind, volume: str) -> Exports:
+        found = self._nfs_of(kind, volume)
+        if found is None:
+            raise exception.ShareBackendException(
+                msg=f'{volume} has no share server'
+            )
+        return found
 
     def check(self, share_proto: str, volume: str) -> None:
         """Raise ValueError if a volume cannot be shared by a protocol."""
@@ -58,36 +69,63 @@ class Protocols:
         if denies_all:
             clients = []
         if kind is Kind.SNAPSHOT and not clients:
-            self._nfs.withdraw(kind, volume)
+            self._withdraw_nfs(kind, volume)
         else:
-            self._nfs.publish(kind, volume, source, clients)
+            self._nfs(kind, volume).publish(kind, volume, source, clients)
         return replies
 
     def republish(self, kind: Kind, volume: str, source: pathlib.Path) -> None:
         """Export what is at the path of a volume now, to the same clients."""
-        self._nfs.republish(kind, volume, source)
+        nfs = self._nfs_of(kind, volume)
+        if nfs:
+            nfs.republish(kind, volume, source)
         if self._cifs:
             self._cifs.republish(kind, volume)
 
     def refresh(self, kind: Kind, volume: str) -> None:
         """Let a server forget what it knows of the content of a volume."""
-        self._nfs.refresh(kind, volume)
+        nfs = self._nfs_of(kind, volume)
+        if nfs:
+            nfs.refresh(kind, volume)
         if self._cifs:
             self._cifs.refresh(kind, volume)
 
     def withdraw(self, kind: Kind, volume: str) -> None:
         """End an export; files that clients have open are closed."""
-        self._nfs.withdraw(kind, volume)
+        self._withdraw_nfs(kind, volume)
         if self._cifs:
             self._cifs.withdraw(kind, volume)
+
+    def _withdraw_nfs(self, kind: Kind, volume: str) -> None:
+        nfs = self._nfs_of(kind, volume)
+        if nfs:
+            nfs.withdraw(kind, volume)
 
     def is_published(
         self, kind: Kind, volume: str, source: pathlib.Path
     ) -> bool:
         """Return whether the files and the mount are as they should be."""
-        return self._nfs.is_published(kind, volume, source) and (
+        nfs = self._nfs_of(kind, volume)
+        return (nfs is None or nfs.is_published(kind, volume, source)) and (
             not self._cifs or self._cifs.is_published(kind, volume)
         )
+
+    # Only NFS shares have replicas.
+
+    def number(self, kind: Kind, volume: str) -> int | None:
+        """Return the number of an NFS export."""
+        nfs = self._nfs_of(kind, volume)
+        return nfs.number(kind, volume) if nfs else None
+
+    def suspended(
+        self, kind: Kind, volume: str, source: pathlib.Path
+    ) -> contextlib.AbstractContextManager[None]:
+        """Let no clients in, not even after the block unless that fails."""
+        return self._nfs(kind, volume).suspended(kind, volume, source)
+
+    def unlist(self, kind: Kind, volume: str) -> None:
+        """Let a server that is not running yet not export a volume."""
+        self._nfs(kind, volume).unlist(kind, volume)
 
 
 def location(kind: Kind, record: Record, address: str) -> str:

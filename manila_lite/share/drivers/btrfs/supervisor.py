@@ -12,6 +12,7 @@ lock.
 It also removes the volumes in the trash of the pools.
 """
 
+from collections.abc import Callable
 import fcntl
 import json
 import logging
@@ -21,7 +22,7 @@ import signal
 import socket
 import sys
 import time
-from typing import Any
+from typing import Any, Protocol
 
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.btrfs import processes
@@ -33,7 +34,7 @@ SPECIFICATION, LOCK, RECORD = 'spec.json', 'supervisor.lock', 'supervisor.json'
 RUNNING = 'running.json'
 """The specification that the supervisor and its daemons were started with."""
 
-_INTERVAL = 1.0
+INTERVAL = 1.0
 _RESTART_INTERVAL = 1.0
 _BUS_TIMEOUT = 10.0
 _STOP_TIMEOUT = 10.0
@@ -166,11 +167,11 @@ class Supervisor:
     def run(self) -> None:
         while True:
             self.check()
-            self._wait()
+            processes.wait(self.descriptors, INTERVAL)
 
     def check(self) -> None:
         """Start what does not run."""
-        _reap()
+        reap()
         if self._smb and self._smb.has_ended():
             processes.end_orphans(self._smb_record)
             self._smb.start(self._specification['smbd']['environment'])
@@ -183,13 +184,22 @@ class Supervisor:
             self._server.start(self._environment, self._includes())
         trash.empty(self._trash)
 
-    def _wait(self) -> None:
-        running = [
+    @property
+    def descriptors(self) -> list[int]:
+        """The pidfds of the daemons that run."""
+        return [
             daemon.descriptor
-            for daemon in (self._bus, self._server, self._smb)
-            if daemon is not None and daemon.descriptor is not None
+            for daemon in self._daemons
+            if daemon.descriptor is not None
         ]
-        processes.wait(running, _INTERVAL)
+
+    def is_complete(self) -> bool:
+        """Return whether all daemons run."""
+        return not any(daemon.has_ended() for daemon in self._daemons)
+
+    @property
+    def _daemons(self) -> list[Daemon]:
+        return [self._bus, self._server, *([self._smb] if self._smb else [])]
 
     def _bus_answers(self) -> bool:
         deadline = time.monotonic() + _BUS_TIMEOUT
@@ -223,7 +233,7 @@ def _rotate(log: pathlib.Path) -> None:
         return
 
 
-def _reap() -> None:
+def reap() -> None:
     """Let ended children go."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
@@ -232,7 +242,18 @@ def _reap() -> None:
         return
 
 
-def main(folder: pathlib.Path) -> None:
+class Runnable(Protocol):
+    """What the process does once it is the only supervisor."""
+
+    def adopt_settings(self) -> None: ...
+
+    def run(self) -> None: ...
+
+
+def main(
+    folder: pathlib.Path,
+    supervise: Callable[[pathlib.Path, dict[str, Any]], Runnable] = Supervisor,
+) -> None:
     """Continue in the background, unless there is a supervisor already."""
     lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     recorded, is_recorded = os.pipe()
@@ -251,7 +272,7 @@ def main(folder: pathlib.Path) -> None:
     )
     processes.write(folder / RECORD, processes.this_process())
     os.close(is_recorded)
-    supervisor = Supervisor(
+    supervisor = supervise(
         folder, json.loads((folder / SPECIFICATION).read_bytes())
     )
     supervisor.adopt_settings()

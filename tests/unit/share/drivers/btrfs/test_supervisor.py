@@ -7,9 +7,11 @@ import signal
 
 import pytest
 
+from manila_lite.exception import BadConfiguration
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs import processes
 from manila_lite.share.drivers.btrfs.catalog import Kind
+from manila_lite.share.drivers.btrfs.daemons import Daemons
 from tests.drivers.crashes import changes
 from tests.drivers.crashes import killed_at
 from tests.support import storage
@@ -151,6 +153,23 @@ def _serves_at(nfs, path, *ports):
             if serves(nfs, path):
                 return True
     return False
+
+
+def test_path_is_refused_if_the_bus_would_refuse_it():
+    with storage.folder() as folder:
+        longest = 99 - len(str(folder / 'nfs' / 'bus.sock')) - 1
+        for length in (longest, longest + 1):
+            root = folder / ('x' * length)
+            found = Daemons(
+                root / 'nfs', root / 'exports', storage.free_port(), []
+            )
+            if length > longest:
+                with pytest.raises(BadConfiguration, match='too long'):
+                    found.start()
+            else:
+                found.start()
+                assert found.server.numbers() == set()
+                found.stop()
 
 
 def test_settings_survive_a_power_failure(nfs, path, flushes):
