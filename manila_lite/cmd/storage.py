@@ -13,6 +13,7 @@ from manila_lite.cmd import console
 from manila_lite.share.drivers.btrfs import daemons
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs import machine
+from manila_lite.share.drivers.btrfs import servers
 from manila_lite.share.drivers.btrfs.smb_users import SmbUsers
 
 _NAME = re.compile(r'[A-Za-z0-9][A-Za-z0-9_-]{0,63}')
@@ -40,6 +41,9 @@ def check(args: argparse.Namespace) -> int:
     for requirement in machine.CIFS_REQUIREMENTS:
         # Back ends without btrfs_cifs do not need it.
         _check(requirement, ' for CIFS')
+    for requirement in machine.SERVER_REQUIREMENTS:
+        # Nor do those without share servers.
+        _check(requirement, ' for share servers')
     return code
 
 
@@ -73,6 +77,7 @@ def stop(args: argparse.Namespace) -> None:
     if not (root / 'nfs').is_dir():
         raise exception.InvalidInput(reason=f'{root} is no btrfs_root')
     daemons.Daemons(root / 'nfs', root / 'exports', 0, []).stop()
+    servers.stop_all(root)
     kernel.unmount_below(root)
 
 

@@ -31,6 +31,15 @@ OPTS = [
         help='Port of the NFS server. Give each btrfs back end of a machine '
         'its own.',
     ),
+    cfg.StrOpt(
+        'btrfs_bridge',
+        help='Bridge of this machine that share servers are attached to, for '
+        'back ends with driver_handles_share_servers. "{segmentation_id}" in '
+        'it stands for the segmentation id of the network, for instance in '
+        'br-{segmentation_id}: create a bridge for each VLAN, with the VLAN '
+        'as a port. Without it all networks have to be flat. Share servers '
+        'keep the bridge that they were set up with.',
+    ),
     cfg.BoolOpt(
         'btrfs_cifs',
         default=False,

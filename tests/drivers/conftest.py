@@ -83,6 +83,10 @@ def harness(request, tmp_path):
         return Configuration.from_values(options)
 
     harness = driver_harness.DriverHarness(request.param, configure)
+    if request.param == BTRFS and not file:
+        harness.server_options = lambda: request.getfixturevalue(
+            'btrfs_server_options'
+        )
     yield harness
     harness.clean_up()
 

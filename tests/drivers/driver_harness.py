@@ -17,6 +17,7 @@ from jeepney.io.blocking import open_dbus_connection
 from manila_lite import context
 from manila_lite import exception
 from manila_lite.db.session import Database
+from manila_lite.share.drivers import records
 from manila_lite.share.drivers import registry
 from manila_lite.share.drivers.base import AccessRuleForDriver
 from manila_lite.share.drivers.base import NetworkInfo
@@ -28,6 +29,7 @@ from manila_lite.share.drivers.base import SnapshotForDriver
 from manila_lite.share.drivers.base import SnapshotSupport
 from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
+from manila_lite.share.drivers.btrfs.ganesha import Ganesha
 from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.local.driver import LocalDriver
 from manila_lite.share.manager.private_storage import DatabasePrivateStorage
@@ -87,7 +89,7 @@ def directory_at(driver: ShareDriver, location: str) -> pathlib.Path | None:
 def names_on(driver: BtrfsDriver) -> set[str]:
     """Return the names of volumes, records and exports of a back end."""
     tops = (
-        driver.backend.root / 'exports',
+        *(folder for folder, _ in nfs_servers(driver)),
         *(pool.top for pool in driver.backend.pools.values()),
     )
     return {
@@ -117,10 +119,32 @@ def nfs_clients(
     if not driver.backend.root.exists():
         return set()
     kind = 'snapshots' if isinstance(item, SnapshotForDriver) else 'shares'
-    folder = driver.backend.root / 'exports'
-    file = folder / f'{kind}.{item.name}.conf'
-    number = driver.backend.exports.number(kind, item.name)
-    if number not in driver.backend.daemons.server.numbers():
+    return {
+        client
+        for folder, server in nfs_servers(driver)
+        for client in _clients_at(folder, server, f'{kind}.{item.name}')
+    }
+
+
+def nfs_servers(driver: BtrfsDriver) -> list[tuple[pathlib.Path, Ganesha]]:
+    """Return the folders of exports of a back end, and their servers."""
+    backend = driver.backend
+    if not backend.has_servers:
+        return [(backend.root / 'exports', backend.daemons.server)]
+    folder = backend.root / 'servers'
+    return [
+        (folder / name / 'exports', backend.servers.get(name).nfs)
+        for name in os.listdir(folder)
+    ]
+
+
+def _clients_at(
+    folder: pathlib.Path, server: Ganesha, name: str
+) -> set[tuple[str, str, str]]:
+    file = folder / f'{name}.conf'
+    table = records.find(folder / 'numbers.json') or {'numbers': {}}
+    number = table['numbers'].get(name)
+    if number not in server.numbers():
         assert not file.exists()
         return set()
     configured = re.findall(
@@ -128,13 +152,15 @@ def nfs_clients(
     )
     return {
         ('ip', network.removesuffix('/32'), 'rw' if flags & _WRITE else 'ro')
-        for network, *_, flags, _ in nfs_export(driver, number)[4]
+        for network, *_, flags, _ in nfs_export(folder, number)[4]
     } | {('ip', to, level.lower()) for to, level in configured}
 
 
-def nfs_export(driver: BtrfsDriver, number: int) -> tuple:
-    """Return what the NFS server itself says about an export."""
-    socket = driver.backend.root / 'nfs' / 'bus.sock'
+def nfs_export(folder: pathlib.Path, number: int) -> tuple:
+    """Return what the NFS server of a folder says about an export."""
+    socket = folder.parent / 'bus'
+    if not socket.exists():
+        socket = folder.parent / 'nfs' / 'bus.sock'
     manager = jeepney.DBusAddress(
         '/org/ganesha/nfsd/ExportMgr',
         bus_name='org.ganesha.nfsd',
@@ -177,6 +203,7 @@ class DriverHarness:
     snapshots: list[SnapshotForDriver] = dataclasses.field(
         default_factory=list
     )
+    server_options: Callable[[], Mapping[str, object]] = dict
 
     def start(self) -> ShareDriver:
         """Return the driver as a new process would start it."""
@@ -193,7 +220,9 @@ class DriverHarness:
 
         def with_servers() -> Configuration:
             found = configure()
-            found.override({'driver_handles_share_servers': True})
+            found.override(
+                {'driver_handles_share_servers': True, **self.server_options()}
+            )
             return found
 
         return dataclasses.replace(self, configure=with_servers).start()

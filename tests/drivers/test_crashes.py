@@ -9,6 +9,7 @@ import pathlib
 import random
 import signal
 import threading
+from typing import ClassVar
 
 import pytest
 
@@ -33,10 +34,12 @@ pytestmark = pytest.mark.usefixtures('no_power_failures')
 class Scene:
     """A share with content, a snapshot of it, and later changes."""
 
+    new_harness: ClassVar[Callable[..., DriverHarness]] = DriverHarness
+
     def __init__(self, name: str, root: pathlib.Path, **options):
         self.root = root
         configuration = Configuration.from_values(own_options(root) | options)
-        self.harness = DriverHarness(name, lambda: configuration)
+        self.harness = self.new_harness(name, lambda: configuration)
         self.driver = self.harness.start()
         self.share = self.harness.share(size=3)
         self.snapshot = self.harness.snapshot(self.share)

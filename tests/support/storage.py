@@ -16,7 +16,9 @@ import pytest
 from manila_lite.share.drivers.btrfs import daemons
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs import machine
+from manila_lite.share.drivers.btrfs import servers
 from tests.support import requirements
+from tests.support import tenant_network
 from tests.support.processes import free_port
 
 PREFIX = 'manila-btrfs-'
@@ -46,6 +48,14 @@ def require_cifs() -> None:
             requirements.missing(f'{requirement.name} is missing')
 
 
+def require_servers() -> None:
+    """Do the same for one with share servers."""
+    require()
+    for requirement in machine.SERVER_REQUIREMENTS:
+        if not requirement.is_met():
+            requirements.missing(f'{requirement.name} is missing')
+
+
 @contextlib.contextmanager
 def folder() -> Iterator[pathlib.Path]:
     """Provide a folder; finally end and unmount what is in it."""
@@ -69,6 +79,19 @@ def btrfs_options():
     require()
     with folder() as path:
         yield options(path)
+
+
+@pytest.fixture(scope='session')
+def btrfs_server_options():
+    """Provide those of a back end with share servers."""
+    require_servers()
+    with tenant_network.bridge() as bridge, folder() as path:
+        yield options(
+            path,
+            driver_handles_share_servers=True,
+            btrfs_bridge=bridge,
+            btrfs_nfs_port=2049,
+        )
 
 
 def create_pool(path: pathlib.Path, size: int = POOL_SIZE) -> pathlib.Path:
@@ -95,6 +118,7 @@ def options(path: pathlib.Path, **values) -> dict:
 def stop(root: pathlib.Path) -> None:
     """End the daemons of a back end."""
     daemons.Daemons(root / 'nfs', root / 'exports', 0, []).stop()
+    servers.stop_all(root)
 
 
 def remove(path: pathlib.Path) -> None:

@@ -23,9 +23,17 @@ def folder():
 
 def test_machine_that_has_everything_is_ok():
     storage.require_cifs()
+    storage.require_servers()
     lines = manage('storage', 'check').splitlines()
-    assert len(lines) == len(machine.REQUIREMENTS) + len(
-        machine.CIFS_REQUIREMENTS
+    assert len(lines) == sum(
+        map(
+            len,
+            (
+                machine.REQUIREMENTS,
+                machine.CIFS_REQUIREMENTS,
+                machine.SERVER_REQUIREMENTS,
+            ),
+        )
     )
     assert all(line.endswith(': ok') for line in lines)
 

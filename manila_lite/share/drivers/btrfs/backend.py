@@ -11,6 +11,8 @@ from manila_lite import exception
 from manila_lite.host import Host
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs import copies
+from manila_lite.share.drivers.btrfs import server_network
+from manila_lite.share.drivers.btrfs import servers
 from manila_lite.share.drivers.btrfs import smb_settings
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.copies import ONCE
@@ -24,6 +26,7 @@ from manila_lite.share.drivers.btrfs.mounting import mounted_pool
 from manila_lite.share.drivers.btrfs.pool import Pool
 from manila_lite.share.drivers.btrfs.protocols import Protocols
 from manila_lite.share.drivers.btrfs.protocols import location
+from manila_lite.share.drivers.btrfs.servers import Servers
 from manila_lite.share.drivers.btrfs.smb_exports import SmbExports
 from manila_lite.share.drivers.btrfs.smb_users import SmbUsers
 from manila_lite.share.drivers.contract.configuration import Configuration
@@ -78,17 +81,44 @@ class BtrfsBackend:
             self.pools = pools
             for pool in pools.values():
                 self._discard_unfinished(pool)
-            nfs, cifs = self._assemble()
-            nfs.prepare()
-            self.before_exports()
-            nfs.restore_mounts(self._find_volume)
-            if cifs:
-                cifs.prepare()
-            self.daemons.start()
-            nfs.reconcile()
-            if cifs:
-                cifs.reconcile()
+            if self.has_servers:
+                self._serve_from_servers().start()
+            else:
+                self._serve()
         self.fencing.forget_old(time.time())
+
+    def _serve(self) -> None:
+        nfs, cifs = self._assemble()
+        nfs.prepare()
+        self.before_exports()
+        nfs.restore_mounts(self._find_volume)
+        if cifs:
+            cifs.prepare()
+        self.daemons.start()
+        nfs.reconcile()
+        if cifs:
+            cifs.reconcile()
+
+    def _serve_from_servers(self) -> Servers:
+        self.servers = Servers(
+            self.root,
+            self.configuration.btrfs_nfs_port,
+            self._trash(),
+            self._find_volume,
+        )
+        self.exports = Protocols(self._exports_of, None)
+        return self.servers
+
+    def _exports_of(self, kind: Kind, volume: str) -> Exports | None:
+        """Return the exports of the share server of a volume, if any.
+
+        The volume has the name of its share or snapshot. It is not exported
+        before it has a record, nor when the server is gone.
+        """
+        found = self.find(kind, volume)
+        name = found and found[1].get('server')
+        server = name and self.servers.find(name)
+        return server.exports if server else None
 
     def attach(self) -> bool:
         """Use what another process has started; return whether it is there.
@@ -109,7 +139,10 @@ class BtrfsBackend:
             if is_mounted(top)
         }
         if not hasattr(self, 'exports'):
-            self._assemble()
+            if self.has_servers:
+                self._serve_from_servers()
+            else:
+                self._assemble()
         return True
 
     def _assemble(self) -> tuple[Exports, SmbExports | None]:
@@ -144,19 +177,26 @@ class BtrfsBackend:
             self.require()
         except exception.StorageUnavailable:
             self.start(has_shares=True)
-        self.daemons.keep_supervised()
+        if not self.has_servers:
+            self.daemons.keep_supervised()
         for pool in self.pools.values():
             if pool.is_read_only():
                 raise exception.StorageUnavailable(
                     reason=f'pool {pool.name} is read-only; look for errors '
                     'of the disk in the log of the kernel'
                 )
+        if self.has_servers:
+            self.servers.check_health()
+        else:
+            self._require_answers()
+        self.fencing.forget_old(time.time())
+
+    def _require_answers(self) -> None:
         silent = self.daemons.silent_server()
         if silent:
             raise exception.StorageUnavailable(
                 reason=f'the {silent} server does not answer'
             )
-        self.fencing.forget_old(time.time())
 
     def _check_options(self) -> None:
         section = self.configuration.config_group
@@ -173,6 +213,14 @@ class BtrfsBackend:
             )
         for name in self.configuration.btrfs_pools:
             checked_file_name(name)
+        if self.has_servers:
+            self._check_server_options(section)
+            return
+        if servers.has_servers(self.root):
+            raise exception.BadConfiguration(
+                reason=f'back end "{section}": there are share servers in '
+                f'{self.root}, and driver_handles_share_servers is false'
+            )
         for address in self._addresses or ['']:
             try:
                 ipaddress.ip_address(address)
@@ -182,18 +230,43 @@ class BtrfsBackend:
                     f'{error}'
                 ) from error
 
+    def _check_server_options(self, section: str) -> None:
+        servers.check_root(self.root)
+        bridge = self.configuration.btrfs_bridge
+        try:
+            server_network.check_template(bridge)
+            if server_network.SEGMENT not in bridge:
+                server_network.require_bridge(bridge)
+        except ValueError as error:
+            raise exception.BadConfiguration(
+                reason=f'back end "{section}": btrfs_bridge: {error}'
+            ) from error
+        for option in ('btrfs_cifs', 'btrfs_replication_type'):
+            if self.configuration.safe_get(option):
+                raise exception.BadConfiguration(
+                    reason=f'back end "{section}": {option} is not possible '
+                    'with driver_handles_share_servers'
+                )
+        if any((self.root / 'exports').glob('*.conf')):
+            raise exception.BadConfiguration(
+                reason=f'back end "{section}": there are shares without a '
+                f'share server in {self.root}, and '
+                'driver_handles_share_servers is true'
+            )
+
     def _daemons(self) -> Daemons:
         return Daemons(
             self.root / 'nfs',
             self.root / 'exports',
             self.configuration.btrfs_nfs_port,
-            [
-                folder
-                for pool in self.pools.values()
-                for folder in pool.folders
-            ],
+            self._trash(),
             self._smb_config() if self.configuration.btrfs_cifs else None,
         )
+
+    def _trash(self) -> list[pathlib.Path]:
+        return [
+            folder for pool in self.pools.values() for folder in pool.folders
+        ]
 
     def _smb_config(self) -> str:
         return smb_settings.base_config(
@@ -358,10 +431,52 @@ class BtrfsBackend:
                 'is_admin_only': False,
                 'metadata': {'preferred': str(number == 0)},
             }
-            for number, address in enumerate(self._addresses)
+            for number, address in enumerate(self._addresses_of(record))
         ]
 
+    def _addresses_of(self, record: Record) -> list[str]:
+        if not self.has_servers:
+            return self._addresses
+        if 'server' not in record:
+            raise servers.ShareServerMissing(
+                msg=f'{record["volume"]} is on no share server'
+            )
+        return [
+            link.host for link in self.servers.get(record['server']).links()
+        ]
+
+    # Share servers
+
+    @property
+    def has_servers(self) -> bool:
+        """Whether shares are on share servers."""
+        return self.configuration.driver_handles_share_servers
+
+    def server_fields(
+        self, share_server: base.ShareServerMapping | None
+    ) -> Record:
+        """Return the fields of a new share's record that name its server.
+
+        There are none without share servers.
+        """
+        if not self.has_servers:
+            return {}
+        if share_server is None:
+            raise exception.ShareBackendException(
+                msg='a share needs a share server, and none was given'
+            )
+        return {'server': self.servers.get(share_server['id']).id}
+
+    def shares_on(self, server_id: str) -> Iterator[str]:
+        """Yield the names of the shares on a server."""
+        for pool in self.pools.values():
+            for name, record in pool.catalog.records(Kind.SHARE):
+                if record.get('server') == server_id:
+                    yield name
+
     def ip_versions(self) -> list[int]:
+        if self.has_servers:
+            return [4, 6]
         return sorted(
             {
                 ipaddress.ip_address(address).version

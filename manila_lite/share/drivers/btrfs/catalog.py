@@ -5,10 +5,11 @@
     top/records/replicas/<name>.json          see `replicas`
 
 The record of a share has its `volume`, that of a snapshot also the volume of
-its share in `of`. A record is written once the volume is complete, and
-removed after it. They are in the pool itself, so that the pool can be moved
-to another machine. A removal, and the name of a record of a new volume, become
-durable with the next commit of the pool.
+its share in `of`. With share servers both name theirs in `server`. A record
+is written once the volume is complete, and removed after it. They are in the
+pool itself, so that the pool can be moved to another machine. A removal, and
+the name of a record of a new volume, become durable with the next commit of
+the pool.
 """
 
 from collections.abc import Iterator

@@ -3,9 +3,11 @@
 Sizes, snapshots and access rules hold for what clients read and write. The
 servers go on while the share service is stopped. `pool` has the volumes,
 `exports` what clients see of them, `supervisor` what keeps the server
-running, and `kernel` all that needs privileges.
+running, `servers` the share servers, and `kernel` and `server_network` what
+needs privileges.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from manila_lite import exception
@@ -24,11 +26,15 @@ from manila_lite.share.drivers.btrfs.replicated_snapshots import (
 )
 from manila_lite.share.drivers.btrfs.replication import BtrfsReplication
 from manila_lite.share.drivers.btrfs.roles import BtrfsRoles
+from manila_lite.share.drivers.btrfs.share_servers import BtrfsShareServers
 from manila_lite.share.drivers.btrfs.shares import BtrfsShares
 from manila_lite.share.drivers.btrfs.snapshots import BtrfsSnapshots
 from manila_lite.share.drivers.btrfs.syncing import BtrfsSyncing
+from manila_lite.share.drivers.contract.share_servers import ServerDetails
 from manila_lite.share.drivers.delegation import Delegation
 from manila_lite.share.drivers.space import GIB
+
+_BOUND_TO_SERVER = 'the driver btrfs cannot manage it again on a share server'
 
 
 def _admit_call(driver: 'BtrfsDriver') -> None:
@@ -48,6 +54,19 @@ _access = Delegation['BtrfsDriver', BtrfsAccess](
 _managing = Delegation['BtrfsDriver', BtrfsManaging](
     lambda driver: driver.managing, _admit_call
 )
+
+
+def _admit_servers(driver: 'BtrfsDriver') -> None:
+    if not driver.driver_handles_share_servers:
+        raise NotImplementedError
+    _admit_call(driver)
+
+
+_servers = Delegation['BtrfsDriver', BtrfsShareServers](
+    lambda driver: driver.servers, _admit_servers
+)
+_set_up = _servers(BtrfsShareServers.set_up)
+_tear_down = _servers(BtrfsShareServers.tear_down)
 
 
 def _admit_replication(driver: 'BtrfsDriver') -> None:
@@ -81,6 +100,7 @@ class BtrfsDriver(
     snapshots: BtrfsSnapshots
     access: BtrfsAccess
     managing: BtrfsManaging
+    servers: BtrfsShareServers
     promotion: BtrfsPromotion
     replicas: BtrfsReplication
     replicated_snapshots: BtrfsReplicatedSnapshots
@@ -88,7 +108,7 @@ class BtrfsDriver(
     ipv6_implemented = True
 
     def __init__(self, *args: Any, **kwargs: Any):
-        super().__init__(False, *args, **kwargs)
+        super().__init__((False, True), *args, **kwargs)
         self.backend = BtrfsBackend(self.configuration)
         self.peers = BtrfsPeers(self.backend)
         self.shares = BtrfsShares(
@@ -99,6 +119,7 @@ class BtrfsDriver(
         self.backend.before_exports = self.roles.demote_superseded
         self.access = BtrfsAccess(self.backend, self.roles)
         self.managing = BtrfsManaging(self.backend)
+        self.servers = BtrfsShareServers(self.backend)
         syncing = BtrfsSyncing(self.backend, self.peers)
         self.promotion = BtrfsPromotion(self.backend, self.peers, syncing)
         self.replicated_snapshots = BtrfsReplicatedSnapshots(
@@ -122,6 +143,7 @@ class BtrfsDriver(
         """Mount the pools and wait until the servers export all shares."""
         if (
             self.configuration.btrfs_replication_type
+            and not self.driver_handles_share_servers
             and not self.replication_domain
         ):
             raise exception.BadConfiguration(
@@ -144,9 +166,12 @@ class BtrfsDriver(
         self.backend.check_health()
 
     def get_backend_info(self, context: RequestContext) -> dict[str, str]:
+        port = {'port': str(self.configuration.btrfs_nfs_port)}
+        if self.driver_handles_share_servers:
+            return port
         return {
             'addresses': ' '.join(self.configuration.btrfs_export_addresses),
-            'port': str(self.configuration.btrfs_nfs_port),
+            **port,
         }
 
     ensure_shares = _shares(BtrfsShares.ensure_shares)
@@ -177,6 +202,28 @@ class BtrfsDriver(
     revert_to_snapshot = _snapshots(BtrfsSnapshots.revert_to_snapshot)
     snapshot_update_access = _access(BtrfsAccess.snapshot_update_access)
 
+    # Share servers
+
+    def _setup_server(
+        self,
+        network_info: list[base.NetworkInfo],
+        metadata: Mapping[str, Any] | None = None,
+    ) -> dict[str, str]:
+        return _set_up(self, network_info)
+
+    def _teardown_server(
+        self,
+        server_details: ServerDetails,
+        security_services: Sequence[base.SecurityServiceForDriver]
+        | None = None,
+    ) -> None:
+        _tear_down(self, server_details['server_id'])
+
+    def get_network_allocations_number(self) -> int:
+        return 1
+
+    get_share_server_pools = _servers(BtrfsShareServers.get_share_server_pools)
+
     # Managing
 
     manage_existing = _managing(BtrfsManaging.manage_existing)
@@ -185,6 +232,20 @@ class BtrfsDriver(
         BtrfsManaging.manage_existing_snapshot
     )
     unmanage_snapshot = _managing(BtrfsManaging.unmanage_snapshot)
+
+    def unmanage_with_server(
+        self,
+        share: base.ShareForDriver,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> None:
+        raise exception.UnmanageInvalidShare(reason=_BOUND_TO_SERVER)
+
+    def unmanage_snapshot_with_server(
+        self,
+        snapshot: base.SnapshotForDriver,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> None:
+        raise exception.UnmanageInvalidShareSnapshot(reason=_BOUND_TO_SERVER)
 
     # Replicas
 
@@ -217,6 +278,9 @@ class BtrfsDriver(
                 if self.configuration.btrfs_cifs
                 else 'NFS',
                 'replication_type': self.configuration.btrfs_replication_type,
+                'share_server_multiple_subnet_support': (
+                    self.driver_handles_share_servers
+                ),
                 'pools': [
                     self._pool_stats(pool)
                     for pool in self.backend.pools.values()

@@ -6,10 +6,11 @@
     destroy                  CAP_SYS_ADMIN
     the rest                 write access to the directory
 
-Besides this module, NFS-Ganesha opens files by handle, which needs
-CAP_DAC_READ_SEARCH, and acts as the users of its clients. Nothing here follows
-a path from users: all paths are in directories that only the driver can write
-to.
+Besides this module, `server_network` creates network namespaces, which needs
+CAP_NET_ADMIN and CAP_SYS_ADMIN, and NFS-Ganesha opens files by handle, which
+needs CAP_DAC_READ_SEARCH, and acts as the users of its clients. Nothing here
+follows a path from users: all paths are in directories that only the driver
+can write to.
 """
 
 from collections.abc import Iterator

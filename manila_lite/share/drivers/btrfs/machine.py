@@ -73,6 +73,19 @@ CIFS_REQUIREMENTS = (
 """What CIFS shares need besides."""
 
 
+SERVER_REQUIREMENTS = (
+    _program('ip', 'iproute2'),
+    _program('nsenter', 'util-linux'),
+    _program('unshare', 'util-linux'),
+    Requirement(
+        'network namespaces',
+        'use a kernel with network namespaces',
+        lambda: os.path.exists('/proc/self/ns/net'),
+    ),
+)
+"""What share servers need besides."""
+
+
 def create_image(path: pathlib.Path, size: int) -> None:
     """Create a file with an empty btrfs; it takes space when it is used.
 

@@ -57,6 +57,12 @@ def find_running(path: pathlib.Path) -> int | None:
     return None
 
 
+def find_pid(path: pathlib.Path) -> int | None:
+    """Return the pid of the recorded process, or None if it has ended."""
+    record = records.find(path) if is_running(path) else None
+    return record['pid'] if record else None
+
+
 def is_running(path: pathlib.Path) -> bool:
     descriptor = find_running(path)
     if descriptor is None:

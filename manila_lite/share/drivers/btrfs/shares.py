@@ -14,6 +14,7 @@ from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.clones import BtrfsClones
 from manila_lite.share.drivers.btrfs.pool import Pool
+from manila_lite.share.drivers.btrfs.servers import ShareServerMissing
 from manila_lite.share.drivers.contract.connections import identity_of
 from manila_lite.share.drivers.records import Record
 from manila_lite.share.drivers.space import GIB
@@ -39,7 +40,7 @@ class BtrfsShares:
             found = self._backend.find(Kind.SHARE, share['name'])
             if found is None:
                 pool = self._backend.pool_for(share)
-                return self._create(pool, share, None)
+                return self._create(pool, share, None, share_server)
             return self._ensure_export(*found)
 
     def create_share_from_snapshot(
@@ -66,7 +67,7 @@ class BtrfsShares:
             ):
                 pool, record = source
                 path = pool.path(Kind.SNAPSHOT, record['volume'])
-                return self._create(pool, share, path)
+                return self._create(pool, share, path, share_server)
         pool = self._backend.pool_for(share)
         with (
             self._clones.copied(share['name'], snapshot, pool) as copy,
@@ -75,13 +76,14 @@ class BtrfsShares:
             found = self._backend.find(Kind.SHARE, share['name'])
             if found is not None:
                 return self._ensure_export(*found)
-            return self._create(pool, share, copy)
+            return self._create(pool, share, copy, share_server)
 
     def _create(
         self,
         pool: Pool,
         share: base.ShareForDriver,
         source: pathlib.Path | None,
+        share_server: base.ShareServerMapping | None,
     ) -> base.ExportLocationsReply:
         """Create a share, empty or from a snapshot."""
         name = share['name']
@@ -93,7 +95,11 @@ class BtrfsShares:
             self._backend.exports.check(share['share_proto'], name)
         except ValueError as error:
             raise exception.ShareRefused(reason=str(error)) from error
-        record = {'volume': name, 'share_proto': share['share_proto']}
+        record = {
+            'volume': name,
+            'share_proto': share['share_proto'],
+            **self._backend.server_fields(share_server),
+        }
         try:
             with pool.catalog.putting(Kind.SHARE, name, record):
                 if source is None:
@@ -233,6 +239,9 @@ class BtrfsShares:
         try:
             locations = self.ensure_share(None, share)
         except exception.ShareResourceNotFound:
+            return {'status': 'error'}
+        except ShareServerMissing as error:
+            LOG.error('Share %s is not exported: %s', share['name'], error)
             return {'status': 'error'}
         return {
             'status': self.get_share_status(share)['status'],

@@ -37,6 +37,8 @@ class BtrfsSnapshots:
                     'of': share['volume'],
                     'share_proto': share['share_proto'],
                 }
+                if 'server' in share:
+                    record['server'] = share['server']
                 with pool.catalog.putting(Kind.SNAPSHOT, name, record):
                     pool.take_snapshot(share['volume'], name)
                 pool.commit()

@@ -1,0 +1,150 @@
+"""A small process that keeps the daemons of all share servers running.
+
+    python -m manila_lite.share.drivers.btrfs.server_supervisor FOLDER
+
+It differs from `supervisor` in that share servers come and go:
+
+    servers/<id>/nfs/spec.json    what to run for a share server
+
+The daemons of a server are started while the name `daemons.<id>` is locked.
+Thus one that has removed its file under this lock finds the records of all
+daemons that were ever started for it.
+"""
+
+import contextlib
+import errno
+import logging
+import os
+import pathlib
+import resource
+import sys
+from typing import Any
+
+from manila_lite.share.drivers import records
+from manila_lite.share.drivers.btrfs import processes
+from manila_lite.share.drivers.btrfs import supervisor
+from manila_lite.share.drivers.btrfs import trash
+from manila_lite.share.drivers.btrfs.locks import Locks
+from manila_lite.share.drivers.btrfs.supervisor import Supervisor
+
+LOG = logging.getLogger(__name__)
+
+NFS = 'nfs'
+"""The folder of the daemons in that of a share server."""
+
+_WAKE = 'wake'
+_STOP_TIMEOUT = 10.0
+
+Version = tuple[int, int]
+
+
+def lock_of(server_id: str) -> str:
+    """Return the name that is locked while daemons are started."""
+    return f'daemons.{server_id}'
+
+
+def wake(folder: pathlib.Path) -> None:
+    """Let the supervisor look at once for what has changed."""
+    try:
+        descriptor = os.open(folder / _WAKE, os.O_WRONLY | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENXIO):
+            return  # it is starting, and looks anyway
+        raise
+    try:
+        with contextlib.suppress(BlockingIOError):
+            os.write(descriptor, b'.')
+    finally:
+        os.close(descriptor)
+
+
+class ServerSupervisor:
+    """The NFS servers of all share servers, each with its bus."""
+
+    def __init__(self, folder: pathlib.Path, specification: dict[str, Any]):
+        self._folder = folder
+        self._specification = specification
+        self._servers = pathlib.Path(specification['servers'])
+        self._locks = Locks(pathlib.Path(specification['locks']))
+        self._trash = [pathlib.Path(each) for each in specification['trash']]
+        self._watched: dict[str, tuple[Version, Supervisor]] = {}
+        with contextlib.suppress(FileExistsError):
+            os.mkfifo(folder / _WAKE, 0o600)
+        # Open for writing, too: its end is never reached.
+        self._wake = os.open(folder / _WAKE, os.O_RDWR | os.O_NONBLOCK)
+
+    def adopt_settings(self) -> None:
+        """End the server that the back end had without share servers."""
+        for name in ('smbd', 'server', 'bus'):
+            processes.stop(self._folder / f'{name}.json', _STOP_TIMEOUT)
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        records.write(
+            self._folder / supervisor.RUNNING,
+            self._specification,
+            durable=True,
+        )
+
+    def run(self) -> None:
+        while True:
+            self.check()
+            self._wait()
+
+    def check(self) -> None:
+        """Start what does not run."""
+        supervisor.reap()
+        names = set(os.listdir(self._servers))
+        for server_id in self._watched.keys() - names:
+            del self._watched[server_id]
+        for server_id in sorted(names):
+            try:
+                self._check(server_id)
+            except OSError:
+                LOG.exception('share server %s', server_id)
+        trash.empty(self._trash)
+
+    def _check(self, server_id: str) -> None:
+        if self._is_as_it_should_be(server_id):
+            return
+        with self._locks.locked(lock_of(server_id)):
+            folder = self._servers / server_id / NFS
+            version = _version(folder)
+            wanted = records.find(folder / supervisor.SPECIFICATION)
+            if version is None or wanted is None:
+                self._watched.pop(server_id, None)
+                return
+            if self._watched.get(server_id, (None,))[0] != version:
+                found = Supervisor(folder, wanted)
+                found.adopt_settings()
+                self._watched[server_id] = version, found
+            self._watched[server_id][1].check()
+
+    def _is_as_it_should_be(self, server_id: str) -> bool:
+        version = _version(self._servers / server_id / NFS)
+        known = self._watched.get(server_id)
+        if version is None or known is None:
+            return version is None and known is None
+        return version == known[0] and known[1].is_complete()
+
+    def _wait(self) -> None:
+        descriptors = [
+            descriptor
+            for _, each in self._watched.values()
+            for descriptor in each.descriptors
+        ]
+        processes.wait([self._wake, *descriptors], supervisor.INTERVAL)
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._wake, 4096)
+
+
+def _version(folder: pathlib.Path) -> Version | None:
+    """Return what changes whenever a specification is written."""
+    try:
+        found = (folder / supervisor.SPECIFICATION).stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns
+
+
+if __name__ == '__main__':
+    supervisor.main(pathlib.Path(sys.argv[1]), ServerSupervisor)

@@ -1,0 +1,52 @@
+"""Share servers of the btrfs driver."""
+
+from typing import Any
+
+from manila_lite import exception
+from manila_lite.share.drivers import base
+from manila_lite.share.drivers.btrfs import server_network
+from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
+from manila_lite.share.drivers.btrfs.server_network import Link
+
+
+class BtrfsShareServers:
+    """NFS servers in the networks of their tenants."""
+
+    def __init__(self, backend: BtrfsBackend):
+        self._backend = backend
+
+    def set_up(self, network_info: list[base.NetworkInfo]) -> dict[str, str]:
+        """Create a server with its addresses; return its details."""
+        server_id = network_info[0]['server_id']
+        links = server_network.links_for(
+            server_id, network_info, self._backend.configuration.btrfs_bridge
+        )
+        with self._backend.changing(server_id):
+            return _details(
+                server_id, self._backend.servers.set_up(server_id, links)
+            )
+
+    def tear_down(self, server_id: str) -> None:
+        """Delete a server; one that still has shares is refused."""
+        with self._backend.changing(server_id):
+            name = next(self._backend.shares_on(server_id), None)
+            if name is not None:
+                raise exception.ShareBackendException(
+                    msg=f'share server {server_id} still has the share {name}'
+                )
+            self._backend.servers.tear_down(server_id)
+
+    def get_share_server_pools(
+        self, share_server: base.ShareServerMapping
+    ) -> list[dict[str, Any]]:
+        """Return all pools: a server exports volumes of any of them."""
+        return [{'pool_name': name} for name in self._backend.pools]
+
+
+def _details(server_id: str, links: list[Link]) -> dict[str, str]:
+    """Return the details to store for a server."""
+    return {
+        'identifier': server_id,
+        'addresses': ','.join(link.host for link in links),
+        'bridges': ','.join(link.bridge for link in links),
+    }
