@@ -7,6 +7,7 @@ the machine.
 
 from collections.abc import Callable
 import contextlib
+import json
 import pathlib
 import signal
 import statistics
@@ -26,6 +27,7 @@ from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers.driver_harness import CTX
 from tests.drivers.driver_harness import DriverHarness
 from tests.support import storage
+from tests.support import tenant_network
 from tests.support.installation import Installation
 
 SHARES = 1000
@@ -34,6 +36,7 @@ SOME = 100
 
 CREATED = 100
 SNAPSHOTS = 30
+SERVERS = 20
 POLL_INTERVAL = 0.001
 TIMEOUT = 60.0
 
@@ -47,6 +50,8 @@ def run(verdict: Verdict) -> None:
         _Backend(folder).measure(verdict)
     with storage.folder() as folder:
         _create_over_http(verdict, folder)
+    with tenant_network.bridge() as bridge, storage.folder() as folder:
+        _set_up_servers(verdict, folder, bridge)
 
 
 class _Backend:
@@ -251,3 +256,48 @@ def _to_available(client: service.Client) -> float:
         if status != 'creating':
             raise RuntimeError(f'share {share} is {status}')
         time.sleep(POLL_INTERVAL)
+
+
+def _set_up_servers(
+    verdict: Verdict, folder: pathlib.Path, bridge: str
+) -> None:
+    """Measure the time and the memory that a share server takes."""
+    options = storage.options(
+        folder, driver_handles_share_servers=True, btrfs_bridge=bridge
+    )
+    configuration = Configuration.from_values(options)
+    harness = DriverHarness('btrfs', lambda: configuration)
+    driver = harness.start()
+    infos = [
+        harness.network_info(f'10.20.0.{number}')
+        for number in range(10, 10 + SERVERS)
+    ]
+    verdict.record(
+        'share server set up on btrfs, median',
+        statistics.median(
+            _milliseconds(driver.setup_server, info) for info in infos
+        ),
+        'ms',
+        at_most=150,
+    )
+    servers = pathlib.Path(options['btrfs_root'], 'servers')
+    verdict.record(
+        'share server on btrfs, memory (PSS)',
+        statistics.median(
+            sum(
+                _pss_of(servers / info[0]['server_id'] / 'nfs' / name)
+                for name in ('server.json', 'bus.json')
+            )
+            for info in infos
+        ),
+        'MiB',
+        at_most=5,
+    )
+
+
+def _pss_of(record: pathlib.Path) -> float:
+    pid = json.loads(record.read_text())['pid']
+    lines = pathlib.Path(f'/proc/{pid}/smaps_rollup').read_text().splitlines()
+    return sum(
+        int(line.split()[1]) for line in lines if line.startswith('Pss:')
+    ) / (1 << 10)
