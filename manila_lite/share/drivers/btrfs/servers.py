@@ -231,13 +231,13 @@ class Servers:
         self._folder.mkdir(mode=0o700, exist_ok=True)
         (self._root / 'nfs').mkdir(mode=0o700, exist_ok=True)
         started: list[ShareServer] = []
-        errors: list[exception.ManilaLiteError] = []
+        errors: list[Exception] = []
         for server in self._all():
             with self._locks.try_locked(server.id) as is_locked:
                 try:
                     if is_locked and self._prepare(server):
                         started.append(server)
-                except exception.ManilaLiteError as error:
+                except (exception.ManilaLiteError, OSError) as error:
                     errors.append(error)
         self._supervise()
         self._require_answers(started)
@@ -256,24 +256,35 @@ class Servers:
         return False
 
     def check_health(self) -> None:
-        """Repair what can be repaired; raise StorageUnavailable otherwise."""
+        """Repair what can be repaired; raise StorageUnavailable otherwise.
+
+        A server that cannot be repaired does not keep others from it.
+        """
+        self._supervision.keep()
         ready = [server for server in self._all() if server.is_ready()]
+        errors: list[Exception] = []
         for server in ready:
             if not server.network.is_complete(server.links()):
-                with self._locks.locked(server.id):
-                    if server.is_ready():
-                        LOG.warning(
-                            'The network of share server %s is incomplete',
-                            server.id,
-                        )
-                        server.prepare(self._port, self._find)
-        self._supervision.keep()
+                try:
+                    self._repair(server)
+                except (exception.ManilaLiteError, OSError) as error:
+                    errors.append(error)
+        if errors:
+            raise errors[0]
         silent = self._silent(ready, daemons.RESTART_TIMEOUT)
         if silent is not None:
             raise exception.StorageUnavailable(
                 reason=f'the NFS server of share server {silent.id} does not '
                 'answer'
             )
+
+    def _repair(self, server: ShareServer) -> None:
+        with self._locks.locked(server.id):
+            if server.is_ready():
+                LOG.warning(
+                    'The network of share server %s is incomplete', server.id
+                )
+                server.prepare(self._port, self._find)
 
     def _supervise(self) -> None:
         wanted = {

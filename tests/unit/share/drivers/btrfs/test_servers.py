@@ -18,6 +18,7 @@ from tests.unit.share.drivers.btrfs import tenants
 from tests.unit.share.drivers.btrfs.nfs_site import eventually
 
 DEVICES = pathlib.Path('/sys/class/net')
+FIRST_IN_ORDER = '00000000-0000-4000-8000-000000000001'
 
 
 @pytest.fixture(scope='module')
@@ -226,6 +227,25 @@ def test_server_on_a_bridge_that_is_gone_does_not_stop_the_others(
     finally:
         site.tear_down(lost)
     site.restart()
+
+
+def test_server_that_cannot_be_repaired_does_not_keep_others_from_it(
+    site, both, server, path
+):
+    template = site.driver.configuration.btrfs_bridge
+    info = site.network_info(
+        both[0]._replace(segment=103), server_id=FIRST_IN_ORDER
+    )
+    with tenant_network.bridge(template.format(segmentation_id=103)):
+        lost = site.harness.server(info, site.driver.setup_server(info))
+    try:
+        for link in site.links(server):
+            tenant_network.delete_link(link)
+        with pytest.raises(exception.StorageUnavailable, match='no bridge'):
+            site.driver.check_health()
+        assert serves(both[0], path)
+    finally:
+        site.tear_down(lost)
 
 
 def test_share_whose_server_is_gone_is_reported_and_deleted(site, tenant):
