@@ -21,26 +21,13 @@ from manila_lite.cmd import lock_reach
 from manila_lite.cmd import start
 from manila_lite.db import schema
 from manila_lite.db.queries.admin import releases
-from manila_lite.rpc import data as data_rpc
-from manila_lite.rpc import scheduler as scheduler_rpc
-from manila_lite.rpc import share as share_rpc
-from manila_lite.rpc.contract import work_kinds
+from manila_lite.rpc import contracts
 from manila_lite.scheduler import choose
 from manila_lite.share.drivers import registry
 from manila_lite.share.drivers.contract.configuration import Configuration
 
 Check = Callable[[cfg.ConfigOpts], str | None]
 """Returns advice for a warning, raises on failure."""
-
-
-KNOWN_KINDS = frozenset(
-    kind
-    for module in (data_rpc, scheduler_rpc, share_rpc)
-    for contract in vars(module).values()
-    if isinstance(getattr(contract, 'methods', None), dict)
-    for kind in work_kinds(contract)
-)
-"""The kinds of work of this release."""
 
 
 class _Results(upgradecheck.UpgradeCommands):
@@ -158,7 +145,7 @@ def _check_work(conf: cfg.ConfigOpts) -> str | None:
         unknown = [
             f'{row.number} of kind {row.kind}'
             for row in db.read(releases.count_kinds)
-            if row.kind not in KNOWN_KINDS
+            if row.kind not in contracts.WORK
         ]
         if unknown:
             return (

@@ -10,11 +10,10 @@ from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.session import read_transaction
 from manila_lite.db.session import transaction
-from manila_lite.rpc import scheduler as scheduler_rpc
+from manila_lite.rpc import contracts
 from manila_lite.rpc import share as share_rpc
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.contract import Durable
-from manila_lite.rpc.contract import work_kinds
 from manila_lite.states.machine import Resume
 from manila_lite.work import table
 
@@ -22,15 +21,6 @@ RESOURCES = tuple(rows.KINDS)
 """The names of the state tables that recovery covers, in order."""
 
 NOBODY, WAITING, HELD, ABANDONED = 'nobody', 'waiting', 'held', 'abandoned'
-
-_REPEATABLE = frozenset(
-    kind
-    for module in (share_rpc, scheduler_rpc)
-    for contract in vars(module).values()
-    if isinstance(getattr(contract, 'methods', None), dict)
-    for kind, durable in work_kinds(contract).items()
-    if durable.repeatable
-)
 
 
 class InFlight(typing.NamedTuple):
@@ -225,7 +215,7 @@ def _next_step(row: typing.Any, work: typing.Any, holder: str) -> str:
         )
     if holder == WAITING:
         return f'{work.kind} is run on {work.queue}'
-    if holder == ABANDONED and work.kind in _REPEATABLE:
+    if holder == ABANDONED and _is_repeatable(work.kind):
         return f'{work.kind} is run again on {work.queue}'
     if row.waits:
         return 'the resource it waits for is rescued first'
@@ -239,3 +229,8 @@ def _next_step(row: typing.Any, work: typing.Any, holder: str) -> str:
         end or 'gone' for end in machine.rescue_targets(row.status)
     )
     return f'{rescue.description}, which ends in {ends}'
+
+
+def _is_repeatable(kind: str) -> bool:
+    durable = contracts.WORK.get(kind)
+    return durable is not None and durable.repeatable

@@ -5,9 +5,8 @@ import pytest
 from manila_lite import exception
 from manila_lite import release
 from manila_lite.rpc import contract
-from manila_lite.rpc import data
+from manila_lite.rpc import contracts
 from manila_lite.rpc import previous
-from manila_lite.rpc import scheduler
 from manila_lite.rpc import share
 from manila_lite.rpc.contract import Contract
 from manila_lite.rpc.contract import call
@@ -15,9 +14,7 @@ from manila_lite.rpc.contract import durable
 
 METHODS = {
     method.kind: method
-    for module in (data, scheduler, share)
-    for declared in vars(module).values()
-    if isinstance(getattr(declared, 'methods', None), dict)
+    for declared in contracts.ALL
     for method in declared.methods.values()
 }
 

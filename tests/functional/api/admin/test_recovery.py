@@ -4,6 +4,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import engine
+from tests.support import share_backups
 from tests.support.api_client import ApiClient
 from tests.support.rescues import instance_of
 from tests.support.rescues import strand
@@ -114,6 +115,24 @@ def test_abandoned_work_is_previewed(cloud, share):
     assert shown['next_step'] == (
         'the back end is asked: get_share_status, which ends in available '
         'or extending_error'
+    )
+
+
+def test_abandoned_work_of_the_data_service_is_shown_to_be_repeated(
+    cloud, share
+):
+    def meanwhile():
+        cloud.clock.advance(40)
+        seen.extend(listed(cloud, '/recovery/preview'))
+
+    seen = []
+    cloud.pause_at('before connection_get_info', meanwhile)
+    share_backups.request(cloud.api, share)
+    cloud.settle()
+    (shown,) = [one for one in seen if one['resource_type'] == 'share_backup']
+    assert shown['holder'] == 'abandoned'
+    assert shown['next_step'] == (
+        'backups.create_backup is run again on manila-data'
     )
 
 
