@@ -42,26 +42,38 @@ def pause_everywhere(
     `shared_database` is the fixture of that name: where all places are
     tried, a part of them is tried on the servers as well.
     """
-    cloud, run, check = start()
+    places = _count(*start())
+    assert places, f'{name} calls no driver'
+    for place in sampling.sample(places, most):
+        _pause_once(*start(), f'{name} on sqlite', place)
+    for kind in databases.KINDS[1:] if sampling.tries_every_case() else ():
+        url = shared_database(kind)
+        # Where a run starts on another database it takes other ids, and its
+        # work may come in another order: its calls are counted there.
+        cloud, run, check = start()
+        with cloud.moved_to(url):
+            places = _count(cloud, run, check)
+        for place in sampling.part(places, kind):
+            cloud, run, check = start()
+            with cloud.moved_to(url):
+                _pause_once(cloud, run, check, f'{name} on {kind}', place)
+
+
+def _count(
+    cloud: Cloud, run: Callable[[], object], check: Callable[[], object]
+) -> list[tuple[str, int]]:
+    """Make the run; return its driver calls, each with its number."""
     # It takes ids from the cloud's generator, so every run needs one.
     Another(cloud)
     cloud.crash_at(None)
     run()
     points = cloud.crash_points
     check()
-    places = [
+    return [
         (point, points[: number + 1].count(point))
         for number, point in enumerate(points)
         if is_call_with_effects(point)
     ]
-    assert places, f'{name} calls no driver'
-    for place in sampling.sample(places, most):
-        _pause_once(*start(), f'{name} on sqlite', place)
-    for kind in databases.KINDS[1:]:
-        for place in sampling.part(places, kind):
-            cloud, run, check = start()
-            with cloud.moved_to(shared_database(kind)):
-                _pause_once(cloud, run, check, f'{name} on {kind}', place)
 
 
 def _pause_once(

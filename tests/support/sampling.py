@@ -57,6 +57,11 @@ def try_every_case(wanted: bool) -> None:
     _every_case = wanted
 
 
+def tries_every_case() -> bool:
+    """Return whether enumerations try all of their cases in this run."""
+    return _every_case
+
+
 def sample(cases: Iterable[Case], most: int) -> list[Case]:
     """Return the cases to try in their order: all, or at most so many."""
     cases = list(cases)
