@@ -169,13 +169,21 @@ class Ganesha:
 
     def remove(self, number: int) -> None:
         """End an export, also for open files; a missing one is success."""
-        try:
-            self._call('RemoveExport', 'q', number)
-        except _Refused as refusal:
-            if number in self.numbers():
-                raise exception.ShareBackendException(
-                    msg=f'the NFS server keeps export {number}: {refusal}'
-                ) from refusal
+        deadline = time.monotonic() + self._timeout
+        while True:
+            try:
+                self._call('RemoveExport', 'q', number)
+            except _Refused as refusal:
+                if number not in self.numbers():
+                    return
+                # A server that starts answers before it has its exports.
+                if time.monotonic() > deadline:
+                    raise exception.ShareBackendException(
+                        msg=f'the NFS server keeps export {number}: {refusal}'
+                    ) from refusal
+            else:
+                return
+            time.sleep(_RETRY_INTERVAL)
 
     def numbers(self) -> set[int]:
         """Return the numbers of what is exported; waits for the server."""

@@ -185,6 +185,30 @@ def test_export_that_ends_during_a_start_is_not_added_again(nfs):
     assert number not in nfs.daemons.server.numbers()
 
 
+def test_export_that_a_starting_server_is_yet_to_have_is_ended(nfs):
+    """Such a server answers before it has read what it exports."""
+    volume = nfs.create((WRITER, 'rw'))
+    number = nfs.exports.number(Kind.SHARE, volume)
+    nfs.daemons.server.remove(number)
+
+    def read_exports():
+        nfs.other_daemons(nfs.port).server.apply(
+            nfs.root / 'exports' / f'shares.{volume}.conf', number
+        )
+
+    assert interrupted_at(
+        1,
+        lambda: nfs.daemons.server.remove(number),
+        read_exports,
+        _lists_exports,
+    )
+    assert number not in nfs.daemons.server.numbers()
+
+
+def _lists_exports(event, args):
+    return event == 'manila_lite.nfs' and args[0] == 'ShowExports'
+
+
 def _adds_exports(event, args):
     return event == 'manila_lite.nfs' and args[0] == 'UpdateExport'
 
