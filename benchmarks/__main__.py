@@ -9,6 +9,7 @@ from benchmarks import creation
 from benchmarks import idle
 from benchmarks import instructions
 from benchmarks import listing
+from benchmarks import overview
 from benchmarks import page
 from benchmarks import placement
 from benchmarks import recovery
@@ -25,6 +26,7 @@ KINDS = {
     'creation': creation,
     'snapshots': snapshots,
     'access': access_rules,
+    'overview': overview,
     'page': page,
     'placement': placement,
     'recovery': recovery,

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from manila_lite import conf as options
 from manila_lite.api import wsgi
+from manila_lite.api.ui import sessions
 from manila_lite.cmd import running
 from manila_lite.cmd.build.api import build_api
 from manila_lite.cmd.build.process import Process
@@ -39,38 +40,54 @@ class Application:
     Administrators use `noauth`; a fixed context stands for a member.
     """
 
-    def __init__(self, url: str):
+    def __init__(self, url: str, project: str = PROJECT):
         conf = options.new()
         conf.set_override('auth_strategy', 'noauth')
+        conf.set_override('enabled', True, group='ui')
         self.db = Database(url)
         process = Process(conf, self.db)
         admin, services = build_api(process)
         self._apps = {
             'admin': admin,
             'member': build_api(
-                process, auth=_authenticate_as_member(services.enforcer)
+                process,
+                auth=_authenticate_as_member(services.enforcer, project),
             )[0],
         }
         running.tune_garbage_collector()
 
     def get(self, path: str, role: str = 'admin') -> bytes:
         """Return the body of the response; fail unless its status is 200."""
+        return self._get(
+            f'/v2{path}',
+            role,
+            HTTP_X_AUTH_TOKEN=f'reader:{PROJECT}',
+            HTTP_X_OPENSTACK_MANILA_API_VERSION=VERSION,
+        )
+
+    def get_page(self, path: str, role: str = 'admin') -> bytes:
+        """Return what a browser gets that has signed in."""
+        session = sessions.begin(f'reader:{PROJECT}')
+        return self._get(
+            path, role, HTTP_COOKIE=f'{sessions.COOKIE}={session.value}'
+        )
+
+    def _get(self, path: str, role: str, **headers: str) -> bytes:
         path, _, query = path.partition('?')
-        answer = []
+        answer: list[str] = []
         body = self._apps[role](
             {
                 'REQUEST_METHOD': 'GET',
                 'SCRIPT_NAME': '',
-                'PATH_INFO': f'/v2{path}',
+                'PATH_INFO': path,
                 'QUERY_STRING': query,
                 'SERVER_NAME': '127.0.0.1',
                 'SERVER_PORT': '8786',
                 'HTTP_HOST': '127.0.0.1:8786',
                 'SERVER_PROTOCOL': 'HTTP/1.1',
-                'HTTP_X_AUTH_TOKEN': f'reader:{PROJECT}',
-                'HTTP_X_OPENSTACK_MANILA_API_VERSION': VERSION,
                 'wsgi.url_scheme': 'http',
                 'wsgi.input': io.BytesIO(),
+                **headers,
             },
             lambda status, headers, error=None: answer.append(status),
         )
@@ -82,14 +99,16 @@ class Application:
         return json.loads(self.get('/shares?limit=1'))['shares'][0]['id']
 
 
-def _authenticate_as_member(enforcer: PolicyEnforcer) -> Callable:
+def _authenticate_as_member(
+    enforcer: PolicyEnforcer, project: str
+) -> Callable:
     """Return a filter that makes every caller a member of the project."""
 
     def wrap(app: Callable) -> Callable:
         def authenticate(environ: dict, start_response: Callable) -> Iterable:
             environ[wsgi.CONTEXT] = RequestContext(
                 user_id='reader',
-                project_id=PROJECT,
+                project_id=project,
                 roles=['member', 'reader'],
                 enforcer=enforcer,
             )

@@ -34,7 +34,7 @@ HEALTHY, WORKING, STUCK, FAILED = CONDITIONS = (
     'failed',
 )
 
-MOST = 500
+MOST = 200
 """Rows that are counted of each kind and condition."""
 
 JOURNAL = engine.Transition.__table__
