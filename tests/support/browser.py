@@ -43,6 +43,8 @@ class Page(parser.HTMLParser):
                     given.get('method') or 'get', given.get('action') or '', {}
                 )
             )
+        elif given.get('type') == 'checkbox' and 'checked' not in given:
+            pass  # not sent
         elif tag in ('input', 'select') and 'name' in given:
             self.forms[-1].fields[given['name'] or ''] = (
                 given.get('value') or ''

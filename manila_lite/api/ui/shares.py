@@ -6,9 +6,11 @@ import functools
 import typing
 import urllib.parse
 
+from manila_lite.api.ui import actions
 from manila_lite.api.ui import share_actions
 from manila_lite.api.ui import timeline
 from manila_lite.api.ui.api_client import Refused
+from manila_lite.api.ui.visit import SHARE_MIGRATIONS_POLICY
 from manila_lite.api.ui.visit import Answer
 from manila_lite.api.ui.visit import Handler
 from manila_lite.api.ui.visit import Visit
@@ -80,7 +82,7 @@ def _act(name: str, visit: Visit) -> Answer:
     share_id = visit.names['share_id']
     share = visit.api.get(f'/shares/{share_id}')['share']
     try:
-        share_actions.carry_out(visit, share, name)
+        share_actions.ACTIONS.carry_out(visit, share, name)
     except Refused as error:
         return _show(visit, share_id, error)
     if name in ('delete', 'force-delete'):
@@ -128,7 +130,7 @@ def _show(
         'share.html',
         refused.code if refused else 200,
         share=share,
-        title=share['name'] or share_id,
+        title=actions.title(share),
         instances=(instances or {}).get('share_instances'),
         locations=[
             (one, mount_command(share, one['path']))
@@ -143,7 +145,8 @@ def _show(
             (messages or {}).get('messages', []),
             is_admin=visit.is_admin,
         ),
-        actions=share_actions.possible(visit, share),
+        on=share_actions.ACTIONS.forms(visit, share, f'/ui/shares/{share_id}'),
+        sees_migration=visit.ctx.can(SHARE_MIGRATIONS_POLICY),
         refused=refused and refused.public_message,
     )
 

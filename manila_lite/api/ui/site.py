@@ -9,6 +9,7 @@ from manila_lite.api import wsgi
 from manila_lite.api.auth.caller import App
 from manila_lite.api.services import ApiServices
 from manila_lite.api.ui import estate
+from manila_lite.api.ui import migrations
 from manila_lite.api.ui import overview
 from manila_lite.api.ui import recovery
 from manila_lite.api.ui import shares
@@ -23,12 +24,13 @@ PAGES: dict[str, dict[str, Handler]] = {
     '/ui/shares/{share_id}': {'GET': shares.show},
     **{
         f'/ui/shares/{{share_id}}/{name}': {'POST': handler}
-        for name, handler in shares.ACTIONS.items()
+        for name, handler in {**shares.ACTIONS, **migrations.ACTIONS}.items()
     },
+    '/ui/shares/{share_id}/migration': {'GET': migrations.show},
     '/ui/in-flight': {'GET': recovery.in_flight},
     '/ui/recovery': {'GET': recovery.log},
     '/ui/recovery/run': {'POST': recovery.run},
-    '/ui/migrations': {'GET': estate.migrations},
+    '/ui/migrations': {'GET': migrations.index},
     '/ui/capacity': {'GET': estate.capacity},
     '/ui/quotas': {'GET': estate.quotas},
     '/ui/services': {'GET': estate.services},

@@ -17,24 +17,33 @@ class ShareTaskRow(OwnedRow, Protocol):
     host: str | None
 
 
-class RunningShareMigrationRow(Protocol):
-    """A running migration of a share, and what its progress depends on.
+class ShownShareMigrationRow(Protocol):
+    """The latest migration of a share, and what its progress depends on.
 
     `rules_status` is that of the source, `work_state` and the rest of the
     work of the migration; null without work.
     """
 
     share_id: str
+    open_for: str | None
     display_name: str | None
+    project_id: str
     task_state: str | None
     source_host: str
     destination_host: str
+    writable: bool
+    nondisruptive: bool
+    preserve_metadata: bool
+    preserve_snapshots: bool
+    host_assisted: bool
+    new_share_type_id: str | None
     phase: int
     casts_rules: bool
     progress: int | None
     heard_at: datetime.datetime | None
     error: str | None
     created_at: datetime.datetime
+    ended_at: datetime.datetime | None
     rules_status: str | None
     work_state: str | None
     work_owner: str | None

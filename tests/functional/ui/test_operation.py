@@ -6,12 +6,8 @@ import sqlalchemy as sa
 from manila_lite import release
 from manila_lite.db.models import quotas
 from manila_lite.db.models import services
-from manila_lite.db.models import share_migrations
 from manila_lite.db.models import shares
-from manila_lite.states.share_task import ShareTask
 
-SHARE = shares.Share.__table__
-MIGRATION = share_migrations.ShareMigration.__table__
 INSTANCE = shares.ShareInstance.__table__
 USAGE = quotas.QuotaUsage.__table__
 SERVICE = services.Service.__table__
@@ -180,81 +176,3 @@ def test_services_are_shown_with_the_releases_of_their_processes(cloud, root):
     text = ' '.join(root.open('/ui/services').text.split())
     assert 'Last heartbeat Release' in text
     assert f' {release.FIRST}, {release.NUMBER} ' in text
-
-
-def test_migrations_are_shown(root):
-    assert 'There is no migration.' in root.open('/ui/migrations').text
-
-
-@pytest.fixture
-def migrating(cloud, admin_api):
-    """A share whose migration waits for an administrator."""
-    share = admin_api.create(name='moving')
-    cloud.settle()
-    insert = sa.insert(MIGRATION)
-
-    def start(session):
-        session.run(
-            sa.update(SHARE)
-            .where(SHARE.c.id == share['id'])
-            .values(task_state=ShareTask.PHASE1_DONE)
-        )
-        (instance,) = session.rows(
-            sa.select(INSTANCE.c.id).where(INSTANCE.c.share_id == share['id'])
-        )
-        session.run(
-            insert,
-            id='migration',
-            share_id=share['id'],
-            open_for=share['id'],
-            source_instance_id=instance.id,
-            source_host='node@alpha#pool',
-            destination_host='node@beta#pool',
-            writable=False,
-            nondisruptive=False,
-            preserve_metadata=True,
-            preserve_snapshots=False,
-            phase=1,
-            casts_rules=False,
-            progress=100,
-            created_at=session.now,
-        )
-
-    cloud.db.write(start)
-    return share['id']
-
-
-def test_migration_of_a_share_is_shown_with_what_it_waits_for(
-    migrating, root, alice
-):
-    text = root.open('/ui/migrations').text
-    assert 'moving' in text
-    assert '100 %' in text
-    assert 'An administrator has to complete or cancel it.' in text
-    alice.open('/ui/migrations', expect=403)
-
-
-def test_migration_that_does_not_wait_cannot_be_completed(
-    cloud, migrating, root
-):
-    cloud.db.write(
-        lambda session: session.run(
-            sa.update(SHARE).values(task_state=ShareTask.COMPLETING)
-        )
-    )
-    page = root.open('/ui/migrations')
-    assert 'Complete: not possible. Its state must be' in page.text
-    assert 'It has no work; recovery handles it.' in page.text
-    assert not [f for f in page.forms if f.action.endswith('-migration')]
-
-
-@pytest.mark.parametrize('event', ['complete', 'cancel'])
-def test_migration_is_ended_by_typing_the_name(migrating, root, event):
-    where = f'/ui/shares/{migrating}/{event}-migration'
-    form = root.open('/ui/migrations').form(where)
-    refused = root.submit(form, expect=400, confirm='other')
-    assert 'type the name moving' in refused.text
-    page = root.submit(
-        root.open('/ui/migrations').form(where), confirm='moving'
-    )
-    assert 'The migration is being' in page.text

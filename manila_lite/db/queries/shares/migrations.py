@@ -8,9 +8,9 @@ from manila_lite import exception
 from manila_lite.db.models import engine
 from manila_lite.db.models import share_migrations
 from manila_lite.db.models import shares
-from manila_lite.db.rows import RunningShareMigrationRow
 from manila_lite.db.rows import ShareMigrationRow
 from manila_lite.db.rows import ShareTaskRow
+from manila_lite.db.rows import ShownShareMigrationRow
 from manila_lite.db.session import Session
 from manila_lite.states.share_task import SHARE_TASK
 
@@ -77,39 +77,56 @@ _RUNNING = (
     .where(MIGRATION.c.open_for.is_not(None))
     .order_by(MIGRATION.c.open_for)
     .limit(sa.bindparam('most', type_=sa.Integer()))
-    .subquery()
 )
-_LIST_RUNNING = (
-    sa.select(
-        _RUNNING.c.share_id,
-        SHARE.c.display_name,
-        SHARE.c.task_state,
-        _RUNNING.c.source_host,
-        _RUNNING.c.destination_host,
-        _RUNNING.c.phase,
-        _RUNNING.c.casts_rules,
-        _RUNNING.c.progress,
-        _RUNNING.c.heard_at,
-        _RUNNING.c.error,
-        _RUNNING.c.created_at,
-        INSTANCE.c.access_rules_status.label('rules_status'),
-        WORK.c.state.label('work_state'),
-        WORK.c.owner.label('work_owner'),
-        WORK.c.error.label('work_error'),
-    )
-    .select_from(
-        _RUNNING.join(SHARE, SHARE.c.id == _RUNNING.c.share_id)
-        .outerjoin(INSTANCE, INSTANCE.c.id == _RUNNING.c.source_instance_id)
-        .outerjoin(
-            WORK,
-            sa.and_(
-                WORK.c.resource == SHARE_TASK.resource,
-                WORK.c.resource_id == _RUNNING.c.share_id,
-            ),
+
+
+def _with_work(migrations: sa.Select) -> sa.Select:
+    """Return migrations with their shares and each with all of its work."""
+    found = migrations.subquery()
+    return (
+        sa.select(
+            found.c.share_id,
+            found.c.open_for,
+            SHARE.c.display_name,
+            SHARE.c.project_id,
+            SHARE.c.task_state,
+            found.c.source_host,
+            found.c.destination_host,
+            found.c.writable,
+            found.c.nondisruptive,
+            found.c.preserve_metadata,
+            found.c.preserve_snapshots,
+            found.c.host_assisted,
+            found.c.new_share_type_id,
+            found.c.phase,
+            found.c.casts_rules,
+            found.c.progress,
+            found.c.heard_at,
+            found.c.error,
+            found.c.created_at,
+            found.c.ended_at,
+            INSTANCE.c.access_rules_status.label('rules_status'),
+            WORK.c.state.label('work_state'),
+            WORK.c.owner.label('work_owner'),
+            WORK.c.error.label('work_error'),
         )
+        .select_from(
+            found.join(SHARE, SHARE.c.id == found.c.share_id)
+            .outerjoin(INSTANCE, INSTANCE.c.id == found.c.source_instance_id)
+            .outerjoin(
+                WORK,
+                sa.and_(
+                    WORK.c.resource == SHARE_TASK.resource,
+                    WORK.c.resource_id == found.c.share_id,
+                ),
+            )
+        )
+        .order_by(found.c.share_id, WORK.c.created_at)
     )
-    .order_by(_RUNNING.c.share_id, WORK.c.created_at)
-)
+
+
+_LIST_RUNNING = _with_work(_RUNNING)
+_FIND_SHOWN = _with_work(_LATEST).limit(1)
 _SET_READONLY = (
     sa.update(INSTANCE)
     .where(INSTANCE.c.id == sa.bindparam('of_instance'))
@@ -221,9 +238,16 @@ def set_rules_readonly(session: Session, instance_id: str, cast: bool) -> None:
 
 def list_running(
     session: Session, *, most: int
-) -> Sequence[RunningShareMigrationRow]:
+) -> Sequence[ShownShareMigrationRow]:
     """Return running migrations, each with its oldest work."""
-    found: dict[str, RunningShareMigrationRow] = {}
+    found: dict[str, ShownShareMigrationRow] = {}
     for row in session.rows(_LIST_RUNNING, most=most):
         found.setdefault(row.share_id, row)
     return list(found.values())
+
+
+def find_shown(
+    session: Session, share_id: str
+) -> ShownShareMigrationRow | None:
+    """Return the latest migration of a share with its oldest work."""
+    return session.one(_FIND_SHOWN, of_share=share_id)

@@ -1,0 +1,150 @@
+"""Actions on resources, as requests to the API, and why one is not possible.
+
+The API decides; a reason that is known before spares the user the attempt.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+import typing
+
+from manila_lite.api.ui import front
+from manila_lite.api.ui.api_client import Refused
+from manila_lite.api.ui.visit import Visit
+from manila_lite.states.machine import Machine
+
+Form = Mapping[str, str]
+Request = tuple[str, str, typing.Any]
+"""Method, path and body."""
+
+Reasons = dict[str, str | None]
+"""Why actions are not possible, by their names; None for those that are."""
+
+NOT_ALLOWED = 'Policies do not allow you this.'
+
+
+class Action(typing.NamedTuple):
+    """An action: its policy, the move it begins with, and its request.
+
+    A dangerous one is confirmed by typing the name of the resource.
+    """
+
+    policy: str
+    request: Callable[[dict, Form], Request]
+    event: str | None = None
+    is_dangerous: bool = False
+
+
+class ActionForms(typing.NamedTuple):
+    """What a template needs to show the forms of actions on a resource."""
+
+    path: str
+    title: str
+    form_token: str
+    reasons: Reasons
+
+
+class Actions:
+    """The actions on resources of a kind, by the last part of their paths."""
+
+    def __init__(
+        self, noun: str, machine: Machine, actions: Mapping[str, Action]
+    ):
+        self._noun, self._machine, self._actions = noun, machine, actions
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._actions)
+
+    def forms(
+        self,
+        visit: Visit,
+        resource: dict,
+        path: str,
+        known: Mapping[str, str | None] | None = None,
+    ) -> ActionForms:
+        """Return the forms; `known` are reasons beyond policy and status."""
+        reasons = {
+            name: self._reason(visit, resource, action)
+            or (known or {}).get(name)
+            for name, action in self._actions.items()
+        }
+        token = visit.environ[front.FORM_TOKEN]
+        return ActionForms(path, title(resource), token, reasons)
+
+    def _reason(
+        self, visit: Visit, resource: dict, action: Action
+    ) -> str | None:
+        if not visit.ctx.can(action.policy, resource):
+            return NOT_ALLOWED
+        if action.event is None:
+            return None
+        machine = self._machine
+        status = machine.from_column(resource[machine.column])
+        sources = machine[action.event].sources
+        if status in sources:
+            return None
+        return f'The {self._noun} is {_words(status)}; it must be ' + (
+            ' or '.join(sorted(map(_words, sources))) + '.'
+        )
+
+    def carry_out(self, visit: Visit, resource: dict, name: str) -> typing.Any:
+        """Send the request; return the answer of the API; raises Refused."""
+        action = self._actions[name]
+        if action.is_dangerous:
+            confirm(visit, title(resource))
+        return visit.api.send(*action.request(resource, visit.form))
+
+
+def title(resource: Mapping[str, typing.Any]) -> str:
+    """Return the name of a resource, or its id without one."""
+    return resource.get('name') or resource['id']
+
+
+def confirm(visit: Visit, name: str) -> None:
+    """Raise Refused unless the name of the resource was typed."""
+    if visit.form.get('confirm') != name:
+        raise Refused(
+            400, f'Nothing was done: to confirm, type the name {name}.'
+        )
+
+
+def number(text: str) -> int | str:
+    """Return a number; the API says what is wrong with anything else."""
+    is_number = text.isascii() and text.isdecimal() and len(text) < 19
+    return int(text) if is_number else text
+
+
+def id_of(form: Form, name: str) -> str:
+    """Return an id for a path; raises Refused."""
+    found = form.get(name, '')
+    if not found.replace('-', '').isalnum() or not found.isascii():
+        raise Refused(400, f'{name} is not an id.')
+    return found
+
+
+def on(
+    collection: str, name: str, **fields: Callable[[str], typing.Any]
+) -> Callable[[dict, Form], Request]:
+    """Return the request of an action of the API with fields of a form."""
+
+    def request(resource: dict, form: Form) -> Request:
+        given = {
+            field: convert(form[field])
+            for field, convert in fields.items()
+            if form.get(field)
+        }
+        path = f'/{collection}/{resource["id"]}/action'
+        return 'POST', path, {name: given or None}
+
+    return request
+
+
+def delete(collection: str) -> Callable[[dict, Form], Request]:
+    """Return the request that deletes a resource."""
+    return lambda resource, form: (
+        'DELETE',
+        f'/{collection}/{resource["id"]}',
+        None,
+    )
+
+
+def _words(status: str | None) -> str:
+    return (status or 'without a status').replace('_', ' ')
