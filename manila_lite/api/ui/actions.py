@@ -12,8 +12,14 @@ from manila_lite.api.ui.visit import Visit
 from manila_lite.states.machine import Machine
 
 Form = Mapping[str, str]
-Request = tuple[str, str, typing.Any]
-"""Method, path and body."""
+Request = (
+    tuple[str, str, typing.Any]
+    | tuple[str, str, typing.Any, Mapping[str, object]]
+)
+"""Method, path, body, and a query if there is one."""
+
+Requested = Callable[[dict, Form], Request]
+"""Returns the request that acts on a resource with the fields of a form."""
 
 Reasons = dict[str, str | None]
 """Why actions are not possible, by their names; None for those that are."""
@@ -28,7 +34,7 @@ class Action(typing.NamedTuple):
     """
 
     policy: str
-    request: Callable[[dict, Form], Request]
+    request: Requested
     event: str | None = None
     is_dangerous: bool = False
 
@@ -122,7 +128,7 @@ def id_of(form: Form, name: str) -> str:
 
 def on(
     collection: str, name: str, **fields: Callable[[str], typing.Any]
-) -> Callable[[dict, Form], Request]:
+) -> Requested:
     """Return the request of an action of the API with fields of a form."""
 
     def request(resource: dict, form: Form) -> Request:
@@ -137,7 +143,7 @@ def on(
     return request
 
 
-def delete(collection: str) -> Callable[[dict, Form], Request]:
+def delete(collection: str) -> Requested:
     """Return the request that deletes a resource."""
     return lambda resource, form: (
         'DELETE',

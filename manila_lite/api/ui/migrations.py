@@ -58,7 +58,7 @@ def _reset(share: dict, form: Form) -> Request:
 
 
 _ACTIONS = Actions(
-    'migration',
+    'state of the migration',
     SHARE_TASK,
     {
         'migrate': Action('share:migration_start', _start, 'start'),

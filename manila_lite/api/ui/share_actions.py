@@ -8,13 +8,12 @@ from manila_lite.api.ui.actions import Action
 from manila_lite.api.ui.actions import Actions
 from manila_lite.api.ui.actions import Form
 from manila_lite.api.ui.actions import Request
+from manila_lite.api.ui.actions import Requested
 from manila_lite.api.ui.visit import Visit
 from manila_lite.states.share_instance import SHARE_INSTANCE
 
 
-def _on_share(
-    name: str, **fields: Callable[[str], typing.Any]
-) -> Callable[[dict, Form], Request]:
+def _on_share(name: str, **fields: Callable[[str], typing.Any]) -> Requested:
     return actions.on('shares', name, **fields)
 
 
@@ -35,7 +34,7 @@ def _replicate(share: dict, form: Form) -> Request:
     return 'POST', '/share-replicas', {'share_replica': body}
 
 
-def _on_replica(name: str) -> Callable[[dict, Form], Request]:
+def _on_replica(name: str) -> Requested:
     def request(share: dict, form: Form) -> Request:
         id = actions.id_of(form, 'replica_id')
         return 'POST', f'/share-replicas/{id}/action', {name: None}
@@ -46,6 +45,12 @@ def _on_replica(name: str) -> Callable[[dict, Form], Request]:
 def _delete_replica(share: dict, form: Form) -> Request:
     id = actions.id_of(form, 'replica_id')
     return 'DELETE', f'/share-replicas/{id}', None
+
+
+def _delete(share: dict, form: Form) -> Request:
+    group = share['share_group_id']
+    query = {'share_group_id': group} if group else {}
+    return 'DELETE', f'/shares/{share["id"]}', None, query
 
 
 ACTIONS = Actions(
@@ -98,9 +103,7 @@ ACTIONS = Actions(
             _on_share('reset_status', status=str),
             is_dangerous=True,
         ),
-        'delete': Action(
-            'share:delete', actions.delete('shares'), 'delete', True
-        ),
+        'delete': Action('share:delete', _delete, 'delete', True),
         'force-delete': Action(
             'share:force_delete', _on_share('force_delete'), is_dangerous=True
         ),

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 import datetime
 import functools
 import typing
-import urllib.parse
 
 from manila_lite.api.ui import actions
+from manila_lite.api.ui import listing
 from manila_lite.api.ui import share_actions
 from manila_lite.api.ui import timeline
 from manila_lite.api.ui.api_client import Refused
@@ -16,11 +16,8 @@ from manila_lite.api.ui.visit import Handler
 from manila_lite.api.ui.visit import Visit
 from manila_lite.db.queries.shares import history
 
-ROWS = 50
-PARTS = 200
-"""Rules, snapshots and replicas that are shown of one share."""
+PARTS = listing.PARTS
 
-_PAGE_KEYS = ('offset', 'marker', 'after')
 _PROTOCOLS = ('NFS', 'CIFS', 'CEPHFS', 'GLUSTERFS', 'HDFS', 'MAPRFS')
 
 
@@ -39,37 +36,31 @@ def create(visit: Visit) -> Answer:
 
 
 def _list(visit: Visit, refused: Refused | None = None) -> Answer:
-    wanted = {
-        name: visit.query[name]
-        for name in (*_PAGE_KEYS, 'name~', 'status')
-        if visit.query.get(name)
-    }
-    if visit.ctx.can('share:list_all_projects'):
-        wanted['all_tenants'] = '1'
-    found = visit.api.get('/shares/detail', limit=ROWS, **wanted)
-    following = None
-    for link in found.get('shares_links', ()):
-        query = urllib.parse.urlsplit(link['href']).query
-        given = dict(urllib.parse.parse_qsl(query))
-        kept = {k: v for k, v in given.items() if k in wanted | _NEXT}
-        following = urllib.parse.urlencode(kept)
+    found = listing.read(
+        visit,
+        '/shares/detail',
+        'shares',
+        filters=('name~', 'status'),
+        all_projects=visit.ctx.can('share:list_all_projects'),
+    )
     types = visit.api.find('/types') or {'share_types': []}
+    networks = visit.api.find('/share-networks', limit=PARTS)
+    groups = visit.api.find('/share-groups', limit=PARTS)
     return visit.page(
         'shares.html',
         refused.code if refused else 200,
-        shares=found['shares'],
-        following=following,
+        shares=found.rows,
+        following=found.following,
         name=visit.query.get('name~', ''),
         status=visit.query.get('status', ''),
         types=types['share_types'],
+        networks=(networks or {}).get('share_networks', []),
+        groups=(groups or {}).get('share_groups', []),
         protocols=_PROTOCOLS,
         may_create=visit.ctx.can('share:create'),
         refused=refused and refused.public_message,
         form=visit.form,
     )
-
-
-_NEXT = dict.fromkeys(_PAGE_KEYS)
 
 
 def show(visit: Visit) -> Answer:

@@ -1,6 +1,6 @@
 """The pages, by method and path."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 import re
 
 from manila_lite import exception
@@ -9,24 +9,53 @@ from manila_lite.api import wsgi
 from manila_lite.api.auth.caller import App
 from manila_lite.api.services import ApiServices
 from manila_lite.api.ui import estate
+from manila_lite.api.ui import groups
 from manila_lite.api.ui import migrations
+from manila_lite.api.ui import networks
 from manila_lite.api.ui import overview
 from manila_lite.api.ui import recovery
+from manila_lite.api.ui import servers
 from manila_lite.api.ui import shares
 from manila_lite.api.ui.visit import Answer
 from manila_lite.api.ui.visit import Handler
 from manila_lite.api.ui.visit import Visit
+
+
+def _posts(
+    path: str, actions: Mapping[str, Handler]
+) -> dict[str, dict[str, Handler]]:
+    """Return the paths below that of a resource that actions are posted to."""
+    return {
+        f'{path}/{name}': {'POST': handler}
+        for name, handler in actions.items()
+    }
+
 
 PAGES: dict[str, dict[str, Handler]] = {
     '/ui/': {'GET': overview.show},
     '/ui/rows': {'GET': overview.list_rows},
     '/ui/shares': {'GET': shares.index, 'POST': shares.create},
     '/ui/shares/{share_id}': {'GET': shares.show},
-    **{
-        f'/ui/shares/{{share_id}}/{name}': {'POST': handler}
-        for name, handler in {**shares.ACTIONS, **migrations.ACTIONS}.items()
-    },
     '/ui/shares/{share_id}/migration': {'GET': migrations.show},
+    **_posts(
+        '/ui/shares/{share_id}', {**shares.ACTIONS, **migrations.ACTIONS}
+    ),
+    '/ui/groups': {'GET': groups.index, 'POST': groups.create},
+    '/ui/groups/{group_id}': {'GET': groups.show},
+    **_posts('/ui/groups/{group_id}', groups.ACTIONS),
+    '/ui/networks': {'GET': networks.index, 'POST': networks.create},
+    '/ui/networks/{network_id}': {'GET': networks.show},
+    **_posts('/ui/networks/{network_id}', networks.ACTIONS),
+    '/ui/security-services': {
+        'GET': networks.security_services,
+        'POST': networks.create_security_service,
+    },
+    '/ui/security-services/{security_service_id}/delete': {
+        'POST': networks.delete_security_service
+    },
+    '/ui/servers': {'GET': servers.index},
+    '/ui/servers/{server_id}': {'GET': servers.show},
+    **_posts('/ui/servers/{server_id}', servers.ACTIONS),
     '/ui/in-flight': {'GET': recovery.in_flight},
     '/ui/recovery': {'GET': recovery.log},
     '/ui/recovery/run': {'POST': recovery.run},

@@ -18,9 +18,13 @@ from manila_lite.context import RequestContext
 CAPACITY_POLICY = 'scheduler_stats:pools:detail'
 MIGRATIONS_POLICY = 'share_server:share_server_migration_get_progress'
 SHARE_MIGRATIONS_POLICY = 'share:migration_get_progress'
+SERVERS_POLICY = 'share_server:index'
 _NAVIGATION = (
     ('/ui/', 'Overview', None),
     ('/ui/shares', 'Shares', 'share:get_all'),
+    ('/ui/groups', 'Groups', 'share_group:get_all'),
+    ('/ui/networks', 'Networks', 'share_network:index'),
+    ('/ui/servers', 'Servers', SERVERS_POLICY),
     ('/ui/in-flight', 'In flight', 'recovery:in_flight'),
     ('/ui/recovery', 'Recovery', 'recovery:log'),
     ('/ui/migrations', 'Migrations', MIGRATIONS_POLICY),

@@ -10,6 +10,10 @@ SCHEMES = ('light', 'dark')
 PAGES = (
     '/ui/',
     '/ui/shares',
+    '/ui/groups',
+    '/ui/networks',
+    '/ui/security-services',
+    '/ui/servers',
     '/ui/in-flight',
     '/ui/recovery',
     '/ui/migrations',

@@ -57,8 +57,19 @@ def build(cloud: Cloud, api: typing.Any, admin_api: typing.Any) -> Estate:
         {'share_replica': {'share_id': share}},
         expect=202,
     ).json['share_replica']['id']
-    network, _ = share_servers.create_network_with_subnets(
+    network, (subnet,) = share_servers.create_network_with_subnets(
         api, name=f'{MARK} network', description=MARK
+    )
+    posted = {'type': 'ldap', 'name': f'{MARK} service', 'domain': MARK}
+    service = api.request(
+        'POST', '/security-services', {'security_service': posted}, expect=200
+    ).json['security_service']['id']
+    posted = {'security_service_id': service}
+    api.request(
+        'POST',
+        f'/share-networks/{network}/action',
+        {'add_security_service': posted},
+        expect=200,
     )
     server = share_servers.insert_server(
         cloud, network, identifier=f'{MARK} server'
@@ -68,6 +79,10 @@ def build(cloud: Cloud, api: typing.Any, admin_api: typing.Any) -> Estate:
     group = share_groups.request(
         api, group_type, share_types=[_type(api)], **posted
     ).json['share_group']['id']
+    cloud.settle()
+    group_snapshot = share_groups.request_snapshot(
+        api, group, name=f'{MARK} group snapshot'
+    ).json['share_group_snapshot']['id']
     cloud.settle()
     for driver in map(cloud.driver, cloud.backend_names):
         driver.faults.fail_next('create_share', error=ValueError(MARK))
@@ -80,10 +95,17 @@ def build(cloud: Cloud, api: typing.Any, admin_api: typing.Any) -> Estate:
             'network_id': network,
             'server_id': server,
             'group_id': group,
+            'security_service_id': service,
         },
         {
             'snapshot_id': snapshot,
             'replica_id': replica,
+            'subnet_id': subnet,
+            'group_snapshot_id': group_snapshot,
+            'current_service_id': service,
+            'new_service_id': service,
+            'host': 'node@beta#pool',
+            'task_state': 'migration_error',
             'access_id': rule['id'],
             'resource_type': 'share_instance',
             'resource_id': replica,

@@ -28,6 +28,14 @@ SAFETY = {
 }
 OWN = ('/delete', '/snapshot', '/replicate')
 """Actions that need no other field, and so are done to the own share."""
+CREATING = {
+    '/ui/shares',
+    '/ui/groups',
+    '/ui/networks',
+    '/ui/security-services',
+}
+"""What is posted there becomes a resource of the caller."""
+
 SOMEONE = '00000000-0000-4000-8000-000000000000'
 
 
@@ -69,7 +77,14 @@ def test_pages_show_their_owner_what_they_hide_from_others(estate, alice):
     found = ''.join(
         alice.send('GET', path).text for path in estate.paths('GET')
     )
-    for name in ('share', 'snapshot', 'failure'):
+    for name in (
+        'share',
+        'snapshot',
+        'failure',
+        'network',
+        'service',
+        'group',
+    ):
         assert f'{estates.MARK} {name}' in found
     assert '10.66.0.1' in found
 
@@ -129,7 +144,7 @@ def test_no_form_changes_resources_of_another_project(cloud, estate, bob):
     token = token_of(bob)
     before = estates.dump(cloud)
     for path in estate.paths('POST'):
-        if path == '/ui/shares':  # it creates one of the caller
+        if path in CREATING:
             continue
         fields = {**estate.ids, **estate.fields, 'form_token': token}
         response = post(bob, path, fields)

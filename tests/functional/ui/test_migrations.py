@@ -75,7 +75,7 @@ def test_migration_that_does_not_wait_cannot_be_completed(
         )
     )
     page = root.open('/ui/migrations')
-    assert 'Complete: not possible. The migration is migration' in page.text
+    assert 'Complete: not possible. The state of the migration is' in page.text
     assert 'It has no work; recovery handles it.' in page.text
     assert not [f for f in page.forms if f.action.endswith('-migration')]
 
@@ -124,7 +124,7 @@ def test_share_is_migrated_and_followed_to_its_end(cloud, on_alpha, root):
     text = root.open(path(on_alpha)).text
     assert 'Phase 1' in text
     assert 'An administrator has to complete or cancel it.' in text
-    assert 'Migrate the share: not possible. The migration is' in text
+    assert 'Migrate the share: not possible. The state of' in text
     page = root.submit(
         form(root, on_alpha, 'complete-migration'), confirm='data'
     )

@@ -15,6 +15,7 @@ INCARNATION = services.ServiceIncarnation.__table__
 FOR_ADMINISTRATORS = (
     '/ui/in-flight',
     '/ui/recovery',
+    '/ui/servers',
     '/ui/migrations',
     '/ui/capacity',
     '/ui/services',

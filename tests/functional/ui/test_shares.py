@@ -257,7 +257,7 @@ def test_unknown_action_is_not_found(share, alice):
 def test_shares_are_listed_in_pages_by_position(
     cloud, api, alice, monkeypatch
 ):
-    monkeypatch.setattr('manila_lite.api.ui.shares.ROWS', 2)
+    monkeypatch.setattr('manila_lite.api.ui.listing.ROWS', 2)
     for number in range(5):
         api.create(name=f'share-{number}')
     cloud.settle()

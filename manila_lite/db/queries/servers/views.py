@@ -13,6 +13,8 @@ import sqlalchemy as sa
 from manila_lite import exception
 from manila_lite.db.models import networks
 from manila_lite.db.models import share_servers
+from manila_lite.db.queries import pages
+from manila_lite.db.rows import Page
 from manila_lite.db.rows import ServerTarget
 from manila_lite.db.session import Session
 
@@ -118,6 +120,15 @@ def list_servers(
         _SUBNETS.where(OF_SUBNET.c.share_server_id.in_(these))
     )
     return ShareServerListing(rows, {'subnets': _by_server(subnets)})
+
+
+def list_page(
+    session: Session, criteria: ShareServerFilter, page: Page
+) -> Sequence[ServerTarget]:
+    """Return a page of the servers, newest first, without children."""
+    return session.rows(
+        pages.select_page(_SHOWN.where(*_conditions(criteria)), page, SERVER)
+    )
 
 
 def _conditions(criteria: ShareServerFilter) -> list[sa.ColumnElement]:

@@ -1,0 +1,260 @@
+"""Share networks with their subnets and security services."""
+
+import functools
+
+from manila_lite.api.ui import actions
+from manila_lite.api.ui import listing
+from manila_lite.api.ui.actions import Action
+from manila_lite.api.ui.actions import Actions
+from manila_lite.api.ui.actions import Form
+from manila_lite.api.ui.actions import Request
+from manila_lite.api.ui.api_client import Refused
+from manila_lite.api.ui.visit import SERVERS_POLICY
+from manila_lite.api.ui.visit import Answer
+from manila_lite.api.ui.visit import Handler
+from manila_lite.api.ui.visit import Visit
+from manila_lite.db.queries.servers import views as server_views
+from manila_lite.states.share_network import SHARE_NETWORK
+
+_COLLECTION = 'share-networks'
+_NEUTRON = ('neutron_net_id', 'neutron_subnet_id')
+SERVICE_TYPES = ('active_directory', 'kerberos', 'ldap')
+SERVICE_FIELDS = (
+    ('name', 'Name'),
+    ('dns_ip', 'Address of DNS'),
+    ('server', 'Server'),
+    ('domain', 'Domain'),
+    ('ou', 'Organizational unit'),
+    ('user', 'User'),
+)
+"""Those that are shown; the password is only sent."""
+
+
+def _given(form: Form, *names: str) -> dict[str, object]:
+    return {name: form[name] for name in names if form.get(name)}
+
+
+def _add_subnet(network: dict, form: Form) -> Request:
+    body = _given(form, 'availability_zone', *_NEUTRON)
+    path = f'/{_COLLECTION}/{network["id"]}/subnets'
+    return 'POST', path, {'share-network-subnet': body}
+
+
+def _delete_subnet(network: dict, form: Form) -> Request:
+    subnet = actions.id_of(form, 'subnet_id')
+    path = f'/{_COLLECTION}/{network["id"]}/subnets/{subnet}'
+    return 'DELETE', path, None
+
+
+def _update(network: dict, form: Form) -> Request:
+    body = {name: form.get(name, '') for name in ('name', 'description')}
+    path = f'/{_COLLECTION}/{network["id"]}'
+    return 'PUT', path, {'share_network': body}
+
+
+_ACTIONS = Actions(
+    'share network',
+    SHARE_NETWORK,
+    {
+        'add-subnet': Action('share_network_subnet:create', _add_subnet),
+        'delete-subnet': Action(
+            'share_network_subnet:delete', _delete_subnet, is_dangerous=True
+        ),
+        'add-security-service': Action(
+            'share_network:add_security_service',
+            actions.on(
+                _COLLECTION, 'add_security_service', security_service_id=str
+            ),
+        ),
+        'replace-security-service': Action(
+            'share_network:update_security_service',
+            actions.on(
+                _COLLECTION,
+                'update_security_service',
+                current_service_id=str,
+                new_service_id=str,
+            ),
+        ),
+        'remove-security-service': Action(
+            'share_network:remove_security_service',
+            actions.on(
+                _COLLECTION, 'remove_security_service', security_service_id=str
+            ),
+            is_dangerous=True,
+        ),
+        'update': Action('share_network:update', _update),
+        'reset-status': Action(
+            'share_network:reset_status',
+            actions.on(_COLLECTION, 'reset_status', status=str),
+            is_dangerous=True,
+        ),
+        'delete': Action(
+            'share_network:delete',
+            actions.delete(_COLLECTION),
+            'deleted',
+            True,
+        ),
+    },
+)
+
+
+# Networks
+
+
+def index(visit: Visit) -> Answer:
+    """Show a page of the share networks."""
+    return _list(visit)
+
+
+def create(visit: Visit) -> Answer:
+    """Create a share network with its first subnet."""
+    names = ('name', 'description', 'availability_zone', *_NEUTRON)
+    body = {'share_network': _given(visit.form, *names)}
+    try:
+        found = visit.api.send('POST', f'/{_COLLECTION}', body)
+    except Refused as error:
+        return _list(visit, error)
+    id = found['share_network']['id']
+    return visit.see(f'/ui/networks/{id}', done='create-network')
+
+
+def _list(visit: Visit, refused: Refused | None = None) -> Answer:
+    found = listing.read(
+        visit,
+        f'/{_COLLECTION}/detail',
+        'share_networks',
+        filters=('name~', 'status'),
+        all_projects=True,
+    )
+    return visit.page(
+        'networks.html',
+        refused.code if refused else 200,
+        networks=found.rows,
+        following=found.following,
+        name=visit.query.get('name~', ''),
+        status=visit.query.get('status', ''),
+        may_create=visit.ctx.can('share_network:create'),
+        sees_services=visit.ctx.can('security_service:index'),
+        refused=refused and refused.public_message,
+        form=visit.form,
+    )
+
+
+def show(visit: Visit) -> Answer:
+    """Show a share network with its parts and what is on it."""
+    return _show(visit)
+
+
+def _act(name: str, visit: Visit) -> Answer:
+    id = visit.names['network_id']
+    network = visit.api.get(f'/{_COLLECTION}/{id}')['share_network']
+    try:
+        _ACTIONS.carry_out(visit, network, name)
+    except Refused as error:
+        return _show(visit, error)
+    if name == 'delete':
+        return visit.see('/ui/networks', done='delete-network')
+    return visit.see(f'/ui/networks/{id}', done=name)
+
+
+ACTIONS: dict[str, Handler] = {
+    name: functools.partial(_act, name) for name in _ACTIONS
+}
+
+
+def _show(visit: Visit, refused: Refused | None = None) -> Answer:
+    id = visit.names['network_id']
+    api = visit.api
+    network = api.get(f'/{_COLLECTION}/{id}')['share_network']
+    most = listing.PARTS
+    attached = api.find(
+        '/security-services/detail', share_network_id=id, limit=most
+    ) or {'security_services': []}
+    # Those of the project of the network may be attached.
+    known = api.find(
+        '/security-services/detail', limit=most, all_tenants=1
+    ) or {'security_services': []}
+    shares = api.find(
+        '/shares/detail', share_network_id=id, limit=most, all_tenants=1
+    )
+    servers = None
+    if visit.ctx.can(SERVERS_POLICY):
+        servers = visit.services.db.read(
+            server_views.list_page,
+            server_views.ShareServerFilter(exact={'share_network_id': id}),
+            listing.FIRST,
+        )
+    ids = {one['id'] for one in attached['security_services']}
+    return visit.page(
+        'network.html',
+        refused.code if refused else 200,
+        network=network,
+        title=actions.title(network),
+        services=attached['security_services'],
+        others=[
+            one
+            for one in known['security_services']
+            if one['project_id'] == network['project_id']
+            and one['id'] not in ids
+        ],
+        servers=servers,
+        shares=(shares or {}).get('shares', []),
+        most=most,
+        statuses=sorted(SHARE_NETWORK.resets),
+        on=_ACTIONS.forms(visit, network, f'/ui/networks/{id}'),
+        refused=refused and refused.public_message,
+    )
+
+
+# Security services
+
+
+def security_services(visit: Visit) -> Answer:
+    """Show a page of the security services."""
+    return _list_services(visit)
+
+
+def create_security_service(visit: Visit) -> Answer:
+    """Create a security service."""
+    names = [name for name, _ in SERVICE_FIELDS]
+    body = _given(visit.form, 'type', 'password', *names)
+    try:
+        visit.api.send(
+            'POST', '/security-services', {'security_service': body}
+        )
+    except Refused as error:
+        return _list_services(visit, error)
+    return visit.see('/ui/security-services', done='create-security-service')
+
+
+def delete_security_service(visit: Visit) -> Answer:
+    """Delete a security service."""
+    path = f'/security-services/{visit.names["security_service_id"]}'
+    service = visit.api.get(path)['security_service']
+    try:
+        actions.confirm(visit, actions.title(service))
+        visit.api.send('DELETE', path)
+    except Refused as error:
+        return _list_services(visit, error)
+    return visit.see('/ui/security-services', done='delete-security-service')
+
+
+def _list_services(visit: Visit, refused: Refused | None = None) -> Answer:
+    found = listing.read(
+        visit,
+        '/security-services/detail',
+        'security_services',
+        all_projects=True,
+    )
+    return visit.page(
+        'security_services.html',
+        refused.code if refused else 200,
+        services=found.rows,
+        following=found.following,
+        fields=SERVICE_FIELDS,
+        types=SERVICE_TYPES,
+        may_create=visit.ctx.can('security_service:create'),
+        may_delete=visit.ctx.can('security_service:delete'),
+        refused=refused and refused.public_message,
+        form=visit.form,
+    )

@@ -1,0 +1,194 @@
+"""Share servers, what is on them, and their migration."""
+
+import functools
+
+from manila_lite.api.ui import actions
+from manila_lite.api.ui import listing
+from manila_lite.api.ui.actions import Action
+from manila_lite.api.ui.actions import Actions
+from manila_lite.api.ui.actions import Form
+from manila_lite.api.ui.actions import Request
+from manila_lite.api.ui.api_client import Refused
+from manila_lite.api.ui.visit import SERVERS_POLICY
+from manila_lite.api.ui.visit import Answer
+from manila_lite.api.ui.visit import Handler
+from manila_lite.api.ui.visit import Visit
+from manila_lite.api.v2.servers.task_state_names import WIRE_NAMES
+from manila_lite.api.v2.servers.task_state_names import task_state_from_wire
+from manila_lite.db.queries.servers import migrations
+from manila_lite.db.queries.servers import views as server_views
+from manila_lite.states.share_server import SHARE_SERVER
+from manila_lite.states.share_server import SHARE_SERVER_TASK
+from manila_lite.states.share_server import ServerStatus
+from manila_lite.states.share_server import TaskState
+
+_COLLECTION = 'share-servers'
+_BINARY = 'manila-share'
+_CHECK = 'check-migration'
+DEMANDS = (
+    ('writable', 'Keep the shares writable meanwhile'),
+    ('nondisruptive', 'Disturb no client'),
+    ('preserve_snapshots', 'Preserve snapshots'),
+)
+_FILTERS = ('host', 'status', 'share_network_id')
+
+
+def _with_options(action: str) -> actions.Requested:
+    def request(server: dict, form: Form) -> Request:
+        body: dict[str, object] = {
+            'host': form.get('host', ''),
+            **{name: name in form for name, _ in DEMANDS},
+            'new_share_network_id': form.get('new_share_network_id') or None,
+        }
+        path = f'/{_COLLECTION}/{server["id"]}/action'
+        return 'POST', path, {action: body}
+
+    return request
+
+
+def _reset(server: dict, form: Form) -> Request:
+    body = {'task_state': form.get('task_state') or None}
+    path = f'/{_COLLECTION}/{server["id"]}/action'
+    return 'POST', path, {'reset_task_state': body}
+
+
+_POLICY = 'share_server:share_server_migration_'
+_MIGRATION_ACTIONS = Actions(
+    'state of the migration',
+    SHARE_SERVER_TASK,
+    {
+        _CHECK: Action(f'{_POLICY}check', _with_options('migration_check')),
+        'migrate': Action(
+            f'{_POLICY}start', _with_options('migration_start'), 'start'
+        ),
+        'complete-migration': Action(
+            f'{_POLICY}complete',
+            actions.on(_COLLECTION, 'migration_complete'),
+            'complete',
+            True,
+        ),
+        'cancel-migration': Action(
+            f'{_POLICY}cancel',
+            actions.on(_COLLECTION, 'migration_cancel'),
+            'cancel',
+            True,
+        ),
+        'reset-migration': Action(
+            'share_server:share_server_reset_task_state',
+            _reset,
+            is_dangerous=True,
+        ),
+    },
+)
+_SERVER_ACTIONS = Actions(
+    'share server',
+    SHARE_SERVER,
+    {
+        'reset-status': Action(
+            'share_server:reset_status',
+            actions.on(_COLLECTION, 'reset_status', status=str),
+            is_dangerous=True,
+        ),
+        'delete': Action(
+            'share_server:delete', actions.delete(_COLLECTION), 'delete', True
+        ),
+    },
+)
+
+
+def index(visit: Visit) -> Answer:
+    """Show a page of the share servers."""
+    visit.authorize(SERVERS_POLICY)
+    wanted = {
+        name: visit.query[name] for name in _FILTERS if visit.query.get(name)
+    }
+    page = listing.page(visit)
+    found = visit.services.db.read(
+        server_views.list_page,
+        server_views.ShareServerFilter(exact=dict(wanted)),
+        page,
+    )
+    return visit.page(
+        'servers.html',
+        servers=found,
+        following=listing.following(page, found, wanted),
+        host=wanted.get('host', ''),
+        status=wanted.get('status', ''),
+    )
+
+
+def show(visit: Visit) -> Answer:
+    """Show a share server, what is on it, and its migration."""
+    return _show(visit)
+
+
+def _act(name: str, visit: Visit) -> Answer:
+    path = f'/ui/servers/{visit.names["server_id"]}'
+    server = _get(visit)
+    known = _SERVER_ACTIONS if name in _SERVER_ACTIONS else _MIGRATION_ACTIONS
+    try:
+        answer = known.carry_out(visit, server, name)
+    except Refused as error:
+        return _show(visit, error)
+    if name == _CHECK:
+        return _show(visit, checked=answer)
+    if name == 'delete':
+        return visit.see('/ui/servers', done='delete-server')
+    return visit.see(path, done=name)
+
+
+ACTIONS: dict[str, Handler] = {
+    name: functools.partial(_act, name)
+    for name in (*_MIGRATION_ACTIONS, *_SERVER_ACTIONS)
+}
+
+
+def _get(visit: Visit) -> dict:
+    """Return the server with the state of its migration as stored."""
+    found = visit.api.get(f'/{_COLLECTION}/{visit.names["server_id"]}')
+    server = found['share_server']
+    state = task_state_from_wire(server['task_state'])
+    return server | {'task_state': SHARE_SERVER_TASK.to_column(state)}
+
+
+def _show(
+    visit: Visit, refused: Refused | None = None, checked: dict | None = None
+) -> Answer:
+    server = _get(visit)
+    id, path = server['id'], f'/ui/servers/{server["id"]}'
+    read = visit.services.db.read
+    shares = visit.api.find(
+        '/shares/detail',
+        share_server_id=id,
+        limit=listing.PARTS,
+        all_tenants=1,
+    )
+    services = visit.api.find('/services') or {'services': []}
+    may_migrate = server['status'] == ServerStatus.ACTIVE
+    reason = f'The share server is {server["status"]}; it must be active.'
+    in_use = 'There are shares on it.' if shares and shares['shares'] else None
+    return visit.page(
+        'server.html',
+        refused.code if refused else 200,
+        server=server,
+        shares=(shares or {}).get('shares', []),
+        most=listing.PARTS,
+        migration=read(migrations.find_latest, id),
+        demands=DEMANDS,
+        hosts=[
+            one['host']
+            for one in services['services']
+            if one['binary'] == _BINARY
+            and one['state'] == 'up'
+            and one['host'] != server['host']
+        ],
+        states=sorted(name for name in WIRE_NAMES if name != TaskState.NONE),
+        statuses=sorted(SHARE_SERVER.resets),
+        on=_SERVER_ACTIONS.forms(visit, server, path, {'delete': in_use}),
+        of_migration=_MIGRATION_ACTIONS.forms(
+            visit, server, path, {} if may_migrate else {'migrate': reason}
+        ),
+        checked=checked,
+        form=visit.form,
+        refused=refused and refused.public_message,
+    )
