@@ -128,6 +128,13 @@ OPTS = [
         help='Capabilities of the driver as source of a share migration to '
         'another dummy back end. Without compatible it migrates none.',
     ),
+    cfg.IntOpt(
+        'dummy_driver_backup_steps',
+        default=1,
+        min=1,
+        help='Number of requests until a backup of a share, or its restore, '
+        'is complete.',
+    ),
     cfg.BoolOpt(
         'dummy_driver_share_replicas_migration',
         default=False,

@@ -22,6 +22,7 @@ from manila_lite.share.drivers import registry
 from manila_lite.share.drivers.base import AccessRuleForDriver
 from manila_lite.share.drivers.base import NetworkInfo
 from manila_lite.share.drivers.base import PrivateStorage
+from manila_lite.share.drivers.base import ShareBackupForDriver
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.drivers.base import ShareForDriver
 from manila_lite.share.drivers.base import ShareServerForDriver
@@ -260,6 +261,21 @@ class DriverHarness:
         )
         self.snapshots.append(snapshot)
         return snapshot
+
+    def backup(self, share: ShareForDriver, **values) -> ShareBackupForDriver:
+        """Return a backup that does not exist on the back end yet."""
+        backup_id = str(uuid.uuid4())
+        return ShareBackupForDriver(
+            **{
+                'id': backup_id,
+                'share_id': share.share_id,
+                'name': f'share-backup-{backup_id}',
+                'project_id': CTX.project_id,
+                'size': share.size,
+                'host': share.host,
+                **values,
+            }
+        )
 
     def network_info(
         self,

@@ -1,4 +1,5 @@
 from tests.drivers import access_contract
+from tests.drivers import backups_contract
 from tests.drivers import contract
 from tests.drivers import managing_contract
 from tests.drivers import migration_contract
@@ -28,6 +29,10 @@ class TestAccess(access_contract.AccessContract):
 
 class TestSnapshotAccess(access_contract.SnapshotAccessContract):
     """Access to snapshots."""
+
+
+class TestBackups(backups_contract.BackupContract):
+    """Backups that the driver makes and keeps."""
 
 
 class TestManaging(managing_contract.ManagingContract):

@@ -18,6 +18,10 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers.contract.access import apply_with_allow_deny
 from manila_lite.share.drivers.contract.access import normalise_access_replies
+from manila_lite.share.drivers.contract.backups import BackupDefaults
+from manila_lite.share.drivers.contract.backups import BackupProgress
+from manila_lite.share.drivers.contract.backups import BackupSupport
+from manila_lite.share.drivers.contract.backups import ShareBackupForDriver
 from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.contract.connections import ConnectionDefaults
 from manila_lite.share.drivers.contract.connections import ConnectionInfo
@@ -113,6 +117,8 @@ __all__ = [
     'AccessReply',
     'AccessReplies',
     'AccessRuleForDriver',
+    'BackupProgress',
+    'BackupSupport',
     'ConnectionInfo',
     'ConnectionSupport',
     'CreateFromSnapshotSupport',
@@ -145,6 +151,7 @@ __all__ = [
     'ServerMigrationSupport',
     'ShareDriver',
     'GroupReply',
+    'ShareBackupForDriver',
     'ShareForDriver',
     'ShareGroupForDriver',
     'GroupSnapshotReply',
@@ -177,6 +184,7 @@ class ShareDriver(
     ShareMigrationDefaults,
     ReplicationDefaults,
     ShareGroupDefaults,
+    BackupDefaults,
     ShareStatistics,
     abc.ABC,
 ):

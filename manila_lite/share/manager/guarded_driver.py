@@ -20,9 +20,11 @@ LOG = logging.getLogger(__name__)
 _QUERY_PREFIXES = ('get_', 'check_', 'choose_')
 _POLLS = frozenset(
     {
+        'create_backup_continue',
         'ensure_share',
         'ensure_shares',
         'migration_continue',
+        'restore_backup_continue',
         'share_server_migration_continue',
         'update_replica_state',
         'update_replicated_snapshot',

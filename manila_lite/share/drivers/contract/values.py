@@ -28,7 +28,7 @@ class _Record(Mapping[str, Any]):
         return len(self.__slots__) + len(self._derived)
 
 
-class _StoredRecord(_Record):
+class StoredRecord(_Record):
     """A record of a row that exists, for drivers that look whether so."""
 
     __slots__ = ()
@@ -52,7 +52,7 @@ class ExportLocation(TypedDict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShareGroupForDriver(_StoredRecord):
+class ShareGroupForDriver(StoredRecord):
     """A share group; `host` is host@backend#pool.
 
     `share_types` are the types that its shares may have, each as a mapping
@@ -78,7 +78,7 @@ class ShareGroupForDriver(_StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShareForDriver(_StoredRecord):
+class ShareForDriver(StoredRecord):
     """A share instance: `id` and `name` are those of the instance.
 
     `host` is host@backend#pool, `export_locations` is what the driver last
@@ -125,7 +125,7 @@ class ShareForDriver(_StoredRecord):
     export_locations: list[ExportLocation] = field(default_factory=list)
 
     _derived: ClassVar[tuple[str, ...]] = (
-        *_StoredRecord._derived,
+        *StoredRecord._derived,
         'export_location',
         'terminated_at',
     )
@@ -142,7 +142,7 @@ class ShareForDriver(_StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotForDriver(_StoredRecord):
+class SnapshotForDriver(StoredRecord):
     """A snapshot instance with the share instance it belongs to.
 
     `size` is the size of the share when the snapshot was created. `share_id`
@@ -162,7 +162,7 @@ class SnapshotForDriver(_StoredRecord):
     metadata: Mapping[str, str] = field(default_factory=dict)
 
     _derived: ClassVar[tuple[str, ...]] = (
-        *_StoredRecord._derived,
+        *StoredRecord._derived,
         'share_id',
         'share_instance_id',
         'share_name',
@@ -202,7 +202,7 @@ class SnapshotForDriver(_StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShareGroupSnapshotForDriver(_StoredRecord):
+class ShareGroupSnapshotForDriver(StoredRecord):
     """A snapshot of a share group.
 
     Each of `share_group_snapshot_members` is the snapshot of one share, whose
@@ -225,7 +225,7 @@ class ShareGroupSnapshotForDriver(_StoredRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShareServerForDriver(_StoredRecord):
+class ShareServerForDriver(StoredRecord):
     """A share server, as passed to its driver.
 
     `host` is host@backend, `backend_details` are the details stored for the
@@ -307,7 +307,7 @@ class NetworkInfo(TypedDict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AccessRuleForDriver(_StoredRecord):
+class AccessRuleForDriver(StoredRecord):
     """An access rule of a share or snapshot, for one instance of it.
 
     `id` is that of the access rule; replies refer to it. `state` is the
@@ -323,10 +323,7 @@ class AccessRuleForDriver(_StoredRecord):
     access_key: str | None = None
     state: str | None = None
 
-    _derived: ClassVar[tuple[str, ...]] = (
-        *_StoredRecord._derived,
-        'access_id',
-    )
+    _derived: ClassVar[tuple[str, ...]] = (*StoredRecord._derived, 'access_id')
 
     @property
     def access_id(self) -> str:

@@ -18,10 +18,12 @@ from manila_lite.share.drivers.dummy import faults
 from manila_lite.share.drivers.dummy.access import AccessCall
 from manila_lite.share.drivers.dummy.access import DummyAccess
 from manila_lite.share.drivers.dummy.backend import DummyBackend
+from manila_lite.share.drivers.dummy.backups import DummyBackups
 from manila_lite.share.drivers.dummy.domain_member import DomainMember
 from manila_lite.share.drivers.dummy.fencing import Overlap
 from manila_lite.share.drivers.dummy.groups import DummyGroups
 from manila_lite.share.drivers.dummy.inventory import access_inventory
+from manila_lite.share.drivers.dummy.inventory import backup_inventory
 from manila_lite.share.drivers.dummy.inventory import group_inventory
 from manila_lite.share.drivers.dummy.inventory import inventory
 from manila_lite.share.drivers.dummy.inventory import replica_inventory
@@ -50,6 +52,7 @@ __all__ = [
     'USED_GB_KEY',
     'DummyDriver',
     'access_inventory',
+    'backup_inventory',
     'group_inventory',
     'inventory',
     'replica_inventory',
@@ -91,6 +94,10 @@ _groups = faults.Delegation['DummyDriver', DummyGroups](
     lambda driver: driver.groups
 )
 
+_backups = faults.Delegation['DummyDriver', DummyBackups](
+    lambda driver: driver.backups
+)
+
 
 class DummyDriver(
     base.ShareDriver,
@@ -105,6 +112,7 @@ class DummyDriver(
     base.ReplicationSupport,
     base.ShareGroupSupport,
     base.ShareGroupSnapshotSupport,
+    base.BackupSupport,
     base.ConnectionSupport,
 ):
     """It delegates to its parts, which share one `DummyBackend`."""
@@ -119,10 +127,12 @@ class DummyDriver(
     replicas: DummyReplication
     replicated_snapshots: DummyReplicatedSnapshots
     groups: DummyGroups
+    backups: DummyBackups
 
     security_service_update_support = True
     network_allocation_update_support = True
     qos_type_support = True
+    restore_to_target_support = True
     encryption_support = ['share', 'share_server']
 
     def __init__(
@@ -156,6 +166,7 @@ class DummyDriver(
             self.backend, self.member, self.snapshots
         )
         self.groups = DummyGroups(self.backend, self.snapshots)
+        self.backups = DummyBackups(self.backend, self.member)
         self._offer_controls()
 
     def _offer_controls(self) -> None:
@@ -205,6 +216,10 @@ class DummyDriver(
     def group_inventory(self) -> set[str]:
         """Return the ids of existing share groups."""
         return group_inventory(self.backend.state.path)
+
+    def backup_inventory(self) -> dict[str, int]:
+        """Return the progress of existing backups, by their ids."""
+        return backup_inventory(self.backend.state.path)
 
     def replica_inventory(self) -> dict[str, DummyReplica]:
         """Return the existing replicas, by share instance id."""
@@ -295,6 +310,14 @@ class DummyDriver(
     get_share_group_snapshot_status = _groups(
         DummyGroups.get_share_group_snapshot_status
     )
+
+    # Backups
+
+    create_backup = _backups(DummyBackups.create_backup)
+    create_backup_continue = _backups(DummyBackups.create_backup_continue)
+    restore_backup = _backups(DummyBackups.restore_backup)
+    restore_backup_continue = _backups(DummyBackups.restore_backup_continue)
+    delete_backup = _backups(DummyBackups.delete_backup)
 
     # Managing
 

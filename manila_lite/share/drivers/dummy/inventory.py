@@ -26,6 +26,14 @@ def group_inventory(state_path: str | pathlib.Path) -> set[str]:
     return {name for name, _ in DummyState(state_path).groups.records()}
 
 
+def backup_inventory(state_path: str | pathlib.Path) -> dict[str, int]:
+    """Return the progress of backups in percent, by their ids."""
+    return {
+        name: 100 * record['done'] // record['steps']
+        for name, record in DummyState(state_path).backups.records()
+    }
+
+
 def replica_inventory(
     state_path: str | pathlib.Path,
 ) -> dict[str, replication_domain.DummyReplica]:

@@ -34,6 +34,7 @@ class DummyState:
             self.path / 'unmanaged_snapshots'
         )
         self.groups = records.RecordFolder(self.path / 'groups')
+        self.backups = records.RecordFolder(self.path / 'backups')
         self.servers = records.RecordFolder(self.path / 'servers')
         self.unmanaged_servers = records.RecordFolder(
             self.path / 'unmanaged_servers'

@@ -104,6 +104,7 @@ class ReplicatingDriver(PlainDriver):
 
 class TestDefaultedInterfaces:
     INTERFACES = (
+        base.BackupSupport,
         base.ManageSupport,
         base.ManageWithServerSupport,
         base.ReplicationSupport,
