@@ -281,6 +281,7 @@ _ABOUT_BACKENDS = (
 )
 
 _ABOUT_REQUESTS = (
+    exception.DriverBackupsUnsupported,
     exception.ManageInvalidShare,
     exception.ManageInvalidShareSnapshot,
     exception.InvalidShareAccess,

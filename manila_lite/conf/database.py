@@ -24,6 +24,13 @@ OPTS = [
         'snapshot instance id. Set it together with '
         'share_name_template.',
     ),
+    cfg.StrOpt(
+        'share_backup_name_template',
+        default='share-backup-%s',
+        help='Template of the names that drivers get of the backups they '
+        'make, filled with the backup id. Set it together with '
+        'share_name_template.',
+    ),
     cfg.FloatOpt(
         'transaction_retry_limit',
         default=20.0,

@@ -35,7 +35,7 @@ class _Ignored(typing.NamedTuple):
 _CLASS = 'names a class of Manila, which has no counterpart here'
 _WEB = 'the web server has other options, see tcp_keepalive and client_*'
 _DATA = 'there is no data service; back ends copy by themselves'
-_BACKUPS = 'shares cannot be backed up'
+_BACKUPS = 'the data service reaches shares and backups as directories'
 _QUOTA = 'usage is counted in the transaction; no reservation expires'
 _RETRIES = 'transaction_retry_limit limits the repetition of transactions'
 _ASYNC = 'no asynchronous connections are used'
@@ -103,9 +103,7 @@ _IGNORED = (
         backup_share_mount_template backup_share_unmount_template
         backup_protocol_access_mapping
         backup_mount_tmp_location backup_continue_update_interval
-        restore_continue_update_interval share_backup_name_template
-        driver_backup_continue_update_interval
-        driver_restore_continue_update_interval""",
+        restore_continue_update_interval""",
     ),
     _Ignored(
         'share groups are placed by the filters of shares',

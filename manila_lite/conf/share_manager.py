@@ -61,6 +61,18 @@ OPTS = [
         'of a share migration is done. Lower it when shares are small.',
     ),
     cfg.IntOpt(
+        'driver_backup_continue_update_interval',
+        default=60,
+        help='Seconds between requests to the driver how much of a backup '
+        'that it makes is done. Lower it when shares are small.',
+    ),
+    cfg.IntOpt(
+        'driver_restore_continue_update_interval',
+        default=60,
+        help='Seconds between requests to the driver how much of a backup '
+        'that it keeps is restored. Lower it when shares are small.',
+    ),
+    cfg.IntOpt(
         'server_migration_driver_continue_update_interval',
         default=900,
         help='Seconds between requests to the destination driver whether '

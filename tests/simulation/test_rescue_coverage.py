@@ -186,12 +186,15 @@ def test_share_group_snapshot_without_work_is_rescued(prepared, status):
 
 @sampling.enumeration
 @pytest.mark.parametrize(
+    'made_by', [{}, share_backups.BY_DRIVER], ids=['data_service', 'driver']
+)
+@pytest.mark.parametrize(
     'status', rescues.EXPECTED_BACKUP_ENDS['share_backup']
 )
-def test_share_backup_without_work_is_rescued(prepared, status):
+def test_share_backup_without_work_is_rescued(prepared, status, made_by):
     folder, without_snapshot, _ = prepared
     cloud = begin(without_snapshot, folder, 1000)
-    share_backups.create(cloud)
+    share_backups.create(cloud, **made_by)
     check_rescued(cloud, 'share_backup', status)
 
 

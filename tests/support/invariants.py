@@ -13,6 +13,7 @@ from manila_lite.db.models import engine
 from manila_lite.db.models import networks
 from manila_lite.db.models import server_migrations
 from manila_lite.db.models import services
+from manila_lite.db.models import share_backups as share_backup_models
 from manila_lite.db.models import share_groups as share_group_models
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
@@ -29,6 +30,7 @@ from manila_lite.states.access_rule import RulesStatus
 from manila_lite.states.access_rule import RuleState
 from manila_lite.states.machine import Machine
 from manila_lite.states.share_backup import SHARE_BACKUP
+from manila_lite.states.share_backup import BackupStatus
 from manila_lite.states.share_group import SHARE_GROUP
 from manila_lite.states.share_group import GroupStatus
 from manila_lite.states.share_group_snapshot import SHARE_GROUP_SNAPSHOT
@@ -48,6 +50,7 @@ SHARE = shares.Share.__table__
 KEY = encryption_keys.EncryptionKey.__table__
 RULE = access.AccessRule.__table__
 SNAPSHOT = snapshots.Snapshot.__table__
+BACKUP = share_backup_models.ShareBackup.__table__
 GROUP = share_group_models.ShareGroup.__table__
 TRANSFER = transfers.Transfer.__table__
 MAPPING = access.InstanceAccessRule.__table__
@@ -122,6 +125,7 @@ def problems(
         *share_transfers(session),
         *back_ends(rows, inventories),
         *share_groups(session, folders),
+        *share_backups(session, folders),
         *access_rules(session, clients),
         *replica_invariants.problems(session, folders),
         *journal(session),
@@ -288,6 +292,30 @@ def share_groups(
     ):
         if share[1] is not None and share[1] != share[2]:
             yield f'share {share.id} is not with its group'
+
+
+def share_backups(
+    session: Session, folders: Mapping[str, pathlib.Path]
+) -> Iterator[str]:
+    """Available backups of drivers are complete, and no others are there."""
+    found_at = {
+        id: (host, percent)
+        for host, folder in folders.items()
+        for id, percent in dummy.backup_inventory(folder).items()
+    }
+    rows = session.rows(sa.select(BACKUP))
+    for row in rows:
+        if row.status in SHARE_BACKUP.in_flight:
+            yield f'share backup {row.id} is {row.status}, without work'
+        wanted = row.host.partition('#')[0], 100
+        if (
+            row.topic == 'manila-share'
+            and row.status == BackupStatus.AVAILABLE
+            and found_at.get(row.id) != wanted
+        ):
+            yield f'share backup {row.id} is {found_at.get(row.id)}'
+    for id in found_at.keys() - {row.id for row in rows}:
+        yield f'share backup {id} is on a back end and has no row'
 
 
 def access_rules(

@@ -3,6 +3,13 @@
 from manila_lite.api import versions
 
 BACKUPS = '/share-backups'
+BY_DRIVER = {'backup_options': {'backup_type': 'vault'}}
+"""The part of a request that leaves the backup to the driver."""
+
+SHORT_POLL_INTERVALS = """
+driver_backup_continue_update_interval = 5
+driver_restore_continue_update_interval = 5
+"""
 EXPERIMENTAL = {versions.EXPERIMENTAL_HEADER: 'true'}
 
 
@@ -52,3 +59,7 @@ def restore(api, id, to=None, expect=202):
 
 def check_gone(api, id):
     api.request('GET', f'{BACKUPS}/{id}', expect=404, **EXPERIMENTAL)
+
+
+def listed(api):
+    return api.get(f'{BACKUPS}/detail', **EXPERIMENTAL)['share_backups']

@@ -19,6 +19,7 @@ from manila_lite.api.v2.targets import ShareBackupTargetController
 from manila_lite.db import rows
 from manila_lite.db.queries.backups import share_backups
 
+_LONGEST_TYPE = 32  # that of the published column
 _NAME = s.string(255, nullable=True)
 
 CREATE = s.schema(
@@ -27,7 +28,11 @@ CREATE = s.schema(
     share_id=s.uuid,
     name=_NAME,
     description=_NAME,
-    backup_options=s.obj(extra='allow', nullable=True),
+    backup_options=s.obj(
+        extra='allow',
+        nullable=True,
+        backup_type=s.string(_LONGEST_TYPE, 1, nullable=True),
+    ),
 )
 
 UPDATE = s.schema(wrapper='share_backup', name=_NAME, description=_NAME)
@@ -132,18 +137,14 @@ class ShareBackupsController(ShareBackupTargetController):
         answer={'share_backup': DETAIL},
     )
     def create(self, req: wsgi.Request, args: dict) -> dict:
-        """Request a backup of a share."""
-        if args.get('backup_options'):
-            raise exception.InvalidInput(
-                reason='backup_options are for drivers that make backups, '
-                'and no driver does; leave them out'
-            )
+        """Request a backup of a share, from its driver if it has options."""
         share = self._share(req, args['share_id'])
         backup_id = self.services.share_backups.create(
             req.ctx,
             share,
             name=args.get('name'),
             description=args.get('description'),
+            options=args.get('backup_options'),
         )
         return _response(
             req, self.services.db.read(share_backups.get, backup_id)
@@ -177,7 +178,7 @@ class ShareBackupsController(ShareBackupTargetController):
         refused={exception.InvalidStatus: exception.InvalidBackup},
     )
     def delete(self, req: wsgi.Request, backup: rows.ShareBackupRow) -> None:
-        self.services.share_backups.delete(req.ctx, backup.id)
+        self.services.share_backups.delete(req.ctx, backup)
 
 
 class ShareBackupActionsController(ShareBackupTargetController):

@@ -17,6 +17,7 @@ from manila_lite.policies.enforcer import Enforcer
 from manila_lite.rpc.data import BackupsRpc
 from manila_lite.rpc.scheduler import PlacementRpc
 from manila_lite.rpc.share import AccessRpc
+from manila_lite.rpc.share import DriverBackupsRpc
 from manila_lite.rpc.share import EnsuringRpc
 from manila_lite.rpc.share import ManagingRpc
 from manila_lite.rpc.share import NetworkUpdatesRpc
@@ -135,6 +136,7 @@ def build_api(
             process.db,
             process.limits(),
             process.client(BackupsRpc),
+            process.client(DriverBackupsRpc),
             process.admission,
         ),
         share_groups=group_operations(process),

@@ -20,6 +20,7 @@ from manila_lite.network.registry import load as load_network
 from manila_lite.rpc.contract import work_kinds
 from manila_lite.rpc.data import BackupsRpc
 from manila_lite.rpc.share import AccessRpc
+from manila_lite.rpc.share import DriverBackupsRpc
 from manila_lite.rpc.share import EnsuringRpc
 from manila_lite.rpc.share import HostAssistedMigrationRpc
 from manila_lite.rpc.share import ProvisioningRpc
@@ -44,6 +45,8 @@ from manila_lite.share.manager.access.snapshot_rules import (
     SnapshotAccessEndpoint,
 )
 from manila_lite.share.manager.backend import Backend
+from manila_lite.share.manager.backups import DriverBackupsEndpoint
+from manila_lite.share.manager.backups import Intervals
 from manila_lite.share.manager.connections import ConnectionsEndpoint
 from manila_lite.share.manager.deferred_deletion import DeferredDeletion
 from manila_lite.share.manager.driver_probe import DriverProbe
@@ -297,6 +300,15 @@ def build_endpoints(
         ),
         share_groups=share_groups,
         share_group_snapshots=group_snapshots,
+        driver_backups=DriverBackupsEndpoint(
+            driver,
+            share_names=conf.share_name_template,
+            backup_names=conf.share_backup_name_template,
+            intervals=Intervals(
+                conf.driver_backup_continue_update_interval,
+                conf.driver_restore_continue_update_interval,
+            ),
+        ),
         share_servers=servers,
         network_updates=NetworkUpdatesEndpoint(setup, conf.message_ttl),
         server_migrations=server_migrations(process, driver, setup, names),
@@ -467,6 +479,8 @@ def _reconciliation(
     }
     # Any data service takes it.
     works[BackupsRpc.name] = process.client(BackupsRpc)
+    # It goes to the back end that has the backup.
+    works[DriverBackupsRpc.name] = process.client(DriverBackupsRpc)
     resources: list[ResourceRecovery] = [
         ShareServerRecovery(rescues, works, setup),
         ServerTaskRecovery(rescues, works),

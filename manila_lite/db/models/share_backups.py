@@ -10,9 +10,10 @@ class ShareBackup(base.Base):
     """A copy of the content of a share, kept until it is deleted.
 
     `host` is that of the share when the backup was requested, `topic` the
-    service that keeps the content; `backup_type` is null, as no driver makes
-    backups. While it is restored, `restore_share_id` is the share that
-    receives its content.
+    service that keeps the content: the data service, or the share service on
+    `host` with the driver there, which `backup_options`, as JSON, are for.
+    `backup_type` is one of them. While it is restored, `restore_share_id` is
+    the share that receives its content.
     """
 
     __tablename__ = 'share_backups'
@@ -43,3 +44,4 @@ class ShareBackup(base.Base):
     )
     created_at = mapped_column(base.Timestamp, nullable=False)
     updated_at = mapped_column(base.Timestamp)
+    backup_options = mapped_column(base.Document)

@@ -18,6 +18,7 @@ class ShareBackupRow(Protocol):
     host: str | None
     topic: str
     backup_type: str | None
+    backup_options: str | None
     progress: int
     restore_progress: int
     restore_share_id: str | None

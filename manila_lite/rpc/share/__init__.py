@@ -2,6 +2,7 @@
 
 from manila_lite.rpc.share.access import AccessRpc
 from manila_lite.rpc.share.access import SnapshotAccessRpc
+from manila_lite.rpc.share.backups import DriverBackupsRpc
 from manila_lite.rpc.share.connections import ConnectionsRpc
 from manila_lite.rpc.share.groups import ShareGroupSnapshotsRpc
 from manila_lite.rpc.share.groups import ShareGroupsRpc
@@ -29,6 +30,7 @@ __all__ = [
     'AccessRpc',
     'BINARY',
     'ConnectionsRpc',
+    'DriverBackupsRpc',
     'EnsuringRpc',
     'HostAssistedMigrationRpc',
     'ManagingRpc',

@@ -8,6 +8,7 @@ from manila_lite.share.manager.access.share_rules import AccessEndpoint
 from manila_lite.share.manager.access.snapshot_rules import (
     SnapshotAccessEndpoint,
 )
+from manila_lite.share.manager.backups import DriverBackupsEndpoint
 from manila_lite.share.manager.connections import ConnectionsEndpoint
 from manila_lite.share.manager.ensuring import EnsuringEndpoint
 from manila_lite.share.manager.groups.lifecycle import ShareGroupsEndpoint
@@ -63,6 +64,7 @@ class BackendEndpoints:
     share_transfers: ShareTransfersEndpoint
     share_groups: ShareGroupsEndpoint
     share_group_snapshots: ShareGroupSnapshotsEndpoint
+    driver_backups: DriverBackupsEndpoint
     share_servers: ShareServersEndpoint
     network_updates: NetworkUpdatesEndpoint
     server_migrations: ServerMigrationsEndpoint

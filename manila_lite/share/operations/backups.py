@@ -1,11 +1,15 @@
 """Accept requests about backups of shares.
 
-The share is moved with the request, so that nothing else is done with it
-until its content has been copied. A request moves the share first and then
-the backup.
+The data service makes a backup, or the driver of the share if the request has
+options for it. The share is moved with the request, so that nothing else is
+done with it until its content has been copied. A request moves the share
+first and then the backup.
 """
 
 from collections.abc import Mapping
+from typing import Any
+
+import orjson
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
@@ -18,11 +22,13 @@ from manila_lite.db.session import Session
 from manila_lite.db.session import transaction
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import insert_row
+from manila_lite.host import Host
 from manila_lite.quota import charges
 from manila_lite.quota.backups import deltas_of
 from manila_lite.quota.charges import Owner
 from manila_lite.rpc.contract import Client
-from manila_lite.rpc.data import TOPIC
+from manila_lite.rpc.data import TOPIC as COPIES
+from manila_lite.rpc.share import TOPIC as DRIVERS
 from manila_lite.share.operations.replication import guards as replica_guards
 from manila_lite.share.operations.reset_events import reset_event
 from manila_lite.states.share_backup import SHARE_BACKUP
@@ -32,18 +38,24 @@ from manila_lite.work.admission import admission_controlled
 
 
 class ShareBackups:
-    """Operations on share backups. Each method is one transaction."""
+    """Operations on share backups. Each method is one transaction.
+
+    `copies` is the client of the data service, `drivers` that of the back
+    ends that make backups themselves.
+    """
 
     def __init__(
         self,
         db: Database,
         limits: Mapping[str, int],
-        work: Client,
+        copies: Client,
+        drivers: Client,
         admission: AdmissionControl,
     ):
         self.db = db
         self.limits = limits
-        self.work = work
+        self.copies = copies
+        self.drivers = drivers
         self.admission = admission
 
     @admission_controlled
@@ -56,8 +68,12 @@ class ShareBackups:
         *,
         name: str | None = None,
         description: str | None = None,
+        options: Mapping[str, Any] | None = None,
     ) -> str:
-        """Accept a backup of a share and return its id."""
+        """Accept a backup of a share and return its id.
+
+        With `options` the driver of the share makes it.
+        """
         target = replica_guards.get_only_instance(session, share)
         fire(
             session,
@@ -76,10 +92,17 @@ class ShareBackups:
                 'of its share group; only a share without them can be backed '
                 'up'
             )
+        backup_type = options.get('backup_type') if options else None
+        if share_backups.has_any_of_other_type(session, share.id, backup_type):
+            raise exception.InvalidBackup(
+                reason=f'share {share.id} has backups of another backup_type; '
+                'all backups of a share have the same one'
+            )
         owner = Owner(instance.project_id, ctx.user_id)
         charges.charge(
             session, owner, deltas_of(instance.size), limits=self.limits
         )
+        topic = DRIVERS if options else COPIES
         backup_id = session.new_id()
         insert_row(
             session,
@@ -93,14 +116,22 @@ class ShareBackups:
             description=description,
             size=instance.size,
             host=instance.host,
-            topic=TOPIC,
+            topic=topic,
+            backup_type=backup_type,
+            backup_options=orjson.dumps(options).decode() if options else None,
             progress=0,
             restore_progress=0,
             availability_zone_id=instance.availability_zone_id,
             created_at=session.now,
         )
-        self.work.create_backup(session, ctx, share_backup_id=backup_id)
+        self._work(topic, instance.host).create_backup(
+            session, ctx, share_backup_id=backup_id
+        )
         return backup_id
+
+    def _work(self, topic: str, host: str | None) -> Client:
+        """Return the client of the service that keeps a backup."""
+        return self.drivers.on(host or '') if topic == DRIVERS else self.copies
 
     @transaction
     def restore(
@@ -127,6 +158,13 @@ class ShareBackups:
             raise exception.InvalidShare(
                 reason=f'share {share.id} belongs to another project'
             )
+        if backup.topic == DRIVERS and not _is_same_back_end(
+            backup.host, instance.host
+        ):
+            raise exception.InvalidShare(
+                reason=f'share {share.id} is not on the back end that keeps '
+                f'backup {backup.id}'
+            )
         if instance.size < backup.size:
             raise exception.InvalidShare(
                 reason=f'share {share.id} has {instance.size} GiB, and the '
@@ -141,7 +179,9 @@ class ShareBackups:
             restore_share_id=share.id,
             updated_at=session.now,
         )
-        self.work.restore_backup(session, ctx, share_backup_id=backup.id)
+        self._work(backup.topic, backup.host).restore_backup(
+            session, ctx, share_backup_id=backup.id
+        )
 
     @transaction
     def update(
@@ -157,13 +197,18 @@ class ShareBackups:
 
     @transaction
     def delete(
-        self, session: Session, ctx: RequestContext, backup_id: str
+        self,
+        session: Session,
+        ctx: RequestContext,
+        backup: rows.ShareBackupRow,
     ) -> None:
         """Request the deletion of a backup."""
         fire(
-            session, SHARE_BACKUP, backup_id, 'delete', updated_at=session.now
+            session, SHARE_BACKUP, backup.id, 'delete', updated_at=session.now
         )
-        self.work.delete_backup(session, ctx, share_backup_id=backup_id)
+        self._work(backup.topic, backup.host).delete_backup(
+            session, ctx, share_backup_id=backup.id
+        )
 
     @transaction
     def reset_status(
@@ -181,3 +226,11 @@ class ShareBackups:
             reset_event(SHARE_BACKUP, status),
             updated_at=session.now,
         )
+
+
+def _is_same_back_end(host: str | None, other: str | None) -> bool:
+    """Whether two hosts are of one back end, be it in different pools."""
+    return (
+        Host.parse(host or '').service_host
+        == Host.parse(other or '').service_host
+    )

@@ -53,6 +53,27 @@ def test_one_of_many_backups_of_a_share_is_accepted_at_a_time(cloud):
         assert status(cloud, share) == 'available'
 
 
+def test_share_gets_no_backups_of_two_types_at_once(cloud):
+    """Whichever of two requests comes first, by the data service or not."""
+    for seed in SEEDS:
+        share = cloud.create_share()
+        cloud.rng.seed(f'race of types {seed}')
+        codes = status_codes(
+            partial(share_backups.request, cloud.api, share, None),
+            partial(
+                share_backups.request,
+                cloud.api,
+                share,
+                None,
+                **share_backups.BY_DRIVER,
+            ),
+            rng=cloud.rng,
+        )
+        assert sorted(codes) == [202, 400], seed
+        cloud.settle()
+        assert status(cloud, share) == 'available'
+
+
 def test_one_of_many_restores_of_a_backup_is_accepted_at_a_time(cloud):
     shares = [cloud.create_share() for _ in range(2)]
     backup = share_backups.create(cloud, shares[0])

@@ -42,6 +42,8 @@ def backups(story: typing.Any) -> None:
     assert cli('share show', share)['status'] == 'available'
     if story.has('2.91'):
         _restore_to_another(story, name)
+    if story.has('2.85'):
+        _by_driver(story)
     cli(f'{COMMAND} set', name, '--status', 'error')
     assert cli(f'{COMMAND} show', name)['status'] == 'error'
     cli(f'{COMMAND} delete', name, '--wait')
@@ -60,4 +62,24 @@ def _restore_to_another(story: typing.Any, backup: str) -> None:
         cli('share show', share)['source_backup_id']
         == cli(f'{COMMAND} show', backup)['id']
     )
+    cli('share delete', share, '--wait')
+
+
+def _by_driver(story: typing.Any) -> None:
+    """Create, restore and delete a backup that the driver keeps."""
+    cli, name = story.cli, f'vault-{story.version}'
+    share = f'of-{name}'
+    cli(
+        'share create',
+        *('NFS', '1', '--name', share, '--share-type', story.type, '--wait'),
+    )
+    options = ('--backup-options', 'backup_type=vault')
+    cli(f'{COMMAND} create', share, '--name', name, *options)
+    story.wait_idle()
+    shown = cli(f'{COMMAND} show', name)
+    assert (shown['status'], shown['progress']) == ('available', '100')
+    assert (shown['backup_type'], shown['topic']) == ('vault', 'manila-share')
+    cli(f'{COMMAND} restore', name, '--wait')
+    cli(f'{COMMAND} create', share, '--name', 'other', code=1)
+    cli(f'{COMMAND} delete', name, '--wait')
     cli('share delete', share, '--wait')

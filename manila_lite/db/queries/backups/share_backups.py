@@ -60,6 +60,11 @@ _OF_SHARE = sa.select(BACKUP.c.id).where(
     BACKUP.c.share_id == sa.bindparam('of_share')
 )
 _ANY = _OF_SHARE.limit(1)
+_OF_OTHER_TYPE = _ANY.where(
+    BACKUP.c.backup_type.is_distinct_from(
+        sa.bindparam('than_type', type_=BACKUP.c.backup_type.type)
+    )
+)
 _OTHER = BACKUP.c.id != sa.bindparam('than_backup')
 _CREATING = _ANY.where(BACKUP.c.status == BackupStatus.CREATING, _OTHER)
 _RESTORING = (
@@ -130,6 +135,16 @@ def list_backups(
 def has_any(session: Session, share_id: str) -> bool:
     """Whether a share has any backup, in any status."""
     return session.value(_ANY, of_share=share_id) is not None
+
+
+def has_any_of_other_type(
+    session: Session, share_id: str, backup_type: str | None
+) -> bool:
+    """Whether a share has a backup of another type, in any status."""
+    return (
+        session.value(_OF_OTHER_TYPE, of_share=share_id, than_type=backup_type)
+        is not None
+    )
 
 
 def is_backed_up_by_other(

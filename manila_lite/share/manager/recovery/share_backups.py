@@ -1,8 +1,15 @@
-"""Rescue of share backups: the data service does the work once more."""
+"""Rescue of share backups: the work is done once more.
+
+The data service does it, or the back end that keeps the backup.
+"""
 
 from manila_lite.db.queries.backups import share_backups
 from manila_lite.db.rows import ShareBackupRow
 from manila_lite.db.session import Session
+from manila_lite.rpc.data import BackupsRpc
+from manila_lite.rpc.share import TOPIC
+from manila_lite.rpc.share import DriverBackupsRpc
+from manila_lite.share.manager.endpoint import owner_context
 from manila_lite.share.manager.recovery.base import RescueCase
 from manila_lite.share.manager.recovery.base import ResourceRecovery
 from manila_lite.states.share_backup import SHARE_BACKUP
@@ -16,3 +23,19 @@ class ShareBackupRecovery(ResourceRecovery[ShareBackupRow, None]):
     ) -> RescueCase[ShareBackupRow, None] | None:
         row = share_backups.find_for_rescue(session, id)
         return None if row is None else RescueCase(row, None)
+
+    def resubmit(
+        self,
+        session: Session,
+        case: RescueCase[ShareBackupRow, None],
+        kind: str,
+    ) -> None:
+        # The case has the host of the share, which may have moved since.
+        row = share_backups.get(session, case.row.id)
+        work = self.work_clients[BackupsRpc.name]
+        if row.topic == TOPIC:
+            work = self.work_clients[DriverBackupsRpc.name].on(row.host or '')
+        method = kind.removeprefix(f'{BackupsRpc.name}.')
+        getattr(work, method)(
+            session, owner_context(row), share_backup_id=row.id
+        )

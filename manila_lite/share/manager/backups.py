@@ -1,0 +1,239 @@
+"""Backups that the driver of a share makes and keeps.
+
+As in the data service, a share is in flight as long as its backup is. The
+driver starts what it is asked for, and is then polled.
+"""
+
+import typing
+
+from manila_lite import exception
+from manila_lite.db.moves import backups as moves
+from manila_lite.db.queries.backups import share_backups
+from manila_lite.db.rows import ShareBackupRow
+from manila_lite.db.session import Session
+from manila_lite.messages import Detail
+from manila_lite.quota.backups import remove_and_credit
+from manila_lite.rpc.contract import implements
+from manila_lite.rpc.contract import work_kinds
+from manila_lite.rpc.share import DriverBackupsRpc
+from manila_lite.share.drivers.base import BackupProgress
+from manila_lite.share.drivers.base import BackupSupport
+from manila_lite.share.drivers.base import ShareBackupForDriver
+from manila_lite.share.drivers.base import ShareDriver
+from manila_lite.share.drivers.base import ShareForDriver
+from manila_lite.share.drivers.base import ShareServerForDriver
+from manila_lite.share.manager.driver_view import backup_view
+from manila_lite.share.manager.driver_view import share_view
+from manila_lite.share.manager.driver_view.backup_view import LoadedBackup
+from manila_lite.share.manager.endpoint import require_status
+from manila_lite.share.manager.endpoint import undo_if_gone
+from manila_lite.share.manager.guarded_driver import driver_context
+from manila_lite.share.manager.servers.migration_progress import read_progress
+from manila_lite.states.share_backup import SHARE_BACKUP
+from manila_lite.states.share_backup import BackupStatus
+from manila_lite.work import table
+from manila_lite.work.job import JobContext
+from manila_lite.work.table import Claim
+
+_WORK = work_kinds(DriverBackupsRpc)
+_CONTINUE_BACKUP = _WORK['driver_backups.continue_backup']
+_CONTINUE_RESTORE = _WORK['driver_backups.continue_restore']
+
+
+class Intervals(typing.NamedTuple):
+    """The seconds between polls of a backup, and of a restore."""
+
+    backup: float
+    restore: float
+
+
+class _DriverValues(typing.NamedTuple):
+    """A loaded backup in the form given to drivers."""
+
+    share: ShareForDriver
+    backup: ShareBackupForDriver
+    server: ShareServerForDriver | None
+
+
+@implements(DriverBackupsRpc)
+class DriverBackupsEndpoint:
+    """Carries out work on the backups that one back end keeps."""
+
+    def __init__(
+        self,
+        driver: ShareDriver,
+        *,
+        share_names: str,
+        backup_names: str,
+        intervals: Intervals,
+    ):
+        self.driver = driver
+        self.share_names = share_names
+        self.backup_names = backup_names
+        self.intervals = intervals
+
+    # Create
+
+    def prepare_create_backup(
+        self, session: Session, job: Claim
+    ) -> LoadedBackup:
+        row = _expect(session, job, BackupStatus.CREATING)
+        return backup_view.load_backup(session, row, row.share_id)
+
+    def create_backup(self, job: JobContext, share_backup_id: str) -> None:
+        driver, given = self._supporting_driver(), self._values(job.prepared)
+        driver.create_backup(
+            driver_context(), given.share, given.backup, given.server
+        )
+        with undo_if_gone(
+            job,
+            share_backups.find,
+            share_backup_id,
+            lambda: driver.delete_backup(
+                driver_context(), given.backup, given.share, given.server
+            ),
+            given_up=(BackupStatus.DELETING,),
+        ):
+            job.hand_over(_hand_over, job.claim, _CONTINUE_BACKUP)
+
+    def dropped_create_backup(self, session: Session, job: Claim) -> None:
+        row = share_backups.find(session, job.resource_id)
+        if row is not None:
+            moves.release_source(session, row.share_id, excluding=row.id)
+
+    def prepare_continue_backup(
+        self, session: Session, job: Claim
+    ) -> LoadedBackup:
+        return self.prepare_create_backup(session, job)
+
+    def continue_backup(self, job: JobContext, share_backup_id: str) -> None:
+        backup: LoadedBackup = job.prepared
+        given = self._values(backup)
+        done = _percent(
+            self._supporting_driver().create_backup_continue(
+                driver_context(), given.share, given.backup, given.server
+            )
+        )
+        if done == moves.DONE:
+            job.finish(moves.end_creation, backup.row)
+        else:
+            job.pause(
+                self.intervals.backup,
+                share_backups.set_progress,
+                share_backup_id,
+                done,
+            )
+
+    def dropped_continue_backup(self, session: Session, job: Claim) -> None:
+        self.dropped_create_backup(session, job)
+
+    # Restore
+
+    def prepare_restore_backup(
+        self, session: Session, job: Claim
+    ) -> LoadedBackup:
+        row = _expect(session, job, BackupStatus.RESTORING)
+        return backup_view.load_backup(
+            session, row, row.restore_share_id or row.share_id
+        )
+
+    def restore_backup(self, job: JobContext, share_backup_id: str) -> None:
+        backup: LoadedBackup = job.prepared
+        driver, given = self._supporting_driver(), self._values(backup)
+        if (
+            backup.share.row.share_id != backup.row.share_id
+            and not self.driver.restore_to_target_support
+        ):
+            raise exception.TargetedRestoreUnsupported(
+                backup_id=share_backup_id,
+                message_detail=Detail.TARGETED_RESTORE_UNSUPPORTED,
+            )
+        driver.restore_backup(
+            driver_context(), given.backup, given.share, given.server
+        )
+        job.hand_over(_hand_over, job.claim, _CONTINUE_RESTORE)
+
+    def dropped_restore_backup(self, session: Session, job: Claim) -> None:
+        row = share_backups.find(session, job.resource_id)
+        if row is not None and row.restore_share_id is not None:
+            moves.fail_target(session, row.restore_share_id, excluding=row.id)
+
+    def prepare_continue_restore(
+        self, session: Session, job: Claim
+    ) -> LoadedBackup:
+        return self.prepare_restore_backup(session, job)
+
+    def continue_restore(self, job: JobContext, share_backup_id: str) -> None:
+        backup: LoadedBackup = job.prepared
+        given = self._values(backup)
+        done = _percent(
+            self._supporting_driver().restore_backup_continue(
+                driver_context(), given.backup, given.share, given.server
+            )
+        )
+        if done == moves.DONE:
+            job.finish(moves.end_restore, backup.row)
+        else:
+            job.pause(
+                self.intervals.restore,
+                share_backups.set_restore_progress,
+                share_backup_id,
+                done,
+            )
+
+    def dropped_continue_restore(self, session: Session, job: Claim) -> None:
+        self.dropped_restore_backup(session, job)
+
+    # Delete
+
+    def prepare_delete_backup(
+        self, session: Session, job: Claim
+    ) -> LoadedBackup:
+        row = _expect(session, job, BackupStatus.DELETING)
+        return backup_view.load_backup(session, row, row.share_id)
+
+    def delete_backup(self, job: JobContext, share_backup_id: str) -> None:
+        backup: LoadedBackup = job.prepared
+        given = self._values(backup)
+        self._supporting_driver().delete_backup(
+            driver_context(), given.backup, given.share, given.server
+        )
+        job.finish(remove_and_credit, backup.row)
+
+    # All of them
+
+    def _supporting_driver(self) -> BackupSupport:
+        if not isinstance(self.driver, BackupSupport):
+            raise exception.DriverBackupsUnsupported
+        return self.driver
+
+    def _values(self, backup: LoadedBackup) -> _DriverValues:
+        return _DriverValues(
+            share_view.share_for_driver(backup.share, self.share_names),
+            backup.for_driver(self.backup_names),
+            backup.share.share_server,
+        )
+
+
+def _expect(session: Session, job: Claim, status: str) -> ShareBackupRow:
+    """Return the locked backup if it still waits for this work."""
+    row = share_backups.lock_shared(session, job.resource_id)
+    require_status(job, SHARE_BACKUP, row.id, row.status, status)
+    return row
+
+
+def _hand_over(session: Session, job: Claim, work: typing.Any) -> None:
+    """Let the work that polls the driver follow."""
+    table.hand_over(
+        session, job, work, job.queue, {'share_backup_id': job.resource_id}
+    )
+
+
+def _percent(reply: BackupProgress) -> int:
+    """Return the progress in a reply; raises if it has none."""
+    percent = read_progress(reply).percent
+    if percent is None:
+        raise exception.ShareBackendException(
+            msg='the driver returned no valid total_progress of a backup'
+        )
+    return percent
