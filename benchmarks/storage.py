@@ -6,8 +6,10 @@ the machine.
 """
 
 from collections.abc import Callable
+from concurrent import futures
 import contextlib
 import json
+import os
 import pathlib
 import signal
 import statistics
@@ -26,9 +28,12 @@ from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
 from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers.driver_harness import CTX
 from tests.drivers.driver_harness import DriverHarness
+from tests.drivers.migration_contract import BtrfsPair
 from tests.support import storage
 from tests.support import tenant_network
 from tests.support.installation import Installation
+from tests.support.nfs_client import NfsError
+from tests.support.tenant_network import TenantClient
 
 SHARES = 1000
 SOME = 100
@@ -37,6 +42,10 @@ SOME = 100
 CREATED = 100
 SNAPSHOTS = 30
 SERVERS = 20
+MIGRATIONS = 5
+FILLING = 200 << 20
+SOURCE, DESTINATION, CLIENT = '10.20.0.5', '10.20.0.200', '10.20.0.99'
+NFS_PORT = 2049
 POLL_INTERVAL = 0.001
 TIMEOUT = 60.0
 
@@ -52,6 +61,7 @@ def run(verdict: Verdict) -> None:
         _create_over_http(verdict, folder)
     with tenant_network.bridge() as bridge, storage.folder() as folder:
         _set_up_servers(verdict, folder, bridge)
+    _migrate_servers(verdict)
 
 
 class _Backend:
@@ -293,6 +303,53 @@ def _set_up_servers(
         'MiB',
         at_most=5,
     )
+
+
+def _migrate_servers(verdict: Verdict) -> None:
+    """Measure how long a client that writes all the time is interrupted."""
+    verdict.record(
+        'share server migrated on btrfs, clients interrupted, median',
+        statistics.median(_migrate_server() for _ in range(MIGRATIONS)) * 1e3,
+        'ms',
+        at_most=1000,
+    )
+
+
+def _migrate_server() -> float:
+    with (
+        tenant_network.bridge() as bridge,
+        tenant_network.client_on(bridge, f'{CLIENT}/24') as client,
+        storage.folder() as folder,
+    ):
+        return _interruption(BtrfsPair(folder, bridge), client)
+
+
+def _interruption(pair: BtrfsPair, client: TenantClient) -> float:
+    rules = [pair.made['here'].rule(pair.share, CLIENT)]
+    pair.source.update_access(CTX, pair.share, rules, [], [], [])
+    filling = pair.volume(pair.source) / 'filling'
+    filling.write_bytes(os.urandom(FILLING))
+    path = f'/shares/{pair.share.name}'
+    writes: list[float] = []
+
+    def write_until_interrupted() -> None:
+        nfs = client.nfs(SOURCE, NFS_PORT)
+        with contextlib.suppress(OSError, NfsError):
+            while True:
+                nfs.write(path, 'notes', b'content')
+                writes.append(time.perf_counter())
+
+    destination = pair.destination(DESTINATION)
+    with futures.ThreadPoolExecutor(1) as executor:
+        work = executor.submit(write_until_interrupted)
+        pair.run_first_phase(destination)
+        pair.target.share_server_migration_complete(
+            *pair.arguments(destination), pair.info
+        )
+        pair.target.update_access(CTX, pair.share, rules, [], [], [])
+        work.result()
+    client.nfs(DESTINATION, NFS_PORT).write(path, 'notes', b'content')
+    return time.perf_counter() - writes[-1]
 
 
 def _pss_of(record: pathlib.Path) -> float:

@@ -4,6 +4,7 @@ The source and the destination are two back ends of the same driver, whose
 sections are in one file. A driver that accepts no server says so.
 """
 
+import contextlib
 import dataclasses
 
 import pytest
@@ -15,6 +16,8 @@ from manila_lite.share.drivers.contract import server_migrations
 from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers import driver_harness
 from tests.drivers.driver_harness import CTX
+from tests.support import storage
+from tests.support import tenant_network
 
 METHODS = ('start', 'continue', 'complete', 'cancel', 'get_progress')
 REPLY_KEYS = set(
@@ -32,21 +35,32 @@ dummy_driver_driver_methods_delays =
 dummy_driver_server_migration_steps = 3
 """
 
+_POOL_SIZE = 2 << 30
+_BTRFS_FILE = """
+[{name}]
+share_driver = btrfs
+driver_handles_share_servers = true
+btrfs_root = {root}
+btrfs_pools = pool:{pool}
+btrfs_bridge = {bridge}
+btrfs_nfs_port = 2049
+"""
+
 
 class MigrationPair:
     """A back end with a server and a share, and a destination."""
 
+    driver = 'dummy'
+    nondisruptive = True
+
     def __init__(self, folder):
         file = folder / 'pair.conf'
         file.write_text(
-            ''.join(
-                _FILE.format(name=name, folder=folder)
-                for name in ('here', 'there')
-            )
+            ''.join(self.section(folder, name) for name in ('here', 'there'))
         )
         self.made = {
             name: driver_harness.DriverHarness(
-                'dummy',
+                self.driver,
                 lambda name=name: Configuration(
                     manila_lite.conf.new(files=[str(file)]), name
                 ),
@@ -62,9 +76,35 @@ class MigrationPair:
         self.server = dataclasses.replace(self.server, host='host@here')
         self.share = here.share(host='host@here#pool')
         self.source.create_share(CTX, self.share, self.server)
-        self.source.write(self.share.id, 'content')
+        self.write('content')
         self.snapshot = here.snapshot(self.share)
         self.source.create_snapshot(CTX, self.snapshot, self.server)
+
+    def section(self, folder, name):
+        """Return the configuration of a back end."""
+        return _FILE.format(name=name, folder=folder)
+
+    def write(self, text):
+        """Write to the share on the source."""
+        self.source.write(self.share.id, text)
+
+    def has_share(self, driver=None):
+        """Return whether a back end, or the source, has the whole share."""
+        driver = driver or self.source
+        return (
+            driver.inventory() == {self.share.id: self.share.size}
+            and driver.read(self.share.id) == 'content'
+        )
+
+    def is_empty(self, driver):
+        """Return whether a back end has neither shares nor copies."""
+        return not driver.inventory() and not driver.incoming()
+
+    @contextlib.contextmanager
+    def failing_completion(self):
+        """Let the next completion fail when it has begun."""
+        self.target.half_fail_next('share_server_migration_complete')
+        yield
 
     def destination(self, *addresses):
         """Return a destination server; without addresses it is not set up."""
@@ -104,9 +144,86 @@ class MigrationPair:
         )
 
 
-@pytest.fixture
-def pair(tmp_path):
-    return MigrationPair(tmp_path)
+class BtrfsPair(MigrationPair):
+    """The same with real servers, which are on one bridge."""
+
+    driver = 'btrfs'
+    nondisruptive = False
+    pool_sizes: dict[str, int] = {}
+
+    def __init__(self, folder, bridge):
+        self.bridge = bridge
+        folder.mkdir(exist_ok=True)
+        super().__init__(folder)
+
+    def section(self, folder, name):
+        (folder / name).mkdir()
+        pool = storage.create_pool(
+            folder / name / 'pool.img', self.pool_sizes.get(name, _POOL_SIZE)
+        )
+        return _BTRFS_FILE.format(
+            name=name, root=folder / name / 'r', pool=pool, bridge=self.bridge
+        )
+
+    def volume(self, driver, item=None):
+        item = item or self.share
+        kind = 'snapshots' if 'share_name' in item else 'shares'
+        return driver.backend.pools['pool'].path(kind, item.name)
+
+    def write(self, text):
+        (self.volume(self.source) / 'notes').write_text(text)
+
+    def has_share(self, driver=None):
+        driver = driver or self.source
+        status = driver.get_share_status(self.share)
+        return (
+            status['status'] == 'available'
+            and status['size'] == self.share.size
+            and all(
+                (self.volume(driver, item) / 'notes').read_text() == 'content'
+                for item in (self.share, self.snapshot)
+            )
+        )
+
+    def is_empty(self, driver):
+        moves = [
+            driver.backend.root / each for each in ('arriving', 'leaving')
+        ]
+        tops = [pool.top for pool in driver.backend.pools.values()]
+        return not [
+            path.name
+            for folder in (
+                *moves,
+                *(
+                    top / each
+                    for top in tops
+                    for each in ('moving', 'copies', 'shares', 'snapshots')
+                ),
+                *(top / 'records' / 'shares' for top in tops),
+                *(top / 'records' / 'snapshots' for top in tops),
+            )
+            if folder.exists()
+            for path in folder.iterdir()
+            if not path.name.startswith('.trash-')
+        ]
+
+    @contextlib.contextmanager
+    def failing_completion(self):
+        """Let it find a snapshot that it cannot create."""
+        catalog = self.target.backend.pools['pool'].catalog
+        catalog.put('snapshots', self.snapshot.name, {'volume': 'other'})
+        yield
+        catalog.drop('snapshots', self.snapshot.name)
+
+
+@pytest.fixture(params=['dummy', 'btrfs'])
+def pair(request, tmp_path):
+    if request.param == 'dummy':
+        yield MigrationPair(tmp_path)
+        return
+    storage.require_servers()
+    with tenant_network.bridge() as bridge, storage.folder() as folder:
+        yield BtrfsPair(folder, bridge)
 
 
 class MigrationContract:
@@ -130,7 +247,7 @@ class MigrationContract:
     def test_what_is_not_offered_is_not_implemented(self, harness):
         driver = harness.start()
         if harness.driver == 'dummy':
-            pytest.skip('the driver implements all methods')
+            pytest.skip('it migrates servers in every mode')
         for method in METHODS:
             more = [[]] if method == 'complete' else []
             with pytest.raises(NotImplementedError):
@@ -160,9 +277,8 @@ class MigratedServersContract:
             for _ in range(2)
         ]
         assert replies[0] == replies[1]
-        assert pair.target.inventory() == {pair.share.id: pair.share.size}
-        assert pair.target.read(pair.share.id) == 'content'
-        assert pair.source.inventory() == {}
+        assert pair.has_share(pair.target)
+        assert pair.is_empty(pair.source)
         pair.source.teardown_server({'server_id': pair.server.id})
 
     def test_exports_are_those_of_the_destination(self, pair):
@@ -179,6 +295,8 @@ class MigratedServersContract:
         assert set(reply['snapshot_updates']) == {pair.snapshot.id}
 
     def test_without_addresses_those_of_the_source_are_taken_over(self, pair):
+        if not pair.nondisruptive:
+            pytest.skip('the driver needs addresses')
         destination = pair.destination()
         pair.run_first_phase(destination)
         reply = pair.target.share_server_migration_complete(
@@ -194,39 +312,50 @@ class MigratedServersContract:
         progress = pair.run_first_phase(destination)
         assert progress == sorted(progress)
         assert all(0 <= one <= 100 for one in progress)
-        assert pair.target.inventory() == {}
-        assert pair.source.inventory() == {pair.share.id: pair.share.size}
+        with pytest.raises(exception.ShareResourceNotFound):
+            pair.target.get_share_status(pair.share)
+        assert pair.has_share()
         for _ in range(2):
             pair.target.share_server_migration_cancel(
                 *pair.arguments(destination)
             )
-        assert not pair.target.incoming()
-        assert pair.source.read(pair.share.id) == 'content'
+        assert pair.is_empty(pair.target)
+        assert pair.has_share()
 
     def test_interrupted_completion_loses_nothing(self, pair):
         destination = pair.destination('10.20.0.9')
         pair.run_first_phase(destination)
         arguments = pair.arguments(destination)
-        pair.target.half_fail_next('share_server_migration_complete')
-        with pytest.raises(exception.ManilaLiteError):
+        with (
+            pair.failing_completion(),
+            pytest.raises(exception.ManilaLiteError),
+        ):
             pair.target.share_server_migration_complete(*arguments, pair.info)
-        assert pair.source.inventory() == {pair.share.id: pair.share.size}
+        assert pair.has_share()
         pair.target.share_server_migration_complete(*arguments, pair.info)
-        assert pair.target.read(pair.share.id) == 'content'
+        assert pair.has_share(pair.target)
+
+    def test_server_out_of_reach_is_not_compatible(self, pair):
+        reply = pair.check()
+        assert reply.pop('nondisruptive') == pair.nondisruptive
+        assert all(reply.values())
+        assert not pair.check(host='host@there#elsewhere')['compatible']
+        for values in ({'host': 'host@elsewhere'}, {'id': 'elsewhere'}):
+            stranger = dataclasses.replace(pair.server, **values)
+            assert not any(pair.check(stranger).values())
 
     def test_partial_capabilities_are_reported(self, pair):
-        assert all(pair.check().values())
-        assert not pair.check(host='host@there#elsewhere')['compatible']
+        if pair.driver != 'dummy':
+            pytest.skip('the driver offers the same for all servers')
         pair.target.set_migration_capabilities({'compatible', 'writable'})
         assert {name for name, value in pair.check().items() if value} == {
             'compatible',
             'writable',
         }
-        stranger = dataclasses.replace(pair.server, host='host@elsewhere')
-        assert not any(pair.check(stranger).values())
 
     def test_torn_down_server_leaves_no_copies(self, pair):
         destination = pair.destination('10.20.0.9')
         pair.run_first_phase(destination)
         pair.target.teardown_server({'server_id': destination.id})
-        assert not pair.target.incoming()
+        assert pair.is_empty(pair.target)
+        assert pair.has_share()

@@ -76,14 +76,6 @@ class Scene(MigrationPair):
             for one in normalise_export_locations(found['export_locations'])
         }
 
-    def has_share(self, driver=None):
-        """Return whether a back end has the complete share."""
-        driver = driver or self.source
-        return (
-            driver.inventory() == {self.share.id: self.share.size}
-            and driver.read(self.share.id) == 'content'
-        )
-
     # Actions
 
     def manage(self):

@@ -7,10 +7,13 @@ import os
 import pathlib
 import time
 
+from oslo_log import log
+
 from manila_lite import exception
 from manila_lite.host import Host
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs import copies
+from manila_lite.share.drivers.btrfs import departures
 from manila_lite.share.drivers.btrfs import server_network
 from manila_lite.share.drivers.btrfs import servers
 from manila_lite.share.drivers.btrfs import smb_settings
@@ -18,6 +21,7 @@ from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.copies import ONCE
 from manila_lite.share.drivers.btrfs.copies import Copies
 from manila_lite.share.drivers.btrfs.daemons import Daemons
+from manila_lite.share.drivers.btrfs.departures import Departures
 from manila_lite.share.drivers.btrfs.exports import Exports
 from manila_lite.share.drivers.btrfs.ganesha import safe_path
 from manila_lite.share.drivers.btrfs.locks import Locks
@@ -34,6 +38,8 @@ from manila_lite.share.drivers.fencing import FencingTokens
 from manila_lite.share.drivers.records import Record
 from manila_lite.share.drivers.records import checked_file_name
 
+LOG = log.getLogger(__name__)
+
 _COPYING = 'copying.'
 
 
@@ -45,6 +51,7 @@ class BtrfsBackend:
         self.root = pathlib.Path(configuration.btrfs_root)
         self.locks = Locks(self.root / 'locks')
         self.fencing = FencingTokens(self.root / 'fencing')
+        self.departures = Departures(self.root)
         self.pools: dict[str, Pool] = {}
         self.before_exports: Callable[[], None] = lambda: None
         self._addresses: list[str] = configuration.btrfs_export_addresses
@@ -82,7 +89,9 @@ class BtrfsBackend:
             for pool in pools.values():
                 self._discard_unfinished(pool)
             if self.has_servers:
-                self._serve_from_servers().start()
+                self._serve_from_servers().prepare()
+                self._undo_abandoned_departures()
+                self.servers.start()
             else:
                 self._serve()
         self.fencing.forget_old(time.time())
@@ -108,6 +117,29 @@ class BtrfsBackend:
         )
         self.exports = Protocols(self._exports_of, None)
         return self.servers
+
+    def _undo_abandoned_departures(self) -> None:
+        """Let servers serve whose migration was abandoned without us."""
+        for server_id, moving in self.departures.abandoned():
+            with self.try_copying(moving) as is_locked:
+                if is_locked:
+                    try:
+                        with self.locks.locked(server_id):
+                            self.servers.reinstate(server_id)
+                    except (OSError, exception.ManilaLiteError) as error:
+                        LOG.error(
+                            'Share server %(id)s, which was to be migrated, '
+                            'does not serve its clients: %(error)s',
+                            {'id': server_id, 'error': error},
+                        )
+                        continue
+                    departures.drop_copies(self.pools.values(), moving)
+                    self.departures.end(moving)
+        for pool in self.pools.values():
+            for moving in departures.moving_in(pool):
+                with self.try_copying(moving) as is_locked:
+                    if is_locked and not self.departures.is_moving(moving):
+                        departures.drop_copies([pool], moving)
 
     def _exports_of(self, kind: Kind, volume: str) -> Exports | None:
         """Return the exports of the share server of a volume, if any.

@@ -22,11 +22,14 @@ _RECEIVED = '.received'
 
 
 class Copies:
-    """The copies that one share has in one pool."""
+    """The copies that one share has in one pool.
 
-    def __init__(self, top: pathlib.Path, share: str):
+    Those of a share server have a folder of their own, see `moves`.
+    """
+
+    def __init__(self, top: pathlib.Path, share: str, folder: str = FOLDER):
         self._top = top
-        self.folder = top / FOLDER / records.checked_file_name(share)
+        self.folder = top / folder / records.checked_file_name(share)
 
     def prepare(self) -> None:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -114,9 +117,9 @@ def _time(path: pathlib.Path) -> str:
     return path.name.removesuffix(_RECEIVED).rpartition('.')[2]
 
 
-def owners(top: pathlib.Path) -> list[str]:
+def owners(top: pathlib.Path, folder: str = FOLDER) -> list[str]:
     """Return the shares that have copies in a pool."""
     try:
-        return os.listdir(top / FOLDER)
+        return os.listdir(top / folder)
     except FileNotFoundError:
         return []

@@ -26,6 +26,9 @@ from manila_lite.share.drivers.btrfs.replicated_snapshots import (
 )
 from manila_lite.share.drivers.btrfs.replication import BtrfsReplication
 from manila_lite.share.drivers.btrfs.roles import BtrfsRoles
+from manila_lite.share.drivers.btrfs.server_migration import (
+    BtrfsServerMigration,
+)
 from manila_lite.share.drivers.btrfs.share_servers import BtrfsShareServers
 from manila_lite.share.drivers.btrfs.shares import BtrfsShares
 from manila_lite.share.drivers.btrfs.snapshots import BtrfsSnapshots
@@ -67,6 +70,12 @@ _servers = Delegation['BtrfsDriver', BtrfsShareServers](
 )
 _set_up = _servers(BtrfsShareServers.set_up)
 _tear_down = _servers(BtrfsShareServers.tear_down)
+_server_migration = Delegation['BtrfsDriver', BtrfsServerMigration](
+    lambda driver: driver.server_migration, _admit_servers
+)
+_check_server_migration = _server_migration(
+    BtrfsServerMigration.share_server_migration_check_compatibility
+)
 
 
 def _admit_replication(driver: 'BtrfsDriver') -> None:
@@ -92,6 +101,7 @@ class BtrfsDriver(
     base.RevertSupport,
     base.MountSnapshotSupport,
     base.ManageSupport,
+    base.ServerMigrationSupport,
     base.ConnectionSupport,
 ):
     """It delegates to its parts, which share one `BtrfsBackend`."""
@@ -101,6 +111,7 @@ class BtrfsDriver(
     access: BtrfsAccess
     managing: BtrfsManaging
     servers: BtrfsShareServers
+    server_migration: BtrfsServerMigration
     promotion: BtrfsPromotion
     replicas: BtrfsReplication
     replicated_snapshots: BtrfsReplicatedSnapshots
@@ -119,7 +130,8 @@ class BtrfsDriver(
         self.backend.before_exports = self.roles.demote_superseded
         self.access = BtrfsAccess(self.backend, self.roles)
         self.managing = BtrfsManaging(self.backend)
-        self.servers = BtrfsShareServers(self.backend)
+        self.server_migration = BtrfsServerMigration(self.backend, self.peers)
+        self.servers = BtrfsShareServers(self.backend, self.server_migration)
         syncing = BtrfsSyncing(self.backend, self.peers)
         self.promotion = BtrfsPromotion(self.backend, self.peers, syncing)
         self.replicated_snapshots = BtrfsReplicatedSnapshots(
@@ -223,6 +235,43 @@ class BtrfsDriver(
         return 1
 
     get_share_server_pools = _servers(BtrfsShareServers.get_share_server_pools)
+
+    def share_server_migration_check_compatibility(
+        self,
+        context: RequestContext,
+        share_server: base.ShareServerMapping,
+        dest_host: str,
+        old_share_network: Mapping[str, Any],
+        new_share_network: Mapping[str, Any],
+        shares_request_spec: Mapping[str, Any],
+    ) -> base.ServerMigrationCompatibility:
+        if not self.driver_handles_share_servers:
+            return {'compatible': False}
+        return _check_server_migration(
+            self,
+            context,
+            share_server,
+            dest_host,
+            old_share_network,
+            new_share_network,
+            shares_request_spec,
+        )
+
+    share_server_migration_start = _server_migration(
+        BtrfsServerMigration.share_server_migration_start
+    )
+    share_server_migration_continue = _server_migration(
+        BtrfsServerMigration.share_server_migration_continue
+    )
+    share_server_migration_get_progress = _server_migration(
+        BtrfsServerMigration.share_server_migration_get_progress
+    )
+    share_server_migration_cancel = _server_migration(
+        BtrfsServerMigration.share_server_migration_cancel
+    )
+    share_server_migration_complete = _server_migration(
+        BtrfsServerMigration.share_server_migration_complete
+    )
 
     # Managing
 

@@ -7,6 +7,7 @@ from manila_lite.host import Host
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.replicas import Replica
+from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.replica_lists import ReplicaList
 from manila_lite.share.drivers.replica_lists import find_active
 
@@ -27,18 +28,35 @@ class BtrfsPeers:
         own = self._backend.configuration
         if section in ('', own.config_group):
             return self._backend
-        other = self._others.get(section)
-        if other is None:
-            found = own.for_backend(section)
-            if (
-                found is None
-                or not found.btrfs_pools
-                or not own.replication_domain
-                or found.replication_domain != own.replication_domain
-            ):
+        found = own.for_backend(section)
+        if (
+            found is None
+            or not own.replication_domain
+            or found.replication_domain != own.replication_domain
+        ):
+            return None
+        return self._reach(found)
+
+    def with_servers_at(self, host: str) -> BtrfsBackend | None:
+        """Return another back end with share servers, whatever its domain."""
+        section = Host.parse(host).backend
+        own = self._backend.configuration
+        found = own.for_backend(section)
+        if (
+            section == own.config_group
+            or found is None
+            or not found.driver_handles_share_servers
+        ):
+            return None
+        return self._reach(found)
+
+    def _reach(self, found: Configuration) -> BtrfsBackend | None:
+        section = found.config_group
+        if section not in self._others:
+            if not found.btrfs_pools:
                 return None
-            other = BtrfsBackend(found)
-            self._others[section] = other
+            self._others[section] = BtrfsBackend(found)
+        other = self._others[section]
         return other if other.attach() else None
 
     def own_replica(self, share: base.ShareForDriver) -> Replica:

@@ -39,9 +39,13 @@ class Protocols:
             )
         return found
 
+    def has_protocol(self, share_proto: str) -> bool:
+        """Return whether there can be shares with a protocol."""
+        return share_proto == NFS or (share_proto == CIFS and bool(self._cifs))
+
     def check(self, share_proto: str, volume: str) -> None:
         """Raise ValueError if a volume cannot be shared by a protocol."""
-        if share_proto != NFS and not (share_proto == CIFS and self._cifs):
+        if not self.has_protocol(share_proto):
             raise ValueError(f'the back end has no {share_proto} shares')
         if share_proto == CIFS:
             check_volume(volume)

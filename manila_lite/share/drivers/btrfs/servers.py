@@ -115,6 +115,13 @@ class ShareServer:
             ['nsenter', f'--net={self.network.namespace}', '--'],
         ) | {'trash': []}
 
+    def has_ended(self) -> bool:
+        """Return whether it was torn down or retired."""
+        return not (
+            self.is_ready()
+            or (self._daemons / supervisor.SPECIFICATION).exists()
+        )
+
     def is_answering(self) -> bool:
         """Return whether the NFS server runs with the settings it should."""
         wanted = records.find(self._daemons / supervisor.SPECIFICATION)
@@ -123,13 +130,31 @@ class ShareServer:
 
     # End
 
+    def retire(self, locks: Locks) -> None:
+        """Serve no clients any more, neither now nor after a restart.
+
+        What it has is kept. Clients are disconnected at once: the kernel
+        closes the connections of the NFS server that is killed.
+        """
+        self.write(self.links(), is_ready=False)
+        self._forget_daemons(locks)
+        record = self._daemons / 'server.json'
+        if not processes.end(record, signal.SIGKILL, daemons.STOP_TIMEOUT):
+            raise exception.ShareBackendException(
+                msg=f'the NFS server of share server {self.id} does not end'
+            )
+
+    def _forget_daemons(self, locks: Locks) -> None:
+        """Let the supervisor start none any more."""
+        with locks.locked(server_supervisor.lock_of(self.id)):
+            records.remove(self._daemons / supervisor.SPECIFICATION)
+
     def end(self, locks: Locks) -> None:
         """End and remove everything; what is missing is success.
 
         The record comes last: without it the links would not be known.
         """
-        with locks.locked(server_supervisor.lock_of(self.id)):
-            records.remove(self._daemons / supervisor.SPECIFICATION)
+        self._forget_daemons(locks)
         self.stop()
         mounts = self._folder / 'exports' / 'mounts'
         for mount in mounts.iterdir() if mounts.exists() else ():
@@ -208,13 +233,37 @@ class Servers:
             server.write(links, is_ready=False)
             found = list(links)
         assert found is not None
+        self._complete(server)
+        if not server.is_ready():
+            server.write(found, is_ready=True)
+        return found
+
+    def _complete(self, server: ShareServer) -> None:
         server.prepare(self._port, self._find)
         self._supervise()
         self._require_answers([server])
         server.exports.reconcile()
-        if not server.is_ready():
-            server.write(found, is_ready=True)
-        return found
+
+    def retire(self, server_id: str) -> None:
+        """Let a server serve no clients; it is missing from now on."""
+        server = self._at(server_id)
+        if server.find_links() is not None:
+            server.retire(self._locks)
+
+    def reinstate(self, server_id: str) -> None:
+        """Let a server that was retired serve its clients again.
+
+        One that was torn down meanwhile is left alone.
+        """
+        server = self._at(server_id)
+        links = server.find_links()
+        if links is not None and not server.is_ready():
+            self._complete(server)
+            server.write(links, is_ready=True)
+
+    def close(self, server_id: str) -> None:
+        """End the network and the mounts of a server that was retired."""
+        self._at(server_id).stop()
 
     def tear_down(self, server_id: str) -> None:
         """Remove a server and what is left of it."""
@@ -222,14 +271,17 @@ class Servers:
         server.end(self._locks)
         self._known.pop(server_id, None)
 
+    def prepare(self) -> None:
+        """Create the folders in which servers are set up."""
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        (self._root / 'nfs').mkdir(mode=0o700, exist_ok=True)
+
     def start(self) -> None:
         """Let all servers that are ready serve their clients.
 
         What has no record is removed: its removal has begun. Raises the
         error of one that cannot be started, when the others have been.
         """
-        self._folder.mkdir(mode=0o700, exist_ok=True)
-        (self._root / 'nfs').mkdir(mode=0o700, exist_ok=True)
         started: list[ShareServer] = []
         errors: list[Exception] = []
         for server in self._all():
@@ -272,7 +324,7 @@ class Servers:
         if errors:
             raise errors[0]
         silent = self._silent(ready, daemons.RESTART_TIMEOUT)
-        if silent is not None:
+        if silent is not None and silent.is_ready():
             raise exception.StorageUnavailable(
                 reason=f'the NFS server of share server {silent.id} does not '
                 'answer'
@@ -314,8 +366,8 @@ class Servers:
         deadline = time.monotonic() + seconds
         for server in servers:
             while not server.is_answering():
-                if not server.is_ready() and server.find_links() is None:
-                    break  # it has been torn down
+                if server.has_ended():
+                    break
                 if time.monotonic() > deadline:
                     return server
                 time.sleep(daemons.INTERVAL)

@@ -6,14 +6,18 @@ from manila_lite import exception
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs import server_network
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
+from manila_lite.share.drivers.btrfs.server_migration import (
+    BtrfsServerMigration,
+)
 from manila_lite.share.drivers.btrfs.server_network import Link
 
 
 class BtrfsShareServers:
     """NFS servers in the networks of their tenants."""
 
-    def __init__(self, backend: BtrfsBackend):
+    def __init__(self, backend: BtrfsBackend, migration: BtrfsServerMigration):
         self._backend = backend
+        self._migration = migration
 
     def set_up(self, network_info: list[base.NetworkInfo]) -> dict[str, str]:
         """Create a server with its addresses; return its details."""
@@ -27,7 +31,11 @@ class BtrfsShareServers:
             )
 
     def tear_down(self, server_id: str) -> None:
-        """Delete a server; one that still has shares is refused."""
+        """Delete a server; one that still has shares is refused.
+
+        What was to arrive on it remains where it is.
+        """
+        self._migration.abandon(server_id)
         with self._backend.changing(server_id):
             name = next(self._backend.shares_on(server_id), None)
             if name is not None:

@@ -1,0 +1,280 @@
+"""The shares and snapshots of a share server that is moving here."""
+
+from collections.abc import Iterator, Mapping, Sequence
+import contextlib
+import pathlib
+from typing import NamedTuple
+
+from oslo_log import log
+
+from manila_lite import exception
+from manila_lite.share.drivers import base
+from manila_lite.share.drivers.btrfs import kernel
+from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
+from manila_lite.share.drivers.btrfs.catalog import Kind
+from manila_lite.share.drivers.btrfs.copies import Copies
+from manila_lite.share.drivers.btrfs.departures import copies_of
+from manila_lite.share.drivers.btrfs.pool import Pool
+from manila_lite.share.drivers.btrfs.transfer import TransferFailed
+from manila_lite.share.drivers.btrfs.transfer import transfer
+from manila_lite.share.drivers.records import Record
+
+LOG = log.getLogger(__name__)
+
+
+class Item(NamedTuple):
+    """A share or a snapshot that moves, and the name of its share."""
+
+    kind: Kind
+    name: str
+    share: str
+    id: str
+
+    @property
+    def target(self) -> str:
+        return f'{self.kind}.{self.name}'
+
+
+def items_of(
+    shares: Sequence[base.ShareForDriver],
+    snapshots: Sequence[base.SnapshotForDriver],
+) -> list[Item]:
+    return [
+        *(
+            Item(Kind.SHARE, share['name'], share['name'], share['id'])
+            for share in shares
+        ),
+        *(
+            Item(
+                Kind.SNAPSHOT,
+                snapshot['name'],
+                snapshot['share_name'],
+                snapshot['id'],
+            )
+            for snapshot in snapshots
+        ),
+    ]
+
+
+class Move:
+    """The volumes of one share server on their way to this back end.
+
+    Callers have locked the copies of the server on both sides.
+    """
+
+    def __init__(
+        self, own: BtrfsBackend, source: BtrfsBackend, server_id: str
+    ):
+        self._own = own
+        self._source = source
+        self._id = server_id
+
+    # Copies
+
+    def copy(
+        self, items: Sequence[Item], pools: Mapping[str, str]
+    ) -> dict[Item, pathlib.Path]:
+        """Send what has changed since the last call; return our copies.
+
+        Each is sent on the basis of the one before. `pools` has the name of
+        the pool of each share.
+        """
+        return {
+            item: self._copy(item, self._own.pools[pools[item.share]])
+            for item in self._in_order(items)
+        }
+
+    def _in_order(self, items: Sequence[Item]) -> list[Item]:
+        """Return the items of each share together, in order of creation."""
+
+        def place(item: Item) -> tuple[str, bool, int]:
+            path = self._path(item)
+            return (
+                item.share,
+                item.kind is Kind.SHARE,
+                kernel.subvolume_id(path),
+            )
+
+        return sorted(items, key=place)
+
+    def _copy(self, item: Item, pool: Pool) -> pathlib.Path:
+        ours = copies_of(pool, self._id, item.share)
+        if item.kind is Kind.SNAPSHOT and (
+            earlier := ours.received_for(item.target)
+        ):
+            return earlier[-1]
+        with self.changing_source(item.name):
+            source_pool, record = self._at_source(item)
+            theirs = copies_of(source_pool, self._id, item.share)
+            sent = theirs.take(
+                source_pool.path(item.kind, record['volume']), item.target
+            )
+        ours.prepare()
+        common = _latest_common(theirs, ours)
+        try:
+            received = self._transfer(sent, common, ours)
+        except TransferFailed as error:
+            if error.is_out_of_space:
+                raise exception.ShareBackendException(
+                    msg=f'pool {pool.name} has no space for {item.name}'
+                ) from error
+            raise
+        if received is None:
+            assert common is not None
+            kernel.destroy(sent)
+            return common[1]
+        copy = ours.confirm(received)
+        if item.kind is Kind.SHARE:
+            theirs.discard(item.target, sent)
+            ours.discard(item.target, copy)
+        return copy
+
+    def _transfer(
+        self,
+        sent: pathlib.Path,
+        common: tuple[pathlib.Path, pathlib.Path] | None,
+        ours: Copies,
+    ) -> pathlib.Path | None:
+        """Send the difference, else everything; discard what fails."""
+        for parent in [common[0], None] if common else [None]:
+            try:
+                return transfer(
+                    sent, parent, ours.folder, self._own.fencing.check_call
+                )
+            except BaseException as error:
+                received = ours.folder / sent.name
+                if kernel.is_subvolume(received):
+                    kernel.destroy(received)
+                if (
+                    parent is not None
+                    and isinstance(error, TransferFailed)
+                    and not error.is_out_of_space
+                ):
+                    LOG.warning('All of %s is sent: %s', sent.name, error)
+                    continue
+                with contextlib.suppress(OSError):
+                    kernel.destroy(sent)
+                raise
+        raise AssertionError
+
+    def progress(self, items: Sequence[Item], pools: Mapping[str, str]) -> int:
+        """Return how much has been copied in percent, as last committed."""
+        sizes = {
+            pool.top: kernel.sizes(pool.top)
+            for backend in (self._source, self._own)
+            for pool in backend.pools.values()
+        }
+
+        def used(pool: Pool, path: pathlib.Path) -> int:
+            with contextlib.suppress(FileNotFoundError, KeyError):
+                return sizes[pool.top][kernel.subvolume_id(path)].used
+            return 0  # it has just been created or removed
+
+        total = done = 0
+        for item in items:
+            source_pool, record = self._at_source(item)
+            path = source_pool.path(item.kind, record['volume'])
+            whole = used(source_pool, path)
+            pool = self._own.pools[pools[item.share]]
+            ours = copies_of(pool, self._id, item.share)
+            found = ours.sent_for(item.target), ours.received_for(item.target)
+            total += whole
+            done += min(
+                whole,
+                max((used(pool, path) for path in sum(found, [])), default=0),
+            )
+        return min(99, 100 * done // total) if total else 99
+
+    # Arrival
+
+    def create_volumes(
+        self, received: Mapping[Item, pathlib.Path], pools: Mapping[str, str]
+    ) -> None:
+        """Create what clients will see; it has no records yet."""
+        for item, copy in received.items():
+            pool = self._own.pools[pools[item.share]]
+            source_pool, record = self._at_source(item)
+            limit = source_pool.limit_bytes(item.kind, record['volume'])
+            with self._own.changing(item.name):
+                self._require_new(item)
+                pool.discard(item.kind, item.name)
+                if item.kind is Kind.SHARE:
+                    pool.clone_from(copy, item.name, 0)
+                    pool.set_limit_bytes(item.name, limit)
+                else:
+                    pool.add_snapshot(item.name, copy, limit)
+        for name in set(pools.values()):
+            self._own.pools[name].commit()
+
+    def discard_volumes(self, names: Sequence[tuple[str, str]]) -> None:
+        """Remove what has been created without records."""
+        for kind, name in names:
+            with self._own.changing(name):
+                if self._own.find(Kind(kind), name) is None:
+                    for pool in self._own.pools.values():
+                        pool.discard(Kind(kind), name)
+
+    def _require_new(self, item: Item) -> None:
+        if self._own.find(item.kind, item.name) is not None:
+            raise exception.ShareBackendException(
+                msg=f'{item.name} exists on both back ends'
+            )
+
+    def register(
+        self, items: Sequence[Item], pools: Mapping[str, str]
+    ) -> None:
+        """Write the records of the volumes that have arrived."""
+        for item in items:
+            pool = self._own.pools[pools[item.share]]
+            with self._own.changing(item.name):
+                if self._own.find(item.kind, item.name) is not None:
+                    continue  # and it may be gone from the source
+                record: Record = {
+                    'volume': item.name,
+                    'share_proto': self._at_source(item)[1]['share_proto'],
+                    'server': self._id,
+                }
+                if item.kind is Kind.SNAPSHOT:
+                    record['of'] = item.share
+                pool.catalog.put(item.kind, item.name, record)
+        for name in set(pools.values()):
+            self._own.pools[name].commit()
+
+    def remove_from_source(self, items: Sequence[Item]) -> None:
+        for item in items:
+            with self.changing_source(item.name):
+                self._source.remove(item.kind, item.name)
+
+    # The source
+
+    def _at_source(self, item: Item) -> tuple[Pool, Record]:
+        found = self._source.find(item.kind, item.name)
+        if found is None:
+            raise exception.ShareBackendException(
+                msg=f'{item.name} does not exist on the source'
+            )
+        return found
+
+    def _path(self, item: Item) -> pathlib.Path:
+        pool, record = self._at_source(item)
+        return pool.path(item.kind, record['volume'])
+
+    @contextlib.contextmanager
+    def changing_source(self, name: str) -> Iterator[None]:
+        """Lock something on the source, unless this call is too late."""
+        with self._source.changing(name):
+            # The source does not see the calls of the destination.
+            self._own.fencing.check_call()
+            yield
+
+
+def _latest_common(
+    theirs: Copies, ours: Copies
+) -> tuple[pathlib.Path, pathlib.Path] | None:
+    """Return the latest copy that both sides have."""
+    sent = {kernel.content_id(path): path for path in theirs.whole()}
+    for path in reversed(ours.whole()):
+        found = sent.get(kernel.content_id(path))
+        if found is not None:
+            return found, path
+    return None

@@ -1,0 +1,183 @@
+"""Migrations of share servers of the btrfs driver killed at any step."""
+
+from collections.abc import Callable
+import contextlib
+import dataclasses
+import pathlib
+import random
+
+import pytest
+
+from manila_lite import exception
+from manila_lite.share.drivers.btrfs.catalog import Kind
+from tests.drivers.crashes import changes
+from tests.drivers.crashes import killed_at
+from tests.drivers.crashes import killed_at_steps
+from tests.drivers.driver_harness import CTX
+from tests.drivers.migration_contract import BtrfsPair
+from tests.support import sampling
+from tests.support import storage
+from tests.support import tenant_network
+
+pytestmark = pytest.mark.usefixtures('no_power_failures')
+
+LATEST = 'latest'
+
+
+class Scene(BtrfsPair):
+    """A server with a client's writes, and its destination."""
+
+    def __init__(self, folder: pathlib.Path, bridge: str):
+        super().__init__(folder, bridge)
+        self.elsewhere = self.destination('10.20.0.9')
+        rule = self.made['here'].rule(self.share, '10.20.0.99')
+        self.source.update_access(CTX, self.share, [rule], [], [], [])
+
+    def restart(self) -> None:
+        """Restart both back ends in new processes."""
+        self.source, self.target = (
+            self.made[name].start() for name in ('here', 'there')
+        )
+
+    def has_latest(self, driver) -> bool:
+        """Return whether a back end has the share as it was at the end."""
+        volume = self.volume(driver)
+        return driver.backend.find(
+            Kind.SHARE, self.share.name
+        ) is not None and (
+            (volume / LATEST).exists()
+            and (volume / 'notes').read_text() == 'content'
+        )
+
+    def is_served(self) -> bool:
+        """Return whether the source lets its client in."""
+        server = self.source.backend.servers.find(self.server.id)
+        return (
+            server is not None
+            and server.is_answering()
+            and len(server.nfs.numbers()) > 0
+        )
+
+    # Actions
+
+    def copy(self) -> None:
+        self.target.share_server_migration_start(
+            *self.arguments(self.elsewhere)
+        )
+        self.run_first_phase(self.elsewhere)
+
+    def copy_and_write(self) -> None:
+        self.copy()
+        (self.volume(self.source) / LATEST).touch()
+
+    def cancel(self) -> None:
+        self.target.share_server_migration_cancel(
+            *self.arguments(self.elsewhere)
+        )
+
+    def tear_down(self) -> None:
+        self.target.teardown_server({'server_id': self.elsewhere.id})
+
+    def complete(self) -> dict:
+        return self.target.share_server_migration_complete(
+            *self.arguments(self.elsewhere), self.info
+        )
+
+    def fail(self) -> None:
+        with (
+            self.failing_completion(),
+            contextlib.suppress(exception.ShareBackendException),
+        ):
+            self.complete()
+
+    # Results
+
+    def stays(self) -> bool:
+        return (
+            self.has_latest(self.source)
+            and self.has_share()
+            and self.is_served()
+            and self.is_empty(self.target)
+        )
+
+    def has_moved(self) -> bool:
+        return (
+            self.complete() == self.complete()
+            and self.has_latest(self.target)
+            and self.has_share(self.target)
+            and self.is_empty(self.source)
+        )
+
+
+@dataclasses.dataclass
+class Operation:
+    """An operation and its final state."""
+
+    act: Callable[[Scene], object]
+    ended: Callable[[Scene], bool]
+    before: Callable[[Scene], object] = Scene.copy_and_write
+
+
+OPERATIONS = {
+    'copy': Operation(
+        before=lambda scene: (scene.volume(scene.source) / LATEST).touch(),
+        act=Scene.copy,
+        ended=Scene.has_moved,
+    ),
+    'cancel': Operation(act=Scene.cancel, ended=Scene.stays),
+    'tear down': Operation(act=Scene.tear_down, ended=Scene.stays),
+    'complete': Operation(act=Scene.complete, ended=Scene.has_moved),
+    'fail to complete': Operation(
+        act=Scene.fail, ended=lambda scene: scene.cancel() or scene.stays()
+    ),
+}
+
+
+@pytest.fixture(scope='module')
+def bridge():
+    storage.require_servers()
+    with tenant_network.bridge() as name:
+        yield name
+
+
+def _finish(scene: Scene, operation: Operation) -> None:
+    """Repeat the operation in new processes and check the result.
+
+    In any case one of the two back ends has what clients wrote last.
+    """
+    scene.restart()
+    assert scene.has_latest(scene.source) or scene.has_latest(scene.target)
+    operation.act(scene)
+    assert operation.ended(scene)
+
+
+@sampling.enumeration
+@pytest.mark.parametrize('name', OPERATIONS)
+def test_migration_killed_at_every_step_can_be_repeated(name, bridge):
+    operation = OPERATIONS[name]
+    with contextlib.ExitStack() as stack:
+
+        def build(_: str) -> Scene:
+            folder = stack.enter_context(storage.folder())
+            scene = Scene(folder, bridge)
+            operation.before(scene)
+            return scene
+
+        for scene in killed_at_steps(
+            build, operation.act, changes, most=2, least=5
+        ):
+            _finish(scene, operation)
+
+
+@sampling.enumeration
+@pytest.mark.parametrize('seed', sampling.seeds(30, 2))
+def test_migration_killed_again_and_again_can_be_repeated(seed, bridge):
+    rng = random.Random(seed)
+    operation = OPERATIONS[rng.choice(sorted(OPERATIONS))]
+    with storage.folder() as folder:
+        scene = Scene(folder, bridge)
+        operation.before(scene)
+        for _ in range(rng.randint(2, 5)):
+            killed_at(rng.randint(1, 80), lambda: operation.act(scene))
+            scene.restart()
+        _finish(scene, operation)
