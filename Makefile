@@ -1,5 +1,7 @@
 # make run      start the whole service on this machine, state in ./state
 # make run-nfs  the same with shares that NFS clients mount, as root
+# make cluster  start many nodes on this machine, as root, state in
+#               ./state-cluster; `make stop-cluster` ends them
 # make check    style, types, unit tests and one story, in two minutes
 # make test     everything that must be green
 # make exhaust  every crash point and random order, not only a sample
@@ -8,13 +10,14 @@
 VENV := .venv
 STATE_DIR ?= state
 NFS_STATE_DIR ?= state-nfs
+CLUSTER_DIR ?= state-cluster
 STORY := tests/functional/stories/test_whole_story.py::test_in_one_process
 MINUTES ?= 0
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run run-nfs stop-nfs check lint test test-deploy exhaust venv genconfig genpolicy docs changelog \
-        clean
+.PHONY: run run-nfs stop-nfs cluster stop-cluster check lint test test-deploy \
+        exhaust venv genconfig genpolicy docs changelog clean
 
 run: venv
 	@exec $(BIN)/manila-lite serve --state-dir $(STATE_DIR) $(ARGS)
@@ -26,6 +29,15 @@ run-nfs: venv
 
 stop-nfs: venv
 	@$(BIN)/manila-lite-manage storage stop --root $(NFS_STATE_DIR)/nfs
+
+# ARGS=--small starts fewer nodes, with the servers of this machine.
+cluster: venv
+	@tools/install-cluster-packages
+	@exec $(BIN)/python -W ignore -m tests.cluster \
+	    --folder $(CLUSTER_DIR) up $(ARGS)
+
+stop-cluster: venv
+	@$(BIN)/python -m tests.cluster --folder $(CLUSTER_DIR) stop
 
 PYTEST := $(BIN)/pytest -n auto --maxprocesses 4
 

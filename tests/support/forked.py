@@ -6,6 +6,7 @@ process. Commands that use eventlet cannot be forked: it patches modules
 before they are imported.
 """
 
+from collections.abc import Callable
 import importlib
 import multiprocessing
 import os
@@ -34,9 +35,10 @@ class ForkedProcess:
         args: list[str],
         log: pathlib.Path,
         env: dict[str, str],
+        enter: Callable[[], None] | None = None,
     ):
         self._process = _context.Process(
-            target=_main, args=(name, args, str(log), env), daemon=True
+            target=_main, args=(name, args, str(log), env, enter), daemon=True
         )
         self._lock = threading.Lock()  # its exit code can be read only once
         self._process.start()
@@ -65,7 +67,13 @@ class ForkedProcess:
             self._process.kill()
 
 
-def _main(name: str, args: list[str], log: str, env: dict[str, str]) -> None:
+def _main(
+    name: str,
+    args: list[str],
+    log: str,
+    env: dict[str, str],
+    enter: Callable[[], None] | None,
+) -> None:
     """Run the command as its installed script would, in this process."""
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(output, 1)
@@ -73,4 +81,6 @@ def _main(name: str, args: list[str], log: str, env: dict[str, str]) -> None:
     os.environ.clear()
     os.environ.update(env)
     sys.argv = [name, *args]
+    if enter is not None:
+        enter()
     importlib.import_module(_MODULES[name]).main()

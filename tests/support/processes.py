@@ -57,7 +57,8 @@ _reserved: list[socket.socket] = []
 class Command:
     """One of our commands, running since it was created.
 
-    It is the installed script, or forked, which starts faster.
+    It is the installed script, or forked, which starts faster. A forked one
+    calls `enter` first, which may be pickled.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Command:
         log: pathlib.Path,
         concurrency: str = 'threading',
         forked: bool = False,
+        enter: Callable[[], None] | None = None,
     ):
         self.name = name
         self.log = log
@@ -79,8 +81,9 @@ class Command:
         log.touch()
         if forked:
             assert concurrency == 'threading'
-            self._process = ForkedProcess(name, words, log, env)
+            self._process = ForkedProcess(name, words, log, env, enter)
             return
+        assert enter is None
         with log.open('ab') as output:
             self._process = subprocess.Popen(
                 [BINARIES / name, *words],

@@ -1,0 +1,1 @@
+"""A cluster of many nodes on one machine: see doc/source/cluster.rst."""

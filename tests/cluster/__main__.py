@@ -1,0 +1,161 @@
+"""Start, use, break and end a cluster of many nodes on this machine."""
+
+import argparse
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+
+from tests.cluster import cluster
+from tests.support.cli import Cli
+from tests.support.processes import wait_until
+
+USAGE = """
+The API is at {url}, through HAProxy. With the official client:
+
+    export OS_AUTH_TYPE=none OS_ENDPOINT={url}
+    {bin}/openstack share service list
+    {bin}/openstack share create NFS 1 --name second
+    {bin}/openstack share list
+
+Nodes: {nodes}
+Each has a folder in {folder}, with its configuration and its log.
+These commands break and mend a node, or run something in its network;
+what is killed is started again after some seconds, as systemd does:
+
+    {command} kill share1
+    {command} pause share2
+    {command} resume share2
+    {command} unplug api1
+    {command} plug api1
+    {command} exec api1 curl http://{api}/healthcheck
+
+Ctrl-C here, or `make stop-cluster` elsewhere, ends everything.
+"""
+FAULTS = ('kill', 'pause', 'resume', 'unplug', 'plug')
+RESTART_AFTER = 5.0
+
+
+def main() -> int:
+    args = _parser().parse_args()
+    if os.geteuid() != 0:
+        print('only root may make network namespaces', file=sys.stderr)
+        return 1
+    if args.command == 'up':
+        return up(args)
+    if args.command == 'stop':
+        if not cluster.stop(args.folder):
+            print(f'no cluster runs in {args.folder}', file=sys.stderr)
+            return 1
+        return 0
+    node = cluster.find_node(args.folder, args.node)
+    if args.command == 'exec':
+        return subprocess.run(node.words(args.words), check=False).returncode
+    getattr(node, args.command)()
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog='python -m tests.cluster')
+    parser.add_argument(
+        '--folder', type=pathlib.Path, default=pathlib.Path('state-cluster')
+    )
+    commands = parser.add_subparsers(dest='command', required=True)
+    start = commands.add_parser('up', help='start a cluster and wait')
+    start.add_argument('--port', type=int, default=8786, help='of the API')
+    start.add_argument(
+        '--small',
+        action='store_true',
+        help='start from few nodes and the servers of this machine',
+    )
+    start.add_argument('--database', choices=cluster.DATABASES)
+    for name, what in (
+        ('brokers', 'RabbitMQ nodes; 0: that of this machine'),
+        ('apis', 'API services'),
+        ('schedulers', 'schedulers'),
+        ('shares', 'share services; the first two on one back end'),
+        ('data', 'data services'),
+    ):
+        start.add_argument(f'--{name}', type=int, help=f'number of {what}')
+    commands.add_parser('stop', help='end the cluster of another process')
+    for name in FAULTS:
+        commands.add_parser(name).add_argument('node')
+    run = commands.add_parser('exec', help='run a command on a node')
+    run.add_argument('node')
+    run.add_argument('words', nargs=argparse.REMAINDER)
+    return parser
+
+
+def up(args: argparse.Namespace) -> int:
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    size = cluster.SMALL if args.small else cluster.Size()
+    wanted = {
+        name: value
+        for name in cluster.Size._fields
+        if (value := getattr(args, name, None)) is not None
+    }
+    running = cluster.Cluster(
+        args.folder.resolve(),
+        size._replace(**wanted),
+        port=args.port,
+        say=lambda text: print(text, flush=True),
+    )
+    try:
+        running.start()
+        first_share(running)
+        nodes_by_kind = ' '.join(running.network.nodes)
+        print(
+            USAGE.format(
+                url=running.url,
+                bin=pathlib.Path(sys.executable).parent,
+                nodes=nodes_by_kind,
+                folder=args.folder,
+                command=f'{sys.executable} -m tests.cluster',
+                api=f'{running.network.nodes["api1"].address}:8786',
+            ),
+            flush=True,
+        )
+        watch(running)
+    except KeyboardInterrupt:
+        print('ending', flush=True)
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        running.close()
+    return 0
+
+
+def first_share(running: cluster.Cluster) -> None:
+    """Create the share type and a share, with the official client."""
+    client = Cli('--os-auth-type', 'none', '--os-endpoint', running.url)
+    running.create_types()
+    share = client('share create', 'NFS', 1, '--name', 'first')
+
+    def is_available() -> dict | None:
+        shown = client('share show', share['id'])
+        assert shown['status'] in ('creating', 'available'), shown
+        return shown if shown['status'] == 'available' else None
+
+    shown = wait_until(is_available, 'the first share is there')
+    print(f'share {shown["name"]} is available on {shown["host"]}')
+
+
+def watch(running: cluster.Cluster) -> None:
+    """Start again what has been killed, until interrupted."""
+    pause = threading.Event()
+    while not pause.wait(RESTART_AFTER):
+        for service in running.services.values():
+            if not service.is_running:
+                print(f'{service.name} ended, starting it', flush=True)
+                service.start()
+        for server in (running.database, running.broker):
+            for node in server.nodes:
+                if not node.pids():
+                    print(f'{node.name} ended, starting it', flush=True)
+                    server.spawn(node)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,371 @@
+"""Databases of a cluster: this machine's, Galera, PostgreSQL with a standby.
+
+Services reach each through the proxy, which passes connections to one node
+at a time: the one that writes.
+"""
+
+from collections.abc import Iterator
+import contextlib
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import sqlalchemy as sa
+
+from tests.cluster import proxy
+from tests.cluster.nodes import Node
+from tests.support import databases
+from tests.support.processes import wait_until
+
+CHECK_PORT = 9200
+NAME = 'manila'
+SECRET = 'manila'  # the network of the nodes is nobody else's
+CHECK = pathlib.Path(__file__).with_name('database_check.py')
+PATIENCE = 180.0
+
+
+def _as(user: str) -> tuple[str, ...]:
+    """Return the words before a program that refuses to run as root.
+
+    As root, rsync would receive the data of Galera nodes as another user.
+    """
+    return 'setpriv', f'--reuid={user}', f'--regid={user}', '--init-groups'
+
+
+class MachineDatabase:
+    """A database of its own on a server that this machine runs."""
+
+    names: tuple[str, ...] = ()
+    nodes: tuple[Node, ...] = ()
+
+    def __init__(self, kind: str):
+        self.kind = kind
+        self._stack = contextlib.ExitStack()
+        self._url: sa.URL | None = None
+
+    def start(self, nodes: list[Node]) -> None:
+        folder = self._stack.enter_context(tempfile.TemporaryDirectory())
+        self._url = sa.make_url(
+            self._stack.enter_context(
+                databases.temporary_database(self.kind, pathlib.Path(folder))
+            )
+        )
+
+    def stop(self) -> None:
+        self._stack.close()
+
+    def url(self, address: str) -> str:
+        return self._url.set(host=address, port=self.port).render_as_string(
+            hide_password=False
+        )
+
+    @property
+    def direct_url(self) -> str:
+        """The URL on this machine, which no fault of the cluster concerns."""
+        return self._url.render_as_string(hide_password=False)
+
+    @property
+    def port(self) -> int:
+        return {'mysql': 3306, 'postgresql': 5432}[self.kind]
+
+    def backend(self) -> proxy.Backend:
+        return proxy.Backend(
+            'database',
+            self.port,
+            servers=(f'database 127.0.0.1:{self._url.port or self.port}',),
+        )
+
+
+class DatabaseCluster:
+    """Several database nodes, each with a check that the proxy asks."""
+
+    kind: str
+    port: int
+    program: str
+    names: tuple[str, ...]
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+
+    def start(self, nodes: list[Node]) -> None:
+        self.nodes = nodes
+        self._install()
+
+    def _install(self) -> None:
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        """Nothing remains outside of the nodes."""
+
+    def socket(self, node: Node) -> pathlib.Path:
+        raise NotImplementedError
+
+    def ask(self, node: Node, statement: str) -> list[tuple]:
+        """Run a statement on one node, as the administrator."""
+        raise NotImplementedError
+
+    def _start_check(self, node: Node) -> None:
+        node.spawn(
+            *(sys.executable, '-W', 'ignore', CHECK, self.kind),
+            *(self.socket(node), node.address, CHECK_PORT),
+        )
+
+    def backend(self) -> proxy.Backend:
+        first, *others = self.nodes
+        check = f'check port {CHECK_PORT}'
+        return proxy.Backend(
+            'database',
+            self.port,
+            (
+                f'{first.name} {first.address}:{self.port} {check} '
+                f'on-marked-down shutdown-sessions {self._when_up}',
+                *(
+                    f'{node.name} {node.address}:{self.port} {check} '
+                    'on-marked-down shutdown-sessions backup'
+                    for node in others
+                ),
+            ),
+            (
+                'option httpchk GET /',
+                'http-check expect status 200',
+                'default-server inter 500 fall 2 rise 2',
+            ),
+        )
+
+    _when_up = ''
+
+
+class Galera(DatabaseCluster):
+    """Three nodes of MariaDB; all accept writes, one of them is given any."""
+
+    kind = 'mysql'
+    port = 3306
+    program = 'mariadbd'
+    names = ('db1', 'db2', 'db3')
+    provider = pathlib.Path('/usr/lib/galera/libgalera_smm.so')
+    # Once the first node is back, no other one gets writes beside it.
+    _when_up = 'on-marked-up shutdown-backup-sessions'
+
+    def _install(self) -> None:
+        for number, node in enumerate(self.nodes):
+            self._configure(node)
+            self.start_node(node, is_first=number == 0)
+            if number == 0:
+                for statement in (
+                    f'CREATE DATABASE {NAME}',
+                    f"CREATE USER {NAME}@'%%' IDENTIFIED BY '{SECRET}'",
+                    f"GRANT ALL ON {NAME}.* TO {NAME}@'%%'",
+                ):
+                    self.ask(node, statement)
+
+    def _configure(self, node: Node) -> None:
+        shutil.chown(node.folder, 'mysql', 'mysql')
+        peers = ','.join(one.address for one in self.nodes)
+        (node.folder / 'my.cnf').write_text(
+            f"""[mysqld]
+datadir = {node.folder}/data
+socket = {self.socket(node)}
+pid-file = {node.folder}/pid
+port = {self.port}
+bind-address = {node.address}
+skip-name-resolve
+performance-schema = OFF
+max-connections = 500
+binlog-format = ROW
+default-storage-engine = InnoDB
+innodb-autoinc-lock-mode = 2
+innodb-flush-log-at-trx-commit = 0
+innodb-buffer-pool-size = 64M
+innodb-log-file-size = 32M
+wsrep-on = ON
+wsrep-provider = {self.provider}
+wsrep-provider-options = "gcache.size=64M"
+wsrep-cluster-name = manila
+wsrep-cluster-address = gcomm://{peers}
+wsrep-node-name = {node.name}
+wsrep-node-address = {node.address}
+wsrep-sst-method = rsync
+"""
+        )
+        if node is self.nodes[0]:  # the others copy it when they join
+            done = subprocess.run(
+                [
+                    *_as('mysql'),
+                    'mariadb-install-db',
+                    f'--defaults-file={node.folder}/my.cnf',
+                    '--auth-root-authentication-method=normal',
+                    '--skip-test-db',
+                    '--wsrep-on=OFF',
+                ],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if done.returncode:
+                raise RuntimeError(done.stdout + done.stderr)
+        else:
+            (node.folder / 'data').mkdir()
+            shutil.chown(node.folder / 'data', 'mysql', 'mysql')
+
+    def socket(self, node: Node) -> pathlib.Path:
+        return node.folder / 'socket'
+
+    def spawn(self, node: Node, is_first: bool = False) -> None:
+        node.spawn(
+            *_as('mysql'),
+            'mariadbd',
+            f'--defaults-file={node.folder}/my.cnf',
+            *(['--wsrep-new-cluster'] if is_first else []),
+        )
+        self._start_check(node)
+
+    def start_node(self, node: Node, is_first: bool = False) -> None:
+        """Start a node and wait until it has what the others have."""
+        self.spawn(node, is_first)
+        wait_until(
+            lambda: self.state(node) == 'Synced',
+            f'{node.name} is synced: {node.folder}/log',
+            PATIENCE,
+            interval=0.3,
+        )
+
+    def state(self, node: Node) -> str:
+        """Return wsrep_local_state_comment, or nothing without an answer."""
+        with contextlib.suppress(sa.exc.SQLAlchemyError):
+            ((_, state),) = self.ask(
+                node, "SHOW STATUS LIKE 'wsrep_local_state_comment'"
+            )
+            return state
+        return ''
+
+    def ask(self, node: Node, statement: str) -> list[tuple]:
+        engine = sa.create_engine(
+            'mysql+pymysql://root@localhost',
+            connect_args={
+                'unix_socket': str(self.socket(node)),
+                'read_timeout': 5,
+            },
+            isolation_level='AUTOCOMMIT',
+            poolclass=sa.pool.NullPool,
+        )
+        with engine.connect() as connection:
+            result = connection.exec_driver_sql(statement)
+            return [*map(tuple, result)] if result.returns_rows else []
+
+    def url(self, address: str) -> str:
+        return f'mysql+pymysql://{NAME}:{SECRET}@{address}:{self.port}/{NAME}'
+
+    @property
+    def direct_url(self) -> str:
+        node = next(one for one in self.nodes if self.state(one) == 'Synced')
+        return (
+            f'mysql+pymysql://root@localhost/{NAME}'
+            f'?unix_socket={self.socket(node)}'
+        )
+
+
+class PostgresPair(DatabaseCluster):
+    """PostgreSQL with an asynchronous standby."""
+
+    kind = 'postgresql'
+    port = 5432
+    program = 'postgres'
+    names = ('db1', 'db2')
+
+    def _install(self) -> None:
+        primary, standby = self.nodes
+        for node in self.nodes:
+            shutil.chown(node.folder, 'postgres', 'postgres')
+        self._run(
+            *(primary, 'initdb', '--auth=trust', '--no-sync'),
+            *('--username=postgres', '--pgdata', primary.folder / 'data'),
+        )
+        with (primary.folder / 'data/pg_hba.conf').open('a') as rules:
+            rules.write(
+                'host all all samenet trust\n'
+                'host replication all samenet trust\n'
+            )
+        self.start_node(primary)
+        self.ask(primary, f"CREATE ROLE {NAME} LOGIN PASSWORD '{SECRET}'")
+        self.ask(primary, f'CREATE DATABASE {NAME} OWNER {NAME}')
+        self.follow(standby, primary)
+
+    def follow(self, node: Node, primary: Node) -> None:
+        """Make a node the standby of another one, with a new copy."""
+        shutil.rmtree(node.folder / 'data', ignore_errors=True)
+        self._run(
+            *(node, 'pg_basebackup', '--checkpoint=fast'),
+            *('--write-recovery-conf', '--no-sync'),
+            *('--pgdata', node.folder / 'data'),
+            *('--host', primary.address, '--username=postgres'),
+        )
+        self.start_node(node)
+
+    def spawn(self, node: Node) -> None:
+        node.spawn(
+            *_as('postgres'),
+            *(self._program('postgres'), '-D', node.folder / 'data'),
+            *('-h', f'{node.address}', '-k', node.folder),
+            *('-c', 'max_connections=300', '-c', 'fsync=off'),
+        )
+        self._start_check(node)
+
+    def start_node(self, node: Node) -> None:
+        self.spawn(node)
+        wait_until(
+            lambda: self._answers(node),
+            f'{node.name} answers: {node.folder}/log',
+            PATIENCE,
+            interval=0.2,
+        )
+
+    def promote(self, node: Node) -> None:
+        self.ask(node, 'SELECT pg_promote()')
+
+    def _answers(self, node: Node) -> bool:
+        with contextlib.suppress(sa.exc.SQLAlchemyError):
+            return bool(self.ask(node, 'SELECT 1'))
+        return False
+
+    def _run(self, node: Node, program: str, *arguments: object) -> None:
+        done = node.run(*_as('postgres'), self._program(program), *arguments)
+        if done.returncode:
+            raise RuntimeError(f'{program}: {done.stdout}{done.stderr}')
+
+    def _program(self, name: str) -> pathlib.Path:
+        return (
+            sorted(pathlib.Path('/usr/lib/postgresql').glob('*/bin'))[-1]
+            / name
+        )
+
+    def socket(self, node: Node) -> pathlib.Path:
+        return node.folder
+
+    def ask(self, node: Node, statement: str) -> list[tuple]:
+        engine = sa.create_engine(
+            f'postgresql+psycopg2://postgres@/postgres?host={node.folder}',
+            isolation_level='AUTOCOMMIT',
+            poolclass=sa.pool.NullPool,
+        )
+        with engine.connect() as connection:
+            result = connection.exec_driver_sql(statement)
+            return [*map(tuple, result)] if result.returns_rows else []
+
+    def url(self, address: str) -> str:
+        return (
+            f'postgresql+psycopg2://{NAME}:{SECRET}@{address}:{self.port}'
+            f'/{NAME}'
+        )
+
+    @property
+    def direct_url(self) -> str:
+        node = next(self._primaries())
+        return f'postgresql+psycopg2://postgres@/{NAME}?host={node.folder}'
+
+    def _primaries(self) -> Iterator[Node]:
+        for node in self.nodes:
+            with contextlib.suppress(sa.exc.SQLAlchemyError):
+                if self.ask(node, 'SELECT pg_is_in_recovery()') == [(False,)]:
+                    yield node

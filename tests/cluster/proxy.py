@@ -1,0 +1,169 @@
+"""HAProxy in front of the APIs, the database and other servers.
+
+The process runs on this machine and opens its connections in the namespace
+of the node `proxy`. So it leads from the loopback address of this machine to
+the nodes, and from the nodes to servers of this machine.
+"""
+
+import contextlib
+import pathlib
+import socket
+import subprocess
+from typing import NamedTuple
+
+from tests.cluster.nodes import Node
+from tests.support.processes import wait_until
+
+API_PORT = 8786
+LOOPBACK = ' 127.0.0.1:'
+"""Servers of this machine, which are in none of the namespaces."""
+
+# As deploy/ sets it up, but quicker to notice.
+_API = f"""
+frontend api
+    mode http
+    bind 127.0.0.1:{{port}}
+    bind {{address}}:{API_PORT} namespace {{namespace}}
+    http-request set-header X-Forwarded-Proto http
+    default_backend api
+
+backend api
+    mode http
+    balance leastconn
+    option redispatch 1
+    retries 3
+    retry-on conn-failure
+    option httpchk GET /healthcheck
+    http-check expect status 200
+    default-server check inter 1s fastinter 500 fall 2 rise 1
+"""
+_GLOBAL = """
+global
+    maxconn 4000
+    stats socket {socket} mode 600 level admin
+    log stdout format raw local0 notice
+
+defaults
+    log global
+    timeout connect 3s
+    timeout client 2m
+    timeout server 2m
+    timeout check 2s
+"""
+
+
+class Backend(NamedTuple):
+    """Servers of one port, of which the nodes use the proxy's address."""
+
+    name: str
+    port: int
+    servers: tuple[str, ...]
+    options: tuple[str, ...] = ()
+
+    def section(self, node: Node) -> str:
+        lines = [
+            'mode tcp',
+            f'bind {node.address}:{self.port} namespace {node.namespace}',
+            'timeout client 1h',
+            'timeout server 1h',
+            *self.options,
+            *(
+                f'server {server}'
+                if LOOPBACK in server
+                else f'server {server} namespace {node.namespace}'
+                for server in self.servers
+            ),
+        ]
+        return f'\nlisten {self.name}\n' + ''.join(
+            f'    {line}\n' for line in lines
+        )
+
+
+class Proxy:
+    """The process, and commands to it."""
+
+    def __init__(self, node: Node, port: int):
+        self.node = node
+        self.port = port
+        self._socket = node.folder / 'socket'
+        self._process: subprocess.Popen | None = None
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def start(self, apis: list[Node], backends: list[Backend]) -> None:
+        file = self.node.folder / 'haproxy.cfg'
+        file.write_text(
+            ''.join(
+                [
+                    _GLOBAL.format(socket=self._socket),
+                    _API.format(
+                        port=self.port,
+                        address=self.node.address,
+                        namespace=self.node.namespace,
+                    ),
+                    *(
+                        f'    server {api.name} {api.address}:{API_PORT} '
+                        f'namespace {self.node.namespace}\n'
+                        for api in apis
+                    ),
+                    *(one.section(self.node) for one in backends),
+                ]
+            )
+        )
+        with (self.node.folder / 'log').open('ab') as log:
+            self._process = subprocess.Popen(
+                ['haproxy', '-db', '-f', file],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        wait_until(self._answers, f'HAProxy answers: {file.parent}/log')
+
+    def _answers(self) -> bool:
+        assert self._process.poll() is None, self.log
+        with contextlib.suppress(OSError):
+            return bool(self.command('show info'))
+        return False
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def command(self, text: str) -> str:
+        """Send a command to the running process; return its answer."""
+        with contextlib.closing(
+            socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        ) as link:
+            link.settimeout(10)
+            link.connect(str(self._socket))
+            link.sendall(f'{text}\n'.encode())
+            answer = b''
+            while data := link.recv(65536):
+                answer += data
+        return answer.decode()
+
+    def cut(self, backend: str, server: str) -> None:
+        """Close the connections to a server and open no others."""
+        self.command(f'set server {backend}/{server} state maint')
+        self.command(f'shutdown sessions server {backend}/{server}')
+
+    def mend(self, backend: str, server: str) -> None:
+        self.command(f'set server {backend}/{server} state ready')
+
+    def status(self, backend: str) -> dict[str, str]:
+        """Return the status of each server of a backend, by its name."""
+        _, *rows = self.command('show stat').strip().splitlines()
+        return {
+            row.split(',')[1]: row.split(',')[17].split()[0]
+            for row in rows
+            if row.split(',')[0] == backend
+            and row.split(',')[1] not in ('FRONTEND', 'BACKEND')
+        }
+
+    @property
+    def log(self) -> str:
+        return pathlib.Path(self.node.folder / 'log').read_text()

@@ -1,0 +1,79 @@
+"""A small cluster starts, survives the loss of a node, and leaves nothing."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from tests.cluster import cluster
+from tests.cluster import nodes
+from tests.support import requirements
+from tests.support.processes import free_port
+from tests.support.processes import wait_until
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.fixture(scope='module')
+def small(tmp_path_factory):
+    """A running cluster; nothing is left of it afterwards."""
+    if os.geteuid() != 0:
+        pytest.skip('only root may make network namespaces')
+    for program in ('ip', 'haproxy', 'setpriv'):
+        if not shutil.which(program):
+            requirements.missing(f'{program} is not installed')
+    running = cluster.Cluster(
+        tmp_path_factory.mktemp('small') / 'cluster',
+        cluster.SMALL,
+        port=free_port(),
+    )
+    try:
+        yield running.start()
+    finally:
+        running.close()
+    assert namespaces(running) == []
+    assert not (running.folder / cluster.STATE).exists()
+
+
+def namespaces(running):
+    return [*nodes.NAMESPACES.glob(f'{running.network.prefix}-*')]
+
+
+def test_share_services_of_one_back_end_replace_each_other(small):
+    admin = small.rest('admin')
+    small.create_types()
+    pair = f'pair@{cluster.PAIR}'
+    admin.create_type('pair', share_backend_name=cluster.PAIR)
+    share = admin.create_available(share_type='pair')
+    assert share['host'].startswith(pair)
+    for name, size in (('share1', 2), ('share2', 3)):
+        small.services[name].node.kill()
+        admin.act(share['id'], 'extend', {'new_size': size})
+        share = admin.wait_at_rest(share['id'], timeout=60)
+        assert (share['status'], share['size']) == ('available', size)
+        small.services[name].start()
+        wait_until(lambda one=small.services[name]: one.is_ready, 'it is back')
+
+
+def test_api_that_is_cut_off_gets_no_requests(small):
+    small.network.nodes['api1'].unplug()
+    wait_until(
+        lambda: small.proxy.status('api') == {'api1': 'DOWN', 'api2': 'UP'},
+        'the proxy knows it',
+    )
+    for _ in range(5):
+        small.rest().get('/shares')
+    small.network.nodes['api1'].plug()
+    wait_until(
+        lambda: set(small.proxy.status('api').values()) == {'UP'},
+        'the proxy uses it again',
+    )
+
+
+def test_network_of_the_nodes_is_in_namespaces_only(small):
+    assert len(namespaces(small)) == len(small.network.nodes) + 1
+    shown = subprocess.run(
+        ['ip', '-o', 'address'], capture_output=True, text=True, check=True
+    ).stdout
+    assert nodes.NETWORK not in shown
