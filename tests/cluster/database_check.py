@@ -6,6 +6,7 @@ node without its peers and a standby of PostgreSQL accept them, too.
 Usage: database_check.py mysql|postgresql SOCKET ADDRESS PORT
 """
 
+import contextlib
 from http import server
 import sys
 
@@ -20,50 +21,71 @@ _GALERA = (
 )
 
 
-def is_primary_postgresql(socket: str) -> bool:
+_PRIMARY = 'SELECT pg_is_in_recovery()'
+PATIENCE = 3  # seconds; the proxy waits longer
+
+
+def connect_postgresql(socket: str) -> psycopg2.extensions.connection:
     connection = psycopg2.connect(
-        host=socket, user='postgres', dbname='postgres', connect_timeout=2
+        host=socket,
+        user='postgres',
+        dbname='postgres',
+        connect_timeout=PATIENCE,
     )
-    try:
-        cursor = connection.cursor()
-        cursor.execute('SELECT pg_is_in_recovery()')
-        return cursor.fetchone() == (False,)
-    finally:
-        connection.close()
+    connection.autocommit = True
+    return connection
 
 
-def is_synced_galera(socket: str) -> bool:
-    connection = pymysql.connect(
-        unix_socket=socket, user='root', connect_timeout=2, read_timeout=2
+def connect_mysql(socket: str) -> pymysql.Connection:
+    return pymysql.connect(
+        unix_socket=socket,
+        user='root',
+        connect_timeout=PATIENCE,
+        read_timeout=PATIENCE,
     )
-    try:
-        cursor = connection.cursor()
-        cursor.execute(_GALERA)
-        return [value for (value,) in cursor.fetchall()] == ['4', 'ON']
-    finally:
-        connection.close()
 
 
-CHECKS = {'mysql': is_synced_galera, 'postgresql': is_primary_postgresql}
+class Check:
+    """Asks a server by one connection: new ones would be slow under load."""
+
+    def __init__(self, kind: str, socket: str):
+        self._kind = kind
+        self._socket = socket
+        self._connection = None
+
+    def is_ready(self) -> bool:
+        try:
+            return self._ask()
+        except (OSError, pymysql.MySQLError, psycopg2.Error):
+            self._connection = None
+            return False
+
+    def _ask(self) -> bool:
+        is_mysql = self._kind == 'mysql'
+        if self._connection is None:
+            connect = connect_mysql if is_mysql else connect_postgresql
+            self._connection = connect(self._socket)
+        cursor = self._connection.cursor()
+        cursor.execute(_GALERA if is_mysql else _PRIMARY)
+        values = [value for (value,) in cursor.fetchall()]
+        return values == (['4', 'ON'] if is_mysql else [False])
 
 
 def main() -> None:
     kind, socket, address, port = sys.argv[1:]
+    check = Check(kind, socket)
 
     class Handler(server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            try:
-                is_ready = CHECKS[kind](socket)
-            except (OSError, pymysql.MySQLError, psycopg2.Error):
-                is_ready = False
-            self.send_response(200 if is_ready else 503)
+            self.send_response(200 if check.is_ready() else 503)
             self.send_header('Content-Length', '0')
-            self.end_headers()
+            with contextlib.suppress(OSError):  # it did not wait
+                self.end_headers()
 
         def log_message(self, *args: object) -> None:
-            """Say nothing: it is asked twice a second."""
+            """Say nothing: it is asked every second."""
 
-    server.ThreadingHTTPServer((address, int(port)), Handler).serve_forever()
+    server.HTTPServer((address, int(port)), Handler).serve_forever()
 
 
 if __name__ == '__main__':

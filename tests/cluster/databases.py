@@ -130,7 +130,8 @@ class DatabaseCluster:
             (
                 'option httpchk GET /',
                 'http-check expect status 200',
-                'default-server inter 500 fall 2 rise 2',
+                'timeout check 4s',
+                'default-server inter 1s fastinter 500 fall 2 rise 2',
             ),
         )
 
