@@ -89,7 +89,11 @@ local_roots() {
 
 # proxy_conf ADDRESS: print what HAProxy needs to serve the API there.
 proxy_conf() {
-    local bind="$1:$API_PORT" scheme=http number=0 controller
+    local bind="$1:$API_PORT" scheme=http number=0 controller no_api
+    no_api='http-error status 503 content-type application/json string '
+    no_api+="'{\"serviceUnavailable\": {\"code\": 503, \"message\": "
+    no_api+="\"No API service is available; try again later.\"}}' "
+    no_api+='hdr Retry-After 5'
     if [[ -n $TLS_CERTIFICATE ]]; then
         bind+=" ssl crt $TLS_CERTIFICATE"
         scheme=https
@@ -108,6 +112,8 @@ frontend manila_lite
     http-request del-header X-Forwarded-Prefix
     http-request del-header Forwarded
     http-request set-header X-Forwarded-Proto $scheme
+    # While no API is up, clients get what the API itself would answer.
+    $no_api
     default_backend manila_lite
 
 backend manila_lite

@@ -15,6 +15,13 @@ from tests.cluster.nodes import Node
 from tests.support.processes import wait_until
 
 API_PORT = 8786
+# What clients expect of a 503, also while no API is up.
+NO_API = (
+    'http-error status 503 content-type application/json string '
+    """'{"serviceUnavailable": {"code": 503, "message": """
+    """"No API service is available; try again later."}}' """
+    'hdr Retry-After 5'
+)
 LOOPBACK = ' 127.0.0.1:'
 """Servers of this machine, which are in none of the namespaces."""
 
@@ -25,6 +32,7 @@ frontend api
     bind 127.0.0.1:{{port}}
     bind {{address}}:{API_PORT} namespace {{namespace}}
     http-request set-header X-Forwarded-Proto http
+    {{no_api}}
     default_backend api
 
 backend api
@@ -48,7 +56,7 @@ defaults
     timeout connect 3s
     timeout client 2m
     timeout server 2m
-    timeout check 2s
+    timeout check 4s
 """
 
 
@@ -100,6 +108,7 @@ class Proxy:
                     _GLOBAL.format(socket=self._socket),
                     _API.format(
                         port=self.port,
+                        no_api=NO_API,
                         address=self.node.address,
                         namespace=self.node.namespace,
                     ),

@@ -1,14 +1,18 @@
 """The scripts of deploy: their style, and the files that they write."""
 
+import contextlib
 import pathlib
 import shutil
 import subprocess
 import sys
 
 import pytest
+import requests
 
 from manila_lite import conf as options
 from tests.support import requirements
+from tests.support.processes import free_port
+from tests.support.processes import wait_until
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / 'deploy'
@@ -146,6 +150,35 @@ def test_haproxy_understands_its_configuration(shell, tmp_path):
     file.write_text(shell('proxy_conf 192.0.2.11'))
     assert 'server api-2 192.0.2.12:8785' in file.read_text()
     run(tool('haproxy'), '-c', '-f', file)
+
+
+def test_haproxy_answers_like_the_api_while_none_is_up(shell, tmp_path):
+    port = free_port()
+    file = tmp_path / 'haproxy.cfg'
+    # No check has found out yet that nothing listens on the API's port.
+    file.write_text(
+        shell(
+            f'API_PORT={port} API_LOCAL_PORT={free_port()} '
+            'CONTROLLERS=127.0.0.1 proxy_conf 127.0.0.1'
+        )
+    )
+    with subprocess.Popen([tool('haproxy'), '-db', '-f', file]) as proxy:
+        try:
+            (answer,) = wait_until(
+                lambda: answers_of(f'http://127.0.0.1:{port}/v2/shares'),
+                'HAProxy answers',
+            )
+        finally:
+            proxy.kill()
+    assert answer.status_code == 503
+    assert int(answer.headers['Retry-After']) > 0
+    assert answer.json()['serviceUnavailable']['code'] == 503
+
+
+def answers_of(url):
+    with contextlib.suppress(requests.ConnectionError):
+        return [requests.get(url, timeout=30)]
+    return []
 
 
 def test_logrotate_understands_its_configuration():
