@@ -19,8 +19,11 @@ from manila_lite.share.drivers.btrfs.replicas import Replica
 from manila_lite.share.drivers.btrfs.replicas import ReplicaState
 from manila_lite.share.drivers.btrfs.replicas import ReplicaUnreachable
 from manila_lite.share.drivers.btrfs.replicas import Role
+from manila_lite.share.drivers.btrfs.sending import CommonCopy
+from manila_lite.share.drivers.btrfs.sending import by_content
+from manila_lite.share.drivers.btrfs.sending import find_common
+from manila_lite.share.drivers.btrfs.sending import send_changes
 from manila_lite.share.drivers.btrfs.transfer import TransferFailed
-from manila_lite.share.drivers.btrfs.transfer import transfer
 from manila_lite.share.drivers.replica_lists import ReplicaList
 
 LOG = log.getLogger(__name__)
@@ -95,13 +98,25 @@ class BtrfsSyncing:
         """Return the copy on our side that equals the one to be sent."""
         ours = own.copies
         ours.prepare()
-        common = _find_common(leader.copies, ours, own.name)
-        received = _transfer(self._backend, sent, common, ours)
+        common = find_common(leader.copies, ours)
+        received = self._transfer(sent, common, ours)
         if received is None:
             assert common is not None
             kernel.destroy(sent)
             return common[1]
         return ours.confirm(received)
+
+    def _transfer(
+        self, sent: pathlib.Path, common: CommonCopy | None, ours: Copies
+    ) -> pathlib.Path | None:
+        try:
+            return send_changes(
+                sent, common, ours, self._backend.fencing.check_call
+            )
+        except TransferFailed as error:
+            if error.is_at_source:
+                raise ReplicaUnreachable(msg=str(error)) from error
+            raise
 
     def _show(self, own: Replica, copy: pathlib.Path, limit: int) -> None:
         pool, volume = own.pool, own.volume
@@ -146,8 +161,8 @@ class BtrfsSyncing:
                 continue
             other = self._peers.replica_at(hosts[name], name)
             if other is not None and not (
-                _ids(own.copies.sent_for(name)).keys()
-                & _ids(other.copies.received_for(name)).keys()
+                by_content(own.copies.sent_for(name)).keys()
+                & by_content(other.copies.received_for(name)).keys()
             ):
                 own.copies.discard(name)
 
@@ -170,8 +185,8 @@ class BtrfsSyncing:
                 )
                 limit = pool.limit_bytes(Kind.SNAPSHOT, record['volume'])
         try:
-            common = _find_common(theirs, ours, own.name)
-            received = _transfer(self._backend, sent, common, ours)
+            common = find_common(theirs, ours)
+            received = self._transfer(sent, common, ours)
             copy = received or (common[1] if common else None)
             assert copy is not None
             if received is not None:
@@ -189,57 +204,6 @@ class BtrfsSyncing:
                 if sent.exists():
                     kernel.destroy(sent)
         return True
-
-
-def _transfer(
-    backend: BtrfsBackend,
-    sent: pathlib.Path,
-    common: tuple[pathlib.Path, pathlib.Path] | None,
-    ours: Copies,
-) -> pathlib.Path | None:
-    """Send what has changed since the common copy, else everything.
-
-    If it fails, the copy is discarded on both sides.
-    """
-    for parent in [common[0], None] if common else [None]:
-        try:
-            return transfer(
-                sent, parent, ours.folder, backend.fencing.check_call
-            )
-        except BaseException as error:
-            received = ours.folder / sent.name
-            if kernel.is_subvolume(received):
-                kernel.destroy(received)
-            if (
-                parent is not None
-                and isinstance(error, TransferFailed)
-                and not error.is_out_of_space
-            ):
-                LOG.warning('All of %s is sent: %s', sent.name, error)
-                continue
-            with contextlib.suppress(OSError):
-                kernel.destroy(sent)
-            if isinstance(error, TransferFailed) and error.is_at_source:
-                raise ReplicaUnreachable(msg=str(error)) from error
-            raise
-    raise AssertionError
-
-
-def _find_common(
-    theirs: Copies, ours: Copies, name: str
-) -> tuple[pathlib.Path, pathlib.Path] | None:
-    """Return the latest copy that both sides have."""
-    sources = _ids(theirs.whole())
-    found = [
-        (sources[id], path)
-        for id, path in _ids(ours.whole()).items()
-        if id in sources
-    ]
-    return found[-1] if found else None
-
-
-def _ids(paths: list[pathlib.Path]) -> dict[bytes, pathlib.Path]:
-    return {kernel.content_id(path): path for path in paths}
 
 
 @contextlib.contextmanager

@@ -36,12 +36,14 @@ def transfer(
     parent: pathlib.Path | None,
     folder: pathlib.Path,
     check: Callable[[], None],
+    count: Callable[[int], None] = lambda sent: None,
 ) -> pathlib.Path | None:
     """Receive a volume in a folder, and return it.
 
     With a parent that has been received there, only the difference is sent;
     without a difference the result is None. `check` is called repeatedly and
-    may raise an error, which ends the transfer.
+    may raise an error, which ends the transfer. `count` is called with the
+    number of bytes of each part that was sent.
     """
     parents = ['-p', str(parent)] if parent is not None else []
     with (
@@ -59,7 +61,7 @@ def transfer(
         )
         # It says itself why it has stopped reading.
         with contextlib.suppress(BrokenPipeError):
-            _pass_on(start, output, receiver.input, check)
+            _pass_on(start, output, receiver.input, check, count)
             sender.finish()
         with contextlib.suppress(BrokenPipeError):
             receiver.input.close()
@@ -69,14 +71,19 @@ def transfer(
 
 
 def _pass_on(
-    chunk: bytes, output: IO[bytes], into: IO[bytes], check: Callable[[], None]
+    chunk: bytes,
+    output: IO[bytes],
+    into: IO[bytes],
+    check: Callable[[], None],
+    count: Callable[[int], None],
 ) -> None:
-    count = 0
+    number = 0
     while chunk:
-        if count % _CHECKED_CHUNKS == 0:
+        if number % _CHECKED_CHUNKS == 0:
             check()
-        count += 1
+        number += 1
         into.write(chunk)
+        count(len(chunk))
         chunk = _read(output)
     into.flush()
 
