@@ -5,6 +5,8 @@ from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers import driver_harness
 from tests.drivers.replication_backends import BACKENDS
 from tests.drivers.replication_sites import Sites
+from tests.drivers.share_migration_contract import KINDS
+from tests.drivers.share_migration_contract import SharePair
 from tests.support import storage
 
 BTRFS = 'btrfs'
@@ -55,6 +57,8 @@ def pytest_generate_tests(metafunc):
             [named] if named else ['dummy', 'local', BTRFS],
             indirect=True,
         )
+    if 'share_pair' in metafunc.fixturenames:
+        metafunc.parametrize('share_pair', KINDS, indirect=True)
     if 'sites' in metafunc.fixturenames:
         named = metafunc.config.getoption('driver', default=None)
         styles = metafunc.cls.styles
@@ -113,6 +117,31 @@ def sites(request, tmp_path):
             pytest.skip(f'the test does not apply to {sites.style} replicas')
     yield sites
     sites.clean_up()
+
+
+@pytest.fixture
+def share_pair(request, folder_for):
+    """Provide a share, and a back end that it can migrate to."""
+    if request.config.getoption('driver', default=None):
+        pytest.skip('it migrates shares of the drivers of this package')
+    kind = request.param
+    pair = SharePair(folder_for(*KINDS[kind]) / 'pair', kind)
+    yield pair
+    pair.clean_up()
+
+
+@pytest.fixture
+def folder_for(request, tmp_path):
+    """Provide the folder that a driver can have its back ends in."""
+
+    def find(name, share_proto='NFS'):
+        if name != BTRFS:
+            return tmp_path
+        if share_proto == 'CIFS':
+            storage.require_cifs()
+        return request.getfixturevalue('btrfs_folder')
+
+    return find
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from tests.drivers import promotion_contract
 from tests.drivers import replicated_snapshot_contract
 from tests.drivers import replication_contract
 from tests.drivers import servers_contract
+from tests.drivers import share_migration_contract
 
 pair = migration_contract.pair
 
@@ -57,6 +58,14 @@ class TestServerMigration(migration_contract.MigrationContract):
 
 class TestMigratedServers(migration_contract.MigratedServersContract):
     """Share servers that have migrated from another back end."""
+
+
+class TestShareMigration(share_migration_contract.ShareMigrationContract):
+    """Whether the driver migrates shares."""
+
+
+class TestMigratedShares(share_migration_contract.MigratedSharesContract):
+    """Shares that migrate to another back end."""
 
 
 class TestReplicas(replication_contract.ReplicaContract):

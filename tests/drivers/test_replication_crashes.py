@@ -222,18 +222,6 @@ def _scene(folder, name, style, operation) -> Scene:
     return scene
 
 
-@pytest.fixture
-def folder_for(request, tmp_path):
-    """Provide the folder that a driver can have its back ends in."""
-
-    def find(name):
-        if name == 'btrfs':
-            return request.getfixturevalue('btrfs_folder')
-        return tmp_path
-
-    return find
-
-
 @sampling.enumeration
 @pytest.mark.parametrize('operation, name, style', CASES)
 def test_operation_killed_at_every_step_can_be_repeated(

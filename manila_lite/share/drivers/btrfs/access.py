@@ -2,9 +2,12 @@
 
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
+from manila_lite.share.drivers.btrfs import closing
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.roles import BtrfsRoles
+
+_MIGRATING = 'migrating'
 
 
 class BtrfsAccess:
@@ -27,20 +30,25 @@ class BtrfsAccess:
         """Export the share to the given clients, whatever it was before.
 
         Others lose the files that they have open. Replicas that are not
-        active let clients read, or none in.
+        active let clients read, or none in, as does a share that moves to
+        another pool at this moment.
         """
         with self._backend.changing(share['name']):
             found = self._backend.find(Kind.SHARE, share['name'])
             if found is None and not access_rules:
                 return {}
             pool, record = found or self._backend.get_share(share['name'])
+            is_closed = closing.is_closed(pool, share['name'])
+            if is_closed and share['status'] != _MIGRATING:
+                closing.forget(pool, share['name'])
+                is_closed = False
             return self._backend.exports.publish(
                 Kind.SHARE,
                 record,
                 pool.path(Kind.SHARE, record['volume']),
                 access_rules,
                 read_only=self._roles.is_read_only(share),
-                denies_all=self._roles.denies_all(share),
+                denies_all=is_closed or self._roles.denies_all(share),
             )
 
     def snapshot_update_access(

@@ -319,13 +319,16 @@ class BtrfsBackend:
     def forget_copies(self, name: str) -> None:
         """Remove copies that a killed process needed once, if it has ended.
 
-        All copies are removed if there is no such share.
+        All copies are removed if there is no such share, and none arrives.
         """
         with self.try_copying(name) as is_locked:
             for pool in self.pools.values() if is_locked else ():
                 found = Copies(pool.top, name)
                 found.discard(ONCE)
-                if pool.catalog.find(Kind.SHARE, name) is None:
+                if (
+                    pool.catalog.find(Kind.SHARE, name) is None
+                    and pool.catalog.arriving.find(name) is None
+                ):
                     found.drop()
                 else:
                     found.remove_empty()
@@ -408,6 +411,7 @@ class BtrfsBackend:
         """
         if kind is Kind.SHARE:
             for pool in self.pools.values():
+                pool.catalog.arriving.drop(name)
                 Copies(pool.top, name).drop()
         found = self.find(kind, name)
         if found is not None:
@@ -417,6 +421,7 @@ class BtrfsBackend:
         if kind is Kind.SHARE:
             for pool in self.pools.values():
                 pool.catalog.replicas.drop(name)
+                pool.catalog.leaving.drop(name)
 
     def _remove(
         self, kind: Kind, name: str, volume: str, pools: list[Pool]

@@ -3,6 +3,7 @@
     top/records/{shares,snapshots}/<name>.json
     top/records/unmanaged-{shares,snapshots}/<volume>.json
     top/records/replicas/<name>.json          see `replicas`
+    top/records/{leaving,arriving}/<name>.json    see `migration`
 
 The record of a share has its `volume`, that of a snapshot also the volume of
 its share in `of`. With share servers both name theirs in `server`. A record
@@ -40,6 +41,8 @@ class Catalog:
             for kind in Kind
         }
         self.replicas = RecordFolder(path / 'replicas', durable=True)
+        self.leaving = RecordFolder(path / 'leaving', durable=True)
+        self.arriving = RecordFolder(path / 'arriving', durable=True)
 
     def find(self, kind: Kind, name: str) -> Record | None:
         return self._managed[kind].find(name)

@@ -18,6 +18,7 @@ from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.clones import BtrfsClones
 from manila_lite.share.drivers.btrfs.managing import BtrfsManaging
+from manila_lite.share.drivers.btrfs.migration import BtrfsMigration
 from manila_lite.share.drivers.btrfs.peers import BtrfsPeers
 from manila_lite.share.drivers.btrfs.pool import Pool
 from manila_lite.share.drivers.btrfs.promotion import BtrfsPromotion
@@ -56,6 +57,11 @@ _access = Delegation['BtrfsDriver', BtrfsAccess](
 )
 _managing = Delegation['BtrfsDriver', BtrfsManaging](
     lambda driver: driver.managing, _admit_call
+)
+
+
+_migration = Delegation['BtrfsDriver', BtrfsMigration](
+    lambda driver: driver.migration, _admit_call
 )
 
 
@@ -103,6 +109,7 @@ class BtrfsDriver(
     base.ManageSupport,
     base.ServerMigrationSupport,
     base.ConnectionSupport,
+    base.ShareMigrationSupport,
 ):
     """It delegates to its parts, which share one `BtrfsBackend`."""
 
@@ -110,6 +117,7 @@ class BtrfsDriver(
     snapshots: BtrfsSnapshots
     access: BtrfsAccess
     managing: BtrfsManaging
+    migration: BtrfsMigration
     servers: BtrfsShareServers
     server_migration: BtrfsServerMigration
     promotion: BtrfsPromotion
@@ -130,6 +138,7 @@ class BtrfsDriver(
         self.backend.before_exports = self.roles.demote_superseded
         self.access = BtrfsAccess(self.backend, self.roles)
         self.managing = BtrfsManaging(self.backend)
+        self.migration = BtrfsMigration(self.backend, self.peers)
         self.server_migration = BtrfsServerMigration(self.backend, self.peers)
         self.servers = BtrfsShareServers(self.backend, self.server_migration)
         syncing = BtrfsSyncing(self.backend, self.peers)
@@ -172,6 +181,7 @@ class BtrfsDriver(
                 'without btrfs_replication_type'
             )
         self.backend.start(self.has_shares)
+        self.migration.forget_ended()
 
     def check_health(self) -> None:
         """Check that clients can use the shares."""
@@ -295,6 +305,17 @@ class BtrfsDriver(
         share_server: base.ShareServerMapping | None = None,
     ) -> None:
         raise exception.UnmanageInvalidShareSnapshot(reason=_BOUND_TO_SERVER)
+
+    # Migration
+
+    migration_check_compatibility = _migration(
+        BtrfsMigration.migration_check_compatibility
+    )
+    migration_start = _migration(BtrfsMigration.migration_start)
+    migration_continue = _migration(BtrfsMigration.migration_continue)
+    migration_get_progress = _migration(BtrfsMigration.migration_get_progress)
+    migration_cancel = _migration(BtrfsMigration.migration_cancel)
+    migration_complete = _migration(BtrfsMigration.migration_complete)
 
     # Replicas
 

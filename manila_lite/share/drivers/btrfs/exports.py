@@ -15,9 +15,11 @@ from collections.abc import Callable, Iterator, Sequence
 import contextlib
 import os
 import pathlib
+import time
 
 from oslo_log import log
 
+from manila_lite import exception
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.btrfs import ganesha
 from manila_lite.share.drivers.btrfs import kernel
@@ -27,6 +29,9 @@ from manila_lite.share.drivers.btrfs.locks import Locks
 from manila_lite.share.drivers.nfs_clients import Client
 
 LOG = log.getLogger(__name__)
+
+_CLOSE_TIMEOUT = 10.0
+_CLOSE_INTERVAL = 0.005
 
 
 def pseudo_path(kind: Kind, volume: str) -> str:
@@ -107,19 +112,44 @@ class Exports:
         self, kind: Kind, volume: str, source: pathlib.Path
     ) -> Iterator[None]:
         """Let no clients in, not even after the block unless that fails."""
-        file = self._file(_name(kind, volume))
-        text = file.read_text() if file.exists() else None
+        text = self.listed(kind, volume)
         self.publish(kind, volume, source, [])
         try:
             yield
         except BaseException:
-            name = _name(kind, volume)
-            with self._locks.locked(name):
-                number = self._numbers.find(name)
-                if text is not None and number is not None:
-                    records.write_text(file, text, durable=True)
-                    self._server.apply(file, number)
+            if text is not None:
+                self.reopen(kind, volume, source, text)
             raise
+
+    def listed(self, kind: Kind, volume: str) -> str | None:
+        """Return the text that says how a volume is exported, if it is."""
+        file = self._file(_name(kind, volume))
+        return file.read_text() if file.exists() else None
+
+    def close(self, kind: Kind, volume: str) -> None:
+        """End the export until `reopen`; no write is in progress any more.
+
+        The server has closed all files once the volume can be unmounted.
+        """
+        name = _name(kind, volume)
+        with self._locks.locked(name):
+            records.remove(self._file(name))
+            number = self._numbers.find(name)
+            if number is not None:
+                self._server.remove(number)
+            self._unmount_idle(name)
+
+    def reopen(
+        self, kind: Kind, volume: str, source: pathlib.Path, text: str
+    ) -> None:
+        """Export a volume again as `listed` has said."""
+        name = _name(kind, volume)
+        with self._locks.locked(name):
+            number = self._numbers.find(name)
+            if number is not None:
+                records.write_text(self._file(name), text, durable=True)
+                self._mount(name, number, source)
+                self._server.apply(self._file(name), number)
 
     def unlist(self, kind: Kind, volume: str) -> None:
         """Let a server that is not running yet not export a volume.
@@ -238,6 +268,17 @@ class Exports:
             self._unmount(name)
         target.mkdir(mode=0o700, exist_ok=True)
         kernel.bind_mount(source, target)
+
+    def _unmount_idle(self, name: str) -> None:
+        deadline = time.monotonic() + _CLOSE_TIMEOUT
+        while os.path.ismount(self._mounts / name):
+            if kernel.unmount_idle(self._mounts / name):
+                continue
+            if time.monotonic() > deadline:
+                raise exception.ShareBackendException(
+                    msg=f'the NFS server does not close the files of {name}'
+                )
+            time.sleep(_CLOSE_INTERVAL)
 
     def _unmount(self, name: str) -> None:
         while os.path.ismount(self._mounts / name):

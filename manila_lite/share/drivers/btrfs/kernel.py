@@ -372,6 +372,18 @@ def unmount(target: pathlib.Path) -> None:
     _check(_libc.umount2(os.fsencode(target), _MNT_DETACH), target)
 
 
+def unmount_idle(target: pathlib.Path) -> bool:
+    """Remove a mount; return False if a file is open in it."""
+    sys.audit('manila_lite.unmount', str(target))
+    try:
+        _check(_libc.umount2(os.fsencode(target), 0), target)
+    except OSError as error:
+        if error.errno != errno.EBUSY:
+            raise
+        return False
+    return True
+
+
 def unmount_below(folder: pathlib.Path) -> None:
     """Remove all mounts in a folder, the last first."""
     mounts = pathlib.Path('/proc/self/mounts').read_text().splitlines()

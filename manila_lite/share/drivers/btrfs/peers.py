@@ -13,7 +13,7 @@ from manila_lite.share.drivers.replica_lists import find_active
 
 
 class BtrfsPeers:
-    """This back end and the others of its replication domain."""
+    """This back end and the others that it can reach."""
 
     def __init__(self, backend: BtrfsBackend):
         self._backend = backend
@@ -46,6 +46,26 @@ class BtrfsPeers:
             section == own.config_group
             or found is None
             or not found.driver_handles_share_servers
+        ):
+            return None
+        return self._reach(found)
+
+    def beside(self, host: str, own_host: str) -> BtrfsBackend | None:
+        """Return a back end of this machine, of any replication domain.
+
+        `own_host` is that of a share of this back end: services of several
+        machines may have back ends with the same name.
+        """
+        there, here = Host.parse(host), Host.parse(own_host)
+        if there.service_host == here.service_host:
+            return self._backend
+        if there.machine != here.machine:
+            return None
+        found = self._backend.configuration.for_backend(there.backend)
+        if (
+            found is None
+            or found.share_driver != 'btrfs'
+            or found.driver_handles_share_servers
         ):
             return None
         return self._reach(found)

@@ -68,7 +68,9 @@ class Protocols:
         if record['share_proto'] == CIFS:
             self.check(CIFS, volume)
             assert self._cifs
-            return self._cifs.publish(kind, volume, source, rules, read_only)
+            return self._cifs.publish(
+                kind, volume, source, rules, read_only, denies_all
+            )
         clients, replies = clients_of(rules, read_only=read_only)
         if denies_all:
             clients = []
@@ -113,6 +115,31 @@ class Protocols:
         return (nfs is None or nfs.is_published(kind, volume, source)) and (
             not self._cifs or self._cifs.is_published(kind, volume)
         )
+
+    def listed(self, kind: Kind, record: Record) -> str | None:
+        """Return the text that says how a volume is exported, if it is."""
+        volume = record['volume']
+        if record['share_proto'] == CIFS:
+            return self._cifs.listed(kind, volume) if self._cifs else None
+        return self._nfs(kind, volume).listed(kind, volume)
+
+    def close(self, kind: Kind, record: Record) -> None:
+        """End the use of a volume; no write is in progress any more."""
+        volume = record['volume']
+        if record['share_proto'] != CIFS:
+            self._nfs(kind, volume).close(kind, volume)
+        elif self._cifs:
+            self._cifs.withdraw(kind, volume)
+
+    def reopen(
+        self, kind: Kind, record: Record, source: pathlib.Path, text: str
+    ) -> None:
+        """Export a volume again as `listed` has said."""
+        volume = record['volume']
+        if record['share_proto'] != CIFS:
+            self._nfs(kind, volume).reopen(kind, volume, source, text)
+        elif self._cifs:
+            self._cifs.reopen(kind, volume, text)
 
     # Only NFS shares have replicas.
 

@@ -79,10 +79,12 @@ class SmbExports:
         source: pathlib.Path,
         rules: list[AccessRuleForDriver],
         read_only: bool = False,
+        denies_all: bool = False,
     ) -> dict[str, AccessReply]:
         """Share a volume with exactly these users.
 
-        Others lose the files that they have open.
+        Others lose the files that they have open. With `denies_all` there
+        are none, although the replies are those of the rules.
         """
         name = share_name(kind, volume)
         text, replies = samba.format_section(
@@ -95,7 +97,7 @@ class SmbExports:
         )
         with self._locks.locked(records.checked_file_name(name)):
             file = self._file(kind, volume)
-            if text is None:
+            if text is None or denies_all:
                 self._withdraw(name, file)
             else:
                 self._replace(name, file, text)
@@ -138,6 +140,17 @@ class SmbExports:
         name = share_name(kind, volume)
         with self._locks.locked(records.checked_file_name(name)):
             self._withdraw(name, self._file(kind, volume))
+
+    def listed(self, kind: Kind, volume: str) -> str | None:
+        """Return the text that says how a volume is shared, if it is."""
+        file = self._file(kind, volume)
+        return file.read_text() if file.exists() else None
+
+    def reopen(self, kind: Kind, volume: str, text: str) -> None:
+        """Share a withdrawn volume again as `listed` has said."""
+        name = share_name(kind, volume)
+        with self._locks.locked(records.checked_file_name(name)):
+            self._replace(name, self._file(kind, volume), text)
 
     def is_published(self, kind: Kind, volume: str) -> bool:
         """Return whether a server that starts shares what it should."""

@@ -1,0 +1,354 @@
+"""Migration of shares between the pools of two back ends."""
+
+import os
+import threading
+
+import pytest
+
+from manila_lite import exception
+import manila_lite.conf
+from manila_lite.share.drivers.base import normalise_export_locations
+from manila_lite.share.drivers.btrfs import kernel
+from manila_lite.share.drivers.btrfs import migration
+from manila_lite.share.drivers.btrfs import migration_copy
+from manila_lite.share.drivers.btrfs.catalog import Kind
+from manila_lite.share.drivers.contract.configuration import Configuration
+from tests.drivers import content
+from tests.drivers.driver_harness import CTX
+from tests.drivers.driver_harness import DriverHarness
+from tests.support import storage
+from tests.support.nfs_client import NfsClient
+from tests.support.nfs_client import NfsError
+from tests.support.processes import wait_until
+
+MIB = 1 << 20
+WRITER = '127.0.0.2'
+RECORD = 8
+
+
+class Site:
+    """A back end with two pools, and others with a pool each."""
+
+    def __init__(self, folder):
+        pools = {
+            name: storage.create_pool(folder / f'{name}.img', size)
+            for name, size in (
+                ('large', storage.POOL_SIZE),
+                ('small', 128 * MIB),
+                ('spare', storage.POOL_SIZE),
+                ('other', storage.POOL_SIZE),
+            )
+        }
+        self.pools = {
+            'near': ('large', 'small'),
+            'far': ('spare',),
+            'served': ('other',),
+        }
+        self.ports = {name: storage.free_port() for name in self.pools}
+        file = folder / 'sites.conf'
+        file.write_text(
+            ''.join(
+                f'[{name}]\n'
+                'share_driver = btrfs\n'
+                f'driver_handles_share_servers = {name == "served"}\n'
+                f'btrfs_root = {folder / name}\n'
+                'btrfs_pools = '
+                + ','.join(f'{pool}:{pools[pool]}' for pool in names)
+                + f'\nbtrfs_nfs_port = {self.ports[name]}\n'
+                for name, names in self.pools.items()
+            )
+        )
+        self.made = {
+            name: DriverHarness(
+                'btrfs',
+                lambda name=name: Configuration(
+                    manila_lite.conf.new(files=[str(file)]), name
+                ),
+            )
+            for name in ('near', 'far')
+        }
+        self.start()
+
+    def start(self):
+        self.near, self.far = (made.start() for made in self.made.values())
+
+    def share(self, host='host@near#large', **values):
+        return self.made['near'].share(host=host, **values)
+
+    def create(self, **values):
+        """Create a share that the writer has access to."""
+        share = self.share(status='migrating', **values)
+        self.near.create_share(CTX, share)
+        self.allow(self.near, share)
+        return share
+
+    def allow(self, driver, share):
+        rule = self.made['near'].rule(share, WRITER)
+        driver.update_access(CTX, share, [rule], [], [], [])
+
+    def volume(self, driver, share):
+        pool, record = driver.backend.get_share(share.name)
+        return pool.path(Kind.SHARE, record['volume'])
+
+    def client(self, name='near'):
+        return NfsClient('127.0.0.1', self.ports[name], WRITER)
+
+    def call(self, operation, share, moved):
+        return getattr(self.near, f'migration_{operation}')(
+            CTX, share, moved, [], {}
+        )
+
+    def copy(self, share, moved):
+        self.call('start', share, moved)
+        wait_until(
+            lambda: self.call('continue', share, moved), 'all is copied'
+        )
+
+    def complete(self, share, moved):
+        reply = self.call('complete', share, moved)
+        return normalise_export_locations(reply['export_locations'])
+
+    def traces(self):
+        """Return what migrations have left in all pools."""
+        return [
+            path
+            for driver in (self.near, self.far)
+            for pool in driver.backend.pools.values()
+            for name in ('copies', 'records/leaving', 'records/arriving')
+            for path in pool.top.glob(f'{name}/*')
+        ]
+
+
+@pytest.fixture(scope='module')
+def site():
+    storage.require()
+    with storage.folder() as folder:
+        yield Site(folder)
+
+
+@pytest.fixture(autouse=True)
+def no_traces(site):
+    yield
+    assert not site.traces()
+
+
+@pytest.mark.parametrize('to', ['near#large', 'near#small', 'far#spare'])
+def test_moved_share_has_the_same_content_and_size(site, to):
+    share, moved = site.create(size=2), site.share(f'host@{to}', size=2)
+    content.populate(site.volume(site.near, share))
+    before = content.describe(site.volume(site.near, share))
+    site.copy(share, moved)
+    (location,) = site.complete(share, moved)
+    driver = site.near if 'near' in to else site.far
+    assert location['path'] == f'127.0.0.1:/shares/{moved.name}'
+    assert content.describe(site.volume(driver, moved)) == before
+    assert driver.get_share_status(moved)['size'] == 2
+    with pytest.raises(exception.ShareResourceNotFound):
+        site.near.get_share_status(share)
+    driver.delete_share(CTX, moved)
+
+
+class Writer:
+    """A client that writes numbered records until it is refused."""
+
+    def __init__(self, client, path):
+        self.acknowledged = 0
+        self.error = None
+        self._client = client
+        self._file = client.open(path, 'records', create=True)
+        self._thread = threading.Thread(target=self._write)
+        self._thread.start()
+
+    def _write(self):
+        try:
+            while True:
+                data = b'%0*d' % (RECORD, self.acknowledged)
+                self._client.write_at(
+                    self._file, self.acknowledged * RECORD, data
+                )
+                self.acknowledged += 1
+        except (NfsError, OSError) as error:
+            self.error = error
+
+    def join(self):
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+
+
+def test_every_acknowledged_record_of_a_writer_is_moved(site):
+    share, moved = site.create(), site.share('host@far#spare')
+    writer = Writer(site.client(), f'/shares/{share.name}')
+    site.copy(share, moved)
+    wait_until(lambda: writer.acknowledged > 200, 'it has written')
+    site.complete(share, moved)
+    writer.join()
+    assert writer.error
+    site.allow(site.far, moved)
+    client, path = site.client('far'), f'/shares/{moved.name}'
+    data = client.read(path, 'records')
+    records = [
+        int(data[start : start + RECORD])
+        for start in range(0, len(data), RECORD)
+    ]
+    assert records[: writer.acknowledged] == list(range(writer.acknowledged))
+    client.write(path, 'records', b'it can be written to')
+    site.far.delete_share(CTX, moved)
+
+
+def test_copy_that_takes_long_can_be_cancelled(site, monkeypatch):
+    monkeypatch.setattr(migration, 'PATIENCE', 0)
+    share, moved = site.create(), site.share('host@far#spare')
+    volume = site.volume(site.near, share)
+    (volume / 'large').write_bytes(os.urandom(400 * MIB))
+    site.call('start', share, moved)
+    assert not site.call('continue', share, moved)
+    progress = site.call('get_progress', share, moved)['total_progress']
+    assert 0 <= progress < 100
+    site.call('cancel', share, moved)
+    assert not site.traces()
+    with pytest.raises(exception.ShareResourceNotFound):
+        site.call('continue', share, moved)
+    assert (volume / 'large').stat().st_size == 400 * MIB
+    site.near.delete_share(CTX, share)
+
+
+def test_restart_between_the_phases_keeps_what_was_sent(site, monkeypatch):
+    share, moved = site.create(), site.share('host@far#spare')
+    volume = site.volume(site.near, share)
+    (volume / 'large').write_bytes(os.urandom(64 * MIB))
+    site.copy(share, moved)
+    site.start()
+    assert site.call('get_progress', share, moved)['total_progress'] == 99
+    assert site.call('continue', share, moved)
+    assert site.call('get_progress', share, moved)['sent_bytes'] < MIB
+    (volume / 'small').write_text('later')
+    site.complete(share, moved)
+    there = site.volume(site.far, moved)
+    assert (there / 'small').read_text() == 'later'
+    assert (there / 'large').stat().st_size == 64 * MIB
+    site.far.delete_share(CTX, moved)
+
+
+def test_pool_without_space_for_the_share_is_refused_at_the_start(site):
+    share, moved = site.create(), site.share('host@near#small')
+    (site.volume(site.near, share) / 'large').write_bytes(
+        os.urandom(200 * MIB)
+    )
+    with pytest.raises(
+        exception.ShareBackendException, match=r'pool small has \d+ MiB left'
+    ):
+        site.call('start', share, moved)
+    site.call('cancel', share, moved)
+    site.near.delete_share(CTX, share)
+
+
+def test_pool_that_becomes_full_ends_the_migration_with_a_message(site):
+    share, moved = site.create(), site.share('host@near#small')
+    volume = site.volume(site.near, share)
+    site.copy(share, moved)
+    (volume / 'large').write_bytes(os.urandom(200 * MIB))
+    client, path = site.client(), f'/shares/{share.name}'
+    with pytest.raises(
+        exception.ShareBackendException, match='pool small has no space left'
+    ):
+        site.call('complete', share, moved)
+    client.write(path, 'notes', b'still here')
+    site.call('cancel', share, moved)
+    assert client.read(path, 'notes') == b'still here'
+    site.near.delete_share(CTX, share)
+
+
+def test_clients_are_back_when_the_last_changes_cannot_be_sent(
+    site, monkeypatch
+):
+    share, moved = site.create(), site.share('host@near#small')
+    volume = site.volume(site.near, share)
+    site.copy(share, moved)
+    client, path = site.client(), f'/shares/{share.name}'
+    file = client.open(path, 'notes', create=True)
+    # Nothing is sent before clients have lost the share.
+    monkeypatch.setattr(migration_copy, '_MOST_ROUNDS', 0)
+    (volume / 'large').write_bytes(os.urandom(200 * MIB))
+    with pytest.raises(
+        exception.ShareBackendException, match='pool small has no space left'
+    ):
+        site.call('complete', share, moved)
+    with pytest.raises(NfsError):
+        client.write_at(file, 0, b'lost')
+    client.write(path, 'notes', b'still here')
+    site.call('cancel', share, moved)
+    assert client.read(path, 'notes') == b'still here'
+    site.near.delete_share(CTX, share)
+
+
+def test_lost_destination_ends_the_migration_and_nothing_else(site):
+    share, moved = site.create(), site.share('host@far#spare')
+    site.copy(share, moved)
+    (pool,) = site.far.backend.pools.values()
+    kernel.unmount(pool.top)
+    for operation in ('complete', 'cancel'):
+        with pytest.raises(
+            exception.ShareBackendException, match='no pool spare'
+        ):
+            site.call(operation, share, moved)
+    client, path = site.client(), f'/shares/{share.name}'
+    client.write(path, 'notes', b'still here')
+    site.start()
+    site.far.delete_share(CTX, moved)
+    assert not site.traces()
+    site.near.delete_share(CTX, share)
+
+
+def test_copy_deleted_at_the_destination_is_forgotten_at_the_source(site):
+    share, moved = site.create(), site.share('host@far#spare')
+    site.copy(share, moved)
+    site.far.delete_share(CTX, moved)
+    assert site.traces()
+    site.start()
+    assert not site.traces()
+    site.near.delete_share(CTX, share)
+
+
+def test_rules_reach_no_closed_source_until_its_migration_has_ended(site):
+    share, moved = site.create(), site.share('host@far#spare')
+    site.copy(share, moved)
+    pool, record = site.near.backend.get_share(share.name)
+    leaving = pool.catalog.leaving.find(share.name)
+    pool.catalog.leaving.put(share.name, leaving | {'closed': None})
+    site.allow(site.near, share)
+    path = f'/shares/{share.name}'
+    with pytest.raises(NfsError):
+        site.client().look_up(path)
+    ended = site.share(
+        id=share.id, name=share.name, status='available', host=share.host
+    )
+    site.allow(site.near, ended)
+    site.client().look_up(path)
+    site.call('cancel', share, moved)
+    site.near.delete_share(CTX, share)
+
+
+def test_back_ends_elsewhere_and_on_share_servers_are_out_of_reach(site):
+    share = site.create()
+    for host in (
+        'stranger@near#large',
+        'stranger@far#spare',
+        'host@served#other',
+        'host@far#large',
+        'host@nowhere#pool',
+    ):
+        reply = site.near.migration_check_compatibility(
+            CTX, share, site.share(host)
+        )
+        assert not any(reply.values()), host
+        with pytest.raises(exception.ShareBackendException):
+            site.call('start', share, site.share(host))
+    site.near.delete_share(CTX, share)
+
+
+def test_share_that_is_not_there_is_not_migrated(site):
+    share, moved = site.share(), site.share('host@far#spare')
+    reply = site.near.migration_check_compatibility(CTX, share, moved)
+    assert not any(reply.values())
+    with pytest.raises(exception.ShareResourceNotFound):
+        site.call('complete', share, moved)
