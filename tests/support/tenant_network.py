@@ -1,7 +1,7 @@
 """Networks of tenants: bridges of this machine, and clients attached to them.
 
-This machine has no address on such a bridge. What a test run that was killed
-has left behind is removed by the next one.
+This machine has no address on such a bridge unless a test adds one. What a
+test run that was killed has left behind is removed by the next one.
 """
 
 from collections.abc import Callable, Iterator
@@ -85,6 +85,11 @@ def client_on(bridge: str, *addresses: str) -> Iterator[TenantClient]:
         if (_DEVICES / name).exists():
             _ip('link', 'delete', name)
         _ip('netns', 'delete', name)
+
+
+def add_address(bridge: str, address: str) -> None:
+    """Give this machine an address on a bridge, such as 10.20.0.1/24."""
+    _ip('address', 'add', address, 'dev', bridge)
 
 
 def enter(namespace: pathlib.Path) -> None:
