@@ -72,7 +72,7 @@ class ShareServersEndpoint:
     ):
         self.db = db
         self.driver = driver
-        self.server_client = server_client.on(service_host)
+        self.server_client = server_client
         self.service_host = service_host
         self.setup = setup
         self.with_last_share = with_last_share
@@ -80,7 +80,10 @@ class ShareServersEndpoint:
     # Called by other components
 
     def release(self, session: Session, server_id: str | None) -> None:
-        """Record that a share has left a server; delete it if configured."""
+        """Record that a share has left a server; delete it if configured.
+
+        The server may be on another back end.
+        """
         if server_id is None:
             return
         if not idle_servers.mark(session, server_id):
@@ -158,7 +161,7 @@ class ShareServersEndpoint:
 
     def _delete(self, session: Session, row: ShareServerRow) -> None:
         fire(session, SHARE_SERVER, row.id, 'delete', updated_at=session.now)
-        self.server_client.delete_share_server(
+        self.server_client.on(row.host).delete_share_server(
             session, owner_context(row), share_server_id=row.id
         )
 

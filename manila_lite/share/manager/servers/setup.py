@@ -441,19 +441,11 @@ class ServerSetup:
     ) -> bool:
         """Fail the share together with the server built for it.
 
-        Releases the addresses and stores the details in the error.
         Returns False when there is no such server.
         """
         server_id = share_servers.find_server_id(session, job.resource_id)
-        if (
-            server_id is None
-            or share_servers.lock(session, server_id) != ServerStatus.CREATING
-        ):
+        if not self.fail_build(session, server_id, error):
             return False
-        self.give_up(session, server_id, 'create_failed')
-        share_servers.merge_details(
-            session, server_id, reported_details(error)
-        )
         fire(
             session,
             SHARE_INSTANCE,
@@ -468,6 +460,24 @@ class ServerSetup:
             failure_detail(error),
             self.message_ttl,
             explanation=explanation_in(error),
+        )
+        return True
+
+    def fail_build(
+        self, session: Session, server_id: str | None, error: Exception
+    ) -> bool:
+        """Fail a server while it is built; return False if it is not.
+
+        Releases its addresses and stores the details in the error.
+        """
+        if (
+            server_id is None
+            or share_servers.lock(session, server_id) != ServerStatus.CREATING
+        ):
+            return False
+        self.give_up(session, server_id, 'create_failed')
+        share_servers.merge_details(
+            session, server_id, reported_details(error)
         )
         return True
 
