@@ -99,8 +99,12 @@ class PlacementRpc(Contract):
         detail=Detail.NO_VALID_HOST,
     )
     def migrate_share_to_host(
-        self, ctx: Ctx, share_id: str, host: str
-    ) -> None: ...
+        self, ctx: Ctx, share_id: str, host: str, with_servers: bool = False
+    ) -> None:
+        """Allocate capacity on the destination of a migration.
+
+        `with_servers` is that of `start_share_migration`.
+        """
 
     @call(timeout=30)
     def check_server_destination(

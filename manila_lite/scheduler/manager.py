@@ -390,8 +390,13 @@ class PlacementEndpoint:
             )
         migration = share_migrations.get_open(session, job.resource_id)
         instance = share_instances.get(session, migration.source_instance_id)
+        subnets = self._subnets(session, migration.destination_network_id)
         if migration.new_share_type_id is None:
-            return (instance, _required_capabilities(session, instance))
+            return (
+                instance,
+                _required_capabilities(session, instance),
+                subnets,
+            )
         specs = share_types.get_extra_specs(
             session, migration.new_share_type_id
         )
@@ -400,18 +405,24 @@ class PlacementEndpoint:
             required_capabilities(
                 specs, has_qos_type=bool(specs.get(DEFAULT_OF_SHARE_TYPE))
             ),
+            subnets,
         )
 
     def migrate_share_to_host(
-        self, job: typing.Any, share_id: str, host: str
+        self,
+        job: typing.Any,
+        share_id: str,
+        host: str,
+        with_servers: bool = False,
     ) -> None:
         """Allocate capacity on the destination of a migration."""
-        instance, specs = job.prepared
+        instance, specs, subnets = job.prepared
         request = PlacementRequest(
             size=instance.size,
             share_proto=instance.share_proto,
             extra_specs=specs,
             availability_zones=allowed_zones(specs),
+            subnets=subnets,
             share=_expression_values(instance),
             only_host=host,
         )
@@ -436,7 +447,10 @@ class PlacementEndpoint:
             job,
             'start_share_migration',
             Host.parse(instance.host).service_host,
-            {'share_id': instance.share_id},
+            {
+                'share_id': instance.share_id,
+                'with_servers': job.args.get('with_servers', False),
+            },
         )
 
     def failed_migrate_share_to_host(

@@ -68,6 +68,9 @@ from manila_lite.share.manager.migrations.host_assisted import (
 from manila_lite.share.manager.migrations.outcomes import (
     ShareMigrationOutcomes,
 )
+from manila_lite.share.manager.migrations.servers import (
+    MigrationServersEndpoint,
+)
 from manila_lite.share.manager.private_storage import DatabasePrivateStorage
 from manila_lite.share.manager.provisioning import ProvisioningEndpoint
 from manila_lite.share.manager.recovery.base import ResourceRecovery
@@ -244,6 +247,7 @@ def build_endpoints(
     )
     share_groups = ShareGroupsEndpoint(driver)
     group_snapshots = ShareGroupSnapshotsEndpoint(driver, names)
+    outcomes = ShareMigrationOutcomes(client(AccessRpc), servers.release)
     return BackendEndpoints(
         provisioning=provisioning,
         snapshots=snapshots,
@@ -312,10 +316,18 @@ def build_endpoints(
         share_servers=servers,
         network_updates=NetworkUpdatesEndpoint(setup, conf.message_ttl),
         server_migrations=server_migrations(process, driver, setup, names),
-        share_migrations=share_migrations(process, driver),
+        share_migrations=share_migrations(process, driver, outcomes),
+        migration_servers=MigrationServersEndpoint(
+            driver,
+            outcomes,
+            client(ShareMigrationRpc),
+            setup,
+            name_template=conf.share_name_template,
+            message_ttl=conf.message_ttl,
+        ),
         host_assisted_migrations=HostAssistedMigrationsEndpoint(
             driver,
-            ShareMigrationOutcomes(client(AccessRpc)),
+            outcomes,
             client(ShareMigrationRpc),
             name_template=conf.share_name_template,
             message_ttl=conf.message_ttl,
@@ -363,14 +375,14 @@ def server_migrations(
 
 
 def share_migrations(
-    process: Process, driver: ShareDriver
+    process: Process, driver: ShareDriver, outcomes: ShareMigrationOutcomes
 ) -> ShareMigrationsEndpoint:
     """Build what migrates shares from a back end to others."""
     conf = process.conf
     return ShareMigrationsEndpoint(
         process.db,
         driver,
-        ShareMigrationOutcomes(process.client(AccessRpc)),
+        outcomes,
         process.client(ShareMigrationRpc),
         name_template=conf.share_name_template,
         interval=conf.migration_driver_continue_update_interval,

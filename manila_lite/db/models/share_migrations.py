@@ -18,7 +18,8 @@ class ShareMigration(base.Base):
     that the rules of the source were cast to read-only, `host_assisted`
     that the data service copies instead of the driver, `error` why the
     migration has failed or is about to. `new_share_type_id` is null unless
-    the share gets another type.
+    the share gets another type. `destination_network_id` is the share
+    network of the destination, null if it is not on a share server.
     """
 
     __tablename__ = 'share_migrations'
@@ -54,3 +55,4 @@ class ShareMigration(base.Base):
         sa.Boolean, nullable=False, server_default='0'
     )
     new_share_type_id = mapped_column(base.Id)
+    destination_network_id = mapped_column(base.Id)

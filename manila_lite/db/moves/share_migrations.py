@@ -11,6 +11,7 @@ from manila_lite.db.moves import shares as share_moves
 from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.networks import share_networks
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.shares import migrations
 from manila_lite.db.queries.types import qos_types
@@ -36,12 +37,18 @@ def place(
 ) -> None:
     """Insert the instance on the destination, where there is room for it.
 
-    It has the new share type of the migration and the QoS type of new
-    shares of that type, or those of the source.
+    It has the share network of the migration, and its new share type with
+    the QoS type of new shares of that type, or those of the source.
     """
     found = zone and services.find_zone(session, zone)
     id = session.new_id()
-    type_id, qos_type_id = _types(session, source)
+    migration = migrations.get_open(session, source.share_id)
+    type_id, qos_type_id = _types(session, source, migration)
+    network_id = migration.destination_network_id
+    if network_id is not None:
+        # It is not deleted meanwhile, but a process of the previous release
+        # does not know that.
+        share_networks.lock_shared(session, network_id)
     try:
         insert_row(
             session,
@@ -51,6 +58,7 @@ def place(
             share_id=source.share_id,
             host=host,
             availability_zone_id=found.id if found else None,
+            share_network_id=network_id,
             share_type_id=type_id,
             qos_type_id=qos_type_id,
             encryption_key_ref=source.encryption_key_ref,
@@ -71,10 +79,9 @@ def place(
 
 
 def _types(
-    session: Session, source: InstanceRow
+    session: Session, source: InstanceRow, migration: ShareMigrationRow
 ) -> tuple[str | None, str | None]:
     """Return the ids of the share type and QoS type of the destination."""
-    migration = migrations.get_open(session, source.share_id)
     new_id = migration.new_share_type_id
     if new_id is None:
         return source.share_type_id, source.qos_type_id

@@ -68,6 +68,7 @@ class ShareMigrationRow(Protocol):
     casts_rules: bool
     host_assisted: bool
     new_share_type_id: str | None
+    destination_network_id: str | None
     progress: int | None
     progress_details: str | None
     heard_at: datetime.datetime | None

@@ -8,6 +8,7 @@ from manila_lite.rpc.share.groups import ShareGroupSnapshotsRpc
 from manila_lite.rpc.share.groups import ShareGroupsRpc
 from manila_lite.rpc.share.metadata import ShareMetadataRpc
 from manila_lite.rpc.share.migrations import HostAssistedMigrationRpc
+from manila_lite.rpc.share.migrations import MigrationServersRpc
 from manila_lite.rpc.share.migrations import ShareMigrationRpc
 from manila_lite.rpc.share.provisioning import EnsuringRpc
 from manila_lite.rpc.share.provisioning import ManagingRpc
@@ -34,6 +35,7 @@ __all__ = [
     'EnsuringRpc',
     'HostAssistedMigrationRpc',
     'ManagingRpc',
+    'MigrationServersRpc',
     'NetworkUpdatesRpc',
     'ProvisioningRpc',
     'RESCUES',

@@ -23,7 +23,14 @@ class ShareMigrationRpc(Contract):
         repeatable=True,
         action=Action.UPDATE,
     )
-    def start_share_migration(self, ctx: Ctx, share_id: str) -> None: ...
+    def start_share_migration(
+        self, ctx: Ctx, share_id: str, with_servers: bool = False
+    ) -> None:
+        """Start the first phase.
+
+        `with_servers` says that either instance is on a share server, which
+        the previous release does not support.
+        """
 
     @durable(
         failure=(SHARE_TASK, 'failed'),
@@ -59,6 +66,25 @@ class ShareMigrationRpc(Contract):
 
     @call(timeout=15)
     def hear_share_migration(self, ctx: Ctx, share_id: str) -> None: ...
+
+
+class MigrationServersRpc(Contract):
+    """Share servers for shares that are migrated to a back end."""
+
+    topic, version = TOPIC, '1.0'
+
+    @durable(
+        failure=(SHARE_TASK, 'failed'),
+        resource='share_id',
+        repeatable=True,
+        action=Action.UPDATE,
+    )
+    def provide_migration_server(self, ctx: Ctx, share_id: str) -> None:
+        """Put the destination on a share server, then start the migration.
+
+        Runs on the back end of the destination, which sets up a server
+        unless one is suitable.
+        """
 
 
 class HostAssistedMigrationRpc(Contract):

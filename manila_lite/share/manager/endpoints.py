@@ -22,6 +22,9 @@ from manila_lite.share.manager.migrations.endpoint import (
 from manila_lite.share.manager.migrations.host_assisted import (
     HostAssistedMigrationsEndpoint,
 )
+from manila_lite.share.manager.migrations.servers import (
+    MigrationServersEndpoint,
+)
 from manila_lite.share.manager.provisioning import ProvisioningEndpoint
 from manila_lite.share.manager.recovery.reconciliation import (
     ReconciliationEndpoint,
@@ -69,6 +72,7 @@ class BackendEndpoints:
     network_updates: NetworkUpdatesEndpoint
     server_migrations: ServerMigrationsEndpoint
     share_migrations: ShareMigrationsEndpoint
+    migration_servers: MigrationServersEndpoint
     host_assisted_migrations: HostAssistedMigrationsEndpoint
     connections: ConnectionsEndpoint
     reconciliation: ReconciliationEndpoint

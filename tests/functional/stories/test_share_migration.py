@@ -1,10 +1,15 @@
-"""A share migrates there and back, with the official client."""
+"""Shares migrate there and back, with the official client."""
 
 from tests.support.cli import Cli
 from tests.support.processes import wait_until
 
 NEWEST = '2.95'  # known to the client for share migration
 BACKENDS = {'alpha': {}, 'beta': {}}
+SERVED = {
+    'driver_handles_share_servers': 'true',
+    'standalone_network_plugin_gateway': '10.0.0.1',
+    'standalone_network_plugin_mask': '24',
+}
 OPTIONS = 'migration_driver_continue_update_interval = 1\n'
 MIGRATION_OPTIONS = (
     '--writable',
@@ -101,6 +106,104 @@ def test_there_and_back(install):
     cli('share type delete', 'plain')
     cli('share type delete', 'gold', code=1)
     cli('share delete', 'first')
+    wait_idle()
+    assert installation.problems() == []
+    installation.stop()
+
+
+def test_to_another_network(install):
+    installation = install(
+        backends={'alpha': SERVED, 'beta': SERVED, 'plain': {}},
+        options=OPTIONS,
+    ).start()
+    cli = Cli(
+        '--os-auth-type',
+        'none',
+        '--os-endpoint',
+        installation.url,
+        version=NEWEST,
+    )
+    pools = {
+        name: f'{installation.service_host(name)}#pool'
+        for name in ('alpha', 'beta', 'plain')
+    }
+
+    def wait_idle():
+        wait_until(lambda: not installation.pending_work(), 'no work left')
+
+    def start(host, *options):
+        arguments = ('first', host, *MIGRATION_OPTIONS, *options)
+        cli('share migration start', *arguments)
+        wait_for_state('migration_driver_phase1_done')
+
+    def wait_for_state(state):
+        def is_there():
+            found = cli('share migration show', 'first')
+            assert found['task_state'] != 'migration_error'
+            return found['task_state'] == state
+
+        wait_until(is_there, state)
+        wait_idle()
+
+    def migrate(host, *options):
+        start(host, *options)
+        cli('share migration complete', 'first')
+        wait_for_state('migration_success')
+        shown = cli('share show', 'first')
+        assert (shown['host'], shown['status']) == (host, 'available')
+        return shown
+
+    cli('share type create', 'served', 'true')
+    cli('share type create', 'plain', 'false')
+    red, blue = (
+        cli('share network create', '--name', name)['id']
+        for name in ('red', 'blue')
+    )
+    cli(
+        'share create',
+        'NFS',
+        '1',
+        '--name',
+        'first',
+        '--share-type',
+        'served',
+        '--share-network',
+        'red',
+    )
+    wait_idle()
+    cli('share access create', 'first', 'ip', '10.1.1.1')
+    wait_idle()
+    before = cli('share show', 'first')
+    (other,) = {pools['alpha'], pools['beta']} - {before['host']}
+    start(other, '--new-share-network', 'blue')
+    cli('share network delete', 'blue', code=1)
+    cli('share network delete', 'red', code=1)
+    assert cli('share show', 'first')['share_network_id'] == red
+    cli('share migration cancel', 'first')
+    wait_for_state('migration_cancelled')
+    assert cli('share show', 'first')['host'] == before['host']
+    shown = migrate(other)
+    assert shown['share_network_id'] == red
+    assert shown['share_server_id'] != before['share_server_id']
+    shown = migrate(other, '--new-share-network', 'blue')
+    assert shown['share_network_id'] == blue
+    server = cli('share server show', shown['share_server_id'])
+    assert server['share_network_id'] == blue
+    (rule,) = cli('share access list', 'first')
+    assert (rule['State'], rule['Access To']) == ('active', '10.1.1.1')
+    cli('share network delete', 'red')
+    cli('share network delete', 'blue', code=1)
+    shown = migrate(pools['plain'], '--new-share-type', 'plain')
+    assert shown['share_network_id'] is None
+    refused = ('first', other, *MIGRATION_OPTIONS, '--new-share-type')
+    cli('share migration start', *refused, 'served', code=1)
+    shown = migrate(
+        other, '--new-share-type', 'served', '--new-share-network', 'blue'
+    )
+    assert shown['share_network_id'] == blue
+    cli('share delete', 'first')
+    wait_idle()
+    cli('share network delete', 'blue')
     wait_idle()
     assert installation.problems() == []
     installation.stop()

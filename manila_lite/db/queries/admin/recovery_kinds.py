@@ -184,6 +184,14 @@ _ON_SERVER = (
     .where(INSTANCE.c.share_server_id == SERVER.c.id)
     .correlate(SERVER)
 )
+_MIGRATING_TO_SERVER = (
+    sa.select(INSTANCE.c.share_id)
+    .where(
+        INSTANCE.c.share_server_id == SERVER.c.id,
+        INSTANCE.c.status == share_instance.InstanceStatus.MIGRATING_TO,
+    )
+    .correlate(SERVER)
+)
 _NO_HOST = sa.type_coerce(sa.null(), sa.String())
 _CHANGING_SERVERS_OF = (
     sa.select(SERVER.c.id)
@@ -240,6 +248,12 @@ KINDS = {
                     SERVER.c.status == share_server.ServerStatus.CREATING,
                     WORK.c.resource == 'share_instance',
                     WORK.c.resource_id.in_(_ON_SERVER),
+                ),
+                # So does the work that migrates a share to it.
+                sa.and_(
+                    SERVER.c.status == share_server.ServerStatus.CREATING,
+                    WORK.c.resource == share_task.SHARE_TASK.resource,
+                    WORK.c.resource_id.in_(_MIGRATING_TO_SERVER),
                 ),
                 sa.and_(
                     SERVER.c.status

@@ -32,6 +32,12 @@ _IS_TYPE_WANTED = sa.select(
         MIGRATION.c.new_share_type_id == sa.bindparam('of_type'),
     )
 )
+_IS_NETWORK_WANTED = sa.select(
+    sa.exists().where(
+        MIGRATION.c.open_for >= '',
+        MIGRATION.c.destination_network_id == sa.bindparam('of_network'),
+    )
+)
 _FORGET = sa.delete(MIGRATION).where(_OF_SHARE)
 _INSERT = sa.insert(MIGRATION)
 _CLOSE = (
@@ -162,6 +168,15 @@ def lock_open(session: Session, share_id: str) -> ShareMigrationRow | None:
 def is_type_wanted(session: Session, share_type_id: str) -> bool:
     """Whether a running migration gives this type to a share."""
     return bool(session.value(_IS_TYPE_WANTED, of_type=share_type_id))
+
+
+def is_network_wanted(session: Session, share_network_id: str) -> bool:
+    """Whether a running migration moves a share to this network.
+
+    Reliable only under a lock of the network: a request for a migration
+    locks it, too.
+    """
+    return bool(session.value(_IS_NETWORK_WANTED, of_network=share_network_id))
 
 
 def get_open(session: Session, share_id: str) -> ShareMigrationRow:

@@ -23,6 +23,8 @@ from manila_lite.share.drivers.contract.share_migrations import (
 )
 from manila_lite.share.drivers.dummy.backend import DummyBackend
 from manila_lite.share.drivers.dummy.exports import share_exports
+from manila_lite.share.drivers.dummy.share_servers import SERVER_FIELDS
+from manila_lite.share.drivers.dummy.share_servers import server_fields
 from manila_lite.share.drivers.dummy.state import DummyState
 
 _INCOMING = 'incoming'
@@ -63,7 +65,7 @@ class DummyShareMigration:
         )
         compatible = (
             'compatible' in offered
-            and self._find_target(destination_share) is not None
+            and self._can_reach(destination_share, destination_share_server)
             and self._backend.state.shares.find(source_share['id']) is not None
         )
         reply: Any = {
@@ -88,7 +90,8 @@ class DummyShareMigration:
                 self._backend.faults.midway()
                 target.shares.put(
                     destination_share['id'],
-                    source
+                    _without_server(source)
+                    | server_fields(target, destination_share_server)
                     | {
                         'export': destination_share['name'],
                         'pool': Host.parse(destination_share['host']).pool,
@@ -169,43 +172,67 @@ class DummyShareMigration:
             copy = _copy_in(target, destination_share)
             source = self._backend.state.shares.find(source_share['id'])
             if source is not None:  # else an earlier call has moved it
-                copy = source | {
-                    'export': copy['export'],
-                    'pool': copy['pool'],
-                }
+                copy = (
+                    _without_server(source)
+                    | server_fields(target, destination_share_server)
+                    | {'export': copy['export'], 'pool': copy['pool']}
+                )
                 target.shares.put(destination_share['id'], copy)
                 self._backend.faults.midway()
                 self._backend.state.access.remove(source_share['id'])
                 self._backend.state.shares.drop(source_share['id'])
         return {'export_locations': share_exports(copy)}
 
+    def _can_reach(
+        self,
+        destination_share: base.ShareForDriver,
+        server: base.ShareServerMapping | None,
+    ) -> bool:
+        options = self._find_options(destination_share)
+        if options is None:
+            return False
+        if not options.driver_handles_share_servers:
+            return server is None
+        return (
+            server is not None
+            and self._state_of(options).servers.find(server['id']) is not None
+        )
+
     def _target(self, destination_share: base.ShareForDriver) -> DummyState:
-        state = self._find_target(destination_share)
-        if state is None:
+        options = self._find_options(destination_share)
+        if options is None:
             raise exception.ShareBackendException(
                 msg=f'{destination_share["host"]} is not a pool of a dummy '
                 'back end'
             )
-        return state
+        return self._state_of(options)
 
-    def _find_target(
-        self, destination_share: base.ShareForDriver
-    ) -> DummyState | None:
-        """Return the state of the destination, None if it is no dummy."""
+    def _find_options(self, destination_share: base.ShareForDriver) -> Any:
+        """Return the options of the destination, None if it is no dummy."""
         host = Host.parse(destination_share['host'])
         options = self._backend.options.for_backend(host.backend)
         if (
             options is None
             or options.share_driver != 'dummy'
-            or options.driver_handles_share_servers
             or host.pool not in options.dummy_driver_pools
         ):
             return None
+        return options
+
+    def _state_of(self, options: Any) -> DummyState:
         if options.dummy_driver_state_path == (
             self._backend.options.dummy_driver_state_path
         ):
             return self._backend.state
         return DummyState(options.dummy_driver_state_path)
+
+
+def _without_server(share: records.Record) -> records.Record:
+    return {
+        name: value
+        for name, value in share.items()
+        if name not in SERVER_FIELDS
+    }
 
 
 def _copy_in(

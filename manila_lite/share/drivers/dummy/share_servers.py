@@ -14,6 +14,7 @@ from manila_lite.share.drivers import records
 from manila_lite.share.drivers.contract.share_servers import ServerDetails
 from manila_lite.share.drivers.dummy.backend import DummyBackend
 from manila_lite.share.drivers.dummy.exports import share_exports
+from manila_lite.share.drivers.dummy.state import DummyState
 
 ServerPredicate = Callable[
     [base.ShareServerMapping, base.ShareForDriver], bool
@@ -269,12 +270,7 @@ class DummyServers:
     # Lookup
 
     def _server_record(self, server_id: str) -> records.Record:
-        record = self._backend.state.servers.find(server_id)
-        if record is None:
-            raise exception.ShareBackendException(
-                msg=f'share server {server_id} does not exist'
-            )
-        return record
+        return _record_of(self._backend.state, server_id)
 
     def _shares_on(self, server_id: str) -> list[tuple[str, records.Record]]:
         return [
@@ -293,12 +289,34 @@ class DummyServers:
             raise exception.ShareBackendException(
                 msg='a share needs a share server, and none was given'
             )
-        server = self._server_record(share_server['id'])
-        return {
-            'server': share_server['id'],
-            'addresses': server['addresses'],
-            'admin_addresses': server['admin_addresses'],
-        }
+        return server_fields(self._backend.state, share_server)
+
+
+SERVER_FIELDS = ('server', 'addresses', 'admin_addresses')
+"""The record fields of a share that name its server."""
+
+
+def server_fields(
+    state: DummyState, share_server: base.ShareServerMapping | None
+) -> records.Record:
+    """Return these fields for a share on a server of this state, if any."""
+    if share_server is None:
+        return {}
+    server = _record_of(state, share_server['id'])
+    return {
+        'server': share_server['id'],
+        'addresses': server['addresses'],
+        'admin_addresses': server['admin_addresses'],
+    }
+
+
+def _record_of(state: DummyState, server_id: str) -> records.Record:
+    record = state.servers.find(server_id)
+    if record is None:
+        raise exception.ShareBackendException(
+            msg=f'share server {server_id} does not exist'
+        )
+    return record
 
 
 def _server_from_network_info(

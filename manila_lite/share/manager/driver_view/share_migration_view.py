@@ -6,17 +6,22 @@ from manila_lite.db.queries.shares import migrations
 from manila_lite.db.rows import ShareMigrationRow
 from manila_lite.db.session import Session
 from manila_lite.share.drivers.base import ShareForDriver
+from manila_lite.share.drivers.base import ShareServerForDriver
 from manila_lite.share.drivers.base import SnapshotForDriver
 from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
+from manila_lite.states.share_server import ServerStatus
 
 DriverArguments = tuple[
     ShareForDriver,
     ShareForDriver,
     list[SnapshotForDriver],
     dict[str, SnapshotForDriver],
+    ShareServerForDriver | None,
+    ShareServerForDriver | None,
 ]
-"""Source and destination, and their snapshots, of which there are none."""
+"""Source and destination, their snapshots, of which there are none, and
+their share servers."""
 
 
 class LoadedShareMigration(typing.NamedTuple):
@@ -25,6 +30,17 @@ class LoadedShareMigration(typing.NamedTuple):
     migration: ShareMigrationRow
     source: LoadedInstance
     destination: LoadedInstance
+
+    @property
+    def lacks_server(self) -> bool:
+        """Whether the share server of the destination does not exist yet.
+
+        Until it does, no driver is called for the destination.
+        """
+        server = self.destination.server
+        return self.destination.row.share_network_id is not None and (
+            server is None or server.row.status == ServerStatus.CREATING
+        )
 
 
 def load_migration(session: Session, share_id: str) -> LoadedShareMigration:
@@ -43,18 +59,15 @@ def load_migration(session: Session, share_id: str) -> LoadedShareMigration:
     )
 
 
-def shares_for_driver(
-    loaded: LoadedShareMigration, name_template: str
-) -> tuple[ShareForDriver, ShareForDriver]:
-    """Return the source and the destination in the form given to drivers."""
-    return (
-        share_view.share_for_driver(loaded.source, name_template),
-        share_view.share_for_driver(loaded.destination, name_template),
-    )
-
-
 def driver_arguments(
     loaded: LoadedShareMigration, name_template: str
 ) -> DriverArguments:
     """Return the arguments common to the driver methods of both phases."""
-    return (*shares_for_driver(loaded, name_template), [], {})
+    return (
+        share_view.share_for_driver(loaded.source, name_template),
+        share_view.share_for_driver(loaded.destination, name_template),
+        [],
+        {},
+        loaded.source.share_server,
+        loaded.destination.share_server,
+    )

@@ -115,8 +115,13 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
     ) -> LoadedShareMigration:
         return self._expect(session, job, ShareTask.IN_PROGRESS)
 
-    def start_share_migration(self, job: JobContext, share_id: str) -> None:
+    def start_share_migration(
+        self, job: JobContext, share_id: str, with_servers: bool = False
+    ) -> None:
         loaded: LoadedShareMigration = job.prepared
+        if loaded.lacks_server:
+            job.hand_over(self.outcomes.request_server, job.claim, loaded)
+            return
         host_assisted = self._needs_host_assistance(loaded)
         if not loaded.migration.writable and not self._is_cast_done(
             job, loaded
@@ -145,11 +150,9 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
         """
         if loaded.migration.host_assisted:
             return True
+        source, destination, _, _, *servers = self._arguments(loaded)
         offer = self.driver.migration_check_compatibility(
-            driver_context(),
-            *share_migration_view.shares_for_driver(
-                loaded, self.name_template
-            ),
+            driver_context(), source, destination, *servers
         )
         missing = [
             name
@@ -379,14 +382,19 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
         if loaded.migration.host_assisted:
             job.hand_over(self.outcomes.request_removal, job.claim, loaded)
             return
-        self.driver.migration_cancel(
-            driver_context(), *self._arguments(loaded)
-        )
+        self._cancel(loaded)
         job.finish(
             self.outcomes.roll_back,
             share_id,
             'failed' if loaded.migration.error else 'cancelled',
         )
+
+    def _cancel(self, loaded: LoadedShareMigration) -> None:
+        """Let the driver remove what it may have copied."""
+        if not loaded.lacks_server:
+            self.driver.migration_cancel(
+                driver_context(), *self._arguments(loaded)
+            )
 
     def failed_cancel_share_migration(
         self, session: Session, job: Claim, error: Exception
@@ -425,9 +433,7 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
             if migration.host_assisted:
                 job.hand_over(self.outcomes.request_removal, job.claim, loaded)
                 return
-            self.driver.migration_cancel(
-                driver_context(), *self._arguments(loaded)
-            )
+            self._cancel(loaded)
         job.finish(self._settled, share_id)
 
     def _settled(self, session: Session, share_id: str) -> None:

@@ -120,6 +120,8 @@ class HostAssistedMigrationsEndpoint(ShareMigrationSteps):
         return True
 
     def _delete(self, loaded: LoadedShareMigration) -> None:
+        if loaded.lacks_server:
+            return  # it was never created
         _, destination, *_ = self._arguments(loaded)
         try:
             self.driver.delete_share(

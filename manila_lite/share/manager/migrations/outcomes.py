@@ -3,12 +3,16 @@
 Each method runs in a transaction of the caller.
 """
 
+from collections.abc import Callable
+
 from manila_lite.db.moves import share_migrations as moves
 from manila_lite.db.moves.access_rules import mark_for_resync
 from manila_lite.db.queries.access import share_rules
+from manila_lite.db.queries.servers import share_servers
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.shares import migrations
 from manila_lite.db.rows import InstanceRow
+from manila_lite.db.rows import ShareMigrationRow
 from manila_lite.db.session import Session
 from manila_lite.host import Host
 from manila_lite.quota import share_migrations as migration_quota
@@ -17,6 +21,8 @@ from manila_lite.rpc.contract import work_kinds
 from manila_lite.rpc.data import TOPIC as DATA_TOPIC
 from manila_lite.rpc.data import MigrationCopiesRpc
 from manila_lite.rpc.share import HostAssistedMigrationRpc
+from manila_lite.rpc.share import MigrationServersRpc
+from manila_lite.rpc.share import ShareMigrationRpc
 from manila_lite.share.drivers.base import ShareMigrationCompleteReply
 from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.manager.driver_view.share_migration_view import (
@@ -29,6 +35,10 @@ from manila_lite.work.table import Claim
 _WORK = work_kinds(HostAssistedMigrationRpc)
 _CREATE_DESTINATION = _WORK['host_assisted_migration.create_destination']
 _REMOVE_DESTINATION = _WORK['host_assisted_migration.remove_destination']
+_START = work_kinds(ShareMigrationRpc)['share_migration.start_share_migration']
+_PROVIDE_SERVER = work_kinds(MigrationServersRpc)[
+    'migration_servers.provide_migration_server'
+]
 _COPY = work_kinds(MigrationCopiesRpc)['migration_copies.copy_share']
 
 
@@ -40,11 +50,45 @@ def destination_queue(loaded: LoadedShareMigration) -> str:
 class ShareMigrationOutcomes:
     """Writes the database changes of share migrations.
 
-    `access` is a contract client.
+    `access` is a contract client, `release_server` records that a share has
+    left a share server.
     """
 
-    def __init__(self, access: Client):
+    def __init__(
+        self,
+        access: Client,
+        release_server: Callable[[Session, str | None], None],
+    ):
         self.access = access
+        self.release_server = release_server
+
+    # Share servers
+
+    def request_server(
+        self, session: Session, job: Claim, loaded: LoadedShareMigration
+    ) -> None:
+        """Hand over to the back end of the destination."""
+        table.hand_over(
+            session,
+            job,
+            _PROVIDE_SERVER,
+            destination_queue(loaded),
+            {'share_id': loaded.migration.share_id},
+        )
+
+    def request_start(
+        self, session: Session, job: Claim, migration: ShareMigrationRow
+    ) -> None:
+        """Hand over to the back end of the source."""
+        table.hand_over(
+            session,
+            job,
+            _START,
+            migration.source_host,
+            {'share_id': migration.share_id, 'with_servers': True},
+        )
+
+    # Access rules
 
     def cast_rules(
         self, session: Session, loaded: LoadedShareMigration
@@ -79,6 +123,8 @@ class ShareMigrationOutcomes:
         if source is not None:
             self._resync_rules(session, source, cast=False)
 
+    # The ends
+
     def complete(
         self,
         session: Session,
@@ -99,6 +145,7 @@ class ShareMigrationOutcomes:
                 session, destination.id, normalise_export_locations(locations)
             )
         migration_quota.cut_over(session, source, destination, error)
+        self.release_server(session, source.share_server_id)
         moves.end_task(session, source.share_id, 'completed')
 
     # Copies by the data service
@@ -148,5 +195,17 @@ class ShareMigrationOutcomes:
     def roll_back(self, session: Session, share_id: str, event: str) -> None:
         """Restore what was before the migration; its copy is gone."""
         self.restore_rules(session, share_id)
+        server_id = self._destination_server(session, share_id)
         migration_quota.roll_back(session, share_id)
+        self.release_server(session, server_id)
         moves.end_task(session, share_id, event)
+
+    def _destination_server(
+        self, session: Session, share_id: str
+    ) -> str | None:
+        migration = migrations.find_open(session, share_id)
+        if migration is None or migration.destination_instance_id is None:
+            return None
+        return share_servers.find_server_id(
+            session, migration.destination_instance_id
+        )

@@ -6,6 +6,7 @@ from manila_lite.db.rows import ShareMigrationRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire_matching
 from manila_lite.messages import Action
+from manila_lite.messages import Detail
 from manila_lite.messages import detail_in
 from manila_lite.messages import explanation_in
 from manila_lite.quota import share_migrations as migration_quota
@@ -71,12 +72,18 @@ class ShareMigrationSteps:
             loaded, self.name_template
         )
 
-    def _notify(self, session: Session, job: Claim, error: Exception) -> None:
+    def _notify(
+        self,
+        session: Session,
+        job: Claim,
+        error: Exception,
+        detail: Detail | None = None,
+    ) -> None:
         notify_user(
             session,
             job,
             Action.UPDATE,
-            detail_in(error),
+            detail or detail_in(error),
             self.message_ttl,
             explanation=(
                 str(error)

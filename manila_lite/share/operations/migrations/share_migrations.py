@@ -29,6 +29,7 @@ from manila_lite.rpc.contract import Client
 from manila_lite.rpc.data import BINARY as DATA_BINARY
 from manila_lite.rpc.data import DRIVER_ONLY
 from manila_lite.rpc.share import BINARY
+from manila_lite.share.operations.migrations import networks
 from manila_lite.share.operations.replication import guards as replica_guards
 from manila_lite.share.operations.shares import share_request
 from manila_lite.states.access_rule import RulesStatus
@@ -117,11 +118,19 @@ class ShareMigrations:
         _refuse_immovable(session, instance)
         _refuse_unsupported(options)
         new_type = _find_new_type(session, instance, options.new_share_type_id)
-        if options.dest_host == instance.host and new_type is None:
+        network_id = networks.choose_network(
+            session, instance, new_type, options.new_share_network_id
+        )
+        if (
+            options.dest_host == instance.host
+            and new_type is None
+            and network_id == instance.share_network_id
+        ):
             fire(session, SHARE_INSTANCE, instance.id, 'migrate_returned')
             fire(session, SHARE_TASK, share.id, 'skip', updated_at=session.now)
             return False
-        self._check_destination(session, options.dest_host)
+        zone = self._check_destination(session, options.dest_host)
+        networks.lock_networks(session, ctx, instance, network_id, zone=zone)
         if options.force_host_assisted:
             self._require_data_service(session)
         fire(session, SHARE_TASK, share.id, 'start', updated_at=session.now)
@@ -141,23 +150,30 @@ class ShareMigrations:
             preserve_snapshots=options.preserve_snapshots,
             host_assisted=options.force_host_assisted,
             new_share_type_id=new_type and new_type.id,
+            destination_network_id=network_id,
         )
         self.scheduler.migrate_share_to_host(
-            session, ctx, share_id=share.id, host=options.dest_host
+            session,
+            ctx,
+            share_id=share.id,
+            host=options.dest_host,
+            with_servers=bool(network_id or instance.share_server_id),
         )
         return True
 
-    def _check_destination(self, session: Session, text: str) -> None:
+    def _check_destination(self, session: Session, text: str) -> str:
+        """Return the availability zone of the destination."""
         host = Host.parse(text)
         if not (host.machine and host.backend and host.pool):
             raise exception.InvalidInput(
                 reason='host must be host@backend#pool'
             )
-        self._require_up(session, host.service_host)
+        zone = self._require_up(session, host.service_host)
         if not pools.pool_exists(session, text):
             raise exception.InvalidInput(
                 reason=f'host: {host.service_host} has no pool {host.pool}'
             )
+        return zone
 
     def _require_data_service(self, session: Session) -> None:
         if not services.is_any_up(session, DATA_BINARY, self.down_time):
@@ -165,7 +181,8 @@ class ShareMigrations:
                 reason='force_host_assisted_migration: no data service is up'
             )
 
-    def _require_up(self, session: Session, service_host: str) -> None:
+    def _require_up(self, session: Session, service_host: str) -> str:
+        """Return the availability zone of a share service that is up."""
         try:
             service = services.get(session, service_host, BINARY)
         except exception.NotFound as error:
@@ -174,6 +191,7 @@ class ShareMigrations:
             ) from error
         if not services.is_up(service, self.down_time):
             raise exception.ServiceIsDown(binary=BINARY, host=service_host)
+        return service.zone
 
     # Complete or cancel
 
@@ -328,9 +346,6 @@ def _refuse_immovable(session: Session, instance: rows.InstanceRow) -> None:
     reasons = {
         'is in the recycle bin': instance.is_soft_deleted,
         'is in a share group': instance.share_group_id,
-        'is on a share server, which is migrated with all of its shares': (
-            instance.share_server_id or instance.share_network_id
-        ),
         'has access rules that are changing or in error': (
             instance.access_rules_status != RulesStatus.ACTIVE
         ),
@@ -354,10 +369,6 @@ def _refuse_unsupported(options: ShareMigrationOptions) -> None:
             reason='force_host_assisted_migration: a copy by the data '
             f'service cannot be {", ".join(demanded)}'
         )
-    if options.new_share_network_id is not None:
-        raise exception.InvalidInput(
-            reason='new_share_network_id: the share is not on a share server'
-        )
 
 
 def _find_new_type(
@@ -376,9 +387,6 @@ def _find_new_type(
             reason=f'new_share_type_id: share type {id} could not be found'
         )
     reasons = {
-        'is for shares on share servers': found.flag(
-            'driver_handles_share_servers'
-        ),
         'is for shares with replicas': found.extra_specs.get(
             'replication_type'
         ),

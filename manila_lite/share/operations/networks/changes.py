@@ -15,6 +15,7 @@ from manila_lite.db.queries.networks import checks as network_checks
 from manila_lite.db.queries.networks import security_services
 from manila_lite.db.queries.networks import share_networks
 from manila_lite.db.queries.networks import subnets
+from manila_lite.db.queries.shares import migrations
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.session import transaction
@@ -143,7 +144,9 @@ class NetworkChanges:
     ) -> None:
         """Detach a security service."""
         share_networks.lock(session, network_id)
-        if share_networks.has_servers(session, network_id):
+        if share_networks.has_servers(
+            session, network_id
+        ) or migrations.is_network_wanted(session, network_id):
             raise _not_modifiable(network_id, 'removed from')
         if not security_services.detach(session, network_id, service_id):
             raise exception.InvalidShareNetwork(
@@ -371,6 +374,8 @@ class NetworkChanges:
 
         if network.status in SHARE_NETWORK.in_flight:
             raise in_use('its network is changing')
+        if migrations.is_network_wanted(session, network_id):
+            raise in_use('a share is being migrated to its network')
         release_unused(
             session,
             ctx,

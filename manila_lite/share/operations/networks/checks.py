@@ -16,6 +16,7 @@ from manila_lite.db import rows
 from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.networks import checks as network_checks
 from manila_lite.db.queries.networks import share_networks
+from manila_lite.db.queries.shares import migrations
 from manila_lite.db.session import Session
 from manila_lite.rpc.share import BINARY
 from manila_lite.states.access_rule import RulesStatus
@@ -79,6 +80,10 @@ def require_ready(
     down. The caller has locked the network.
     """
     _require_active(network)
+    if migrations.is_network_wanted(session, network.id):
+        raise exception.InvalidShareNetwork(
+            reason=f'a share is being migrated to {network.id}'
+        )
     for server in servers:
         if server.status != ServerStatus.ACTIVE:
             raise exception.InvalidShareNetwork(

@@ -7,6 +7,7 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.networks import share_networks
 from manila_lite.db.queries.networks import subnets
+from manila_lite.db.queries.shares import migrations
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.session import transaction
@@ -92,7 +93,9 @@ class ShareNetworks:
         if not subnet:
             return
         share_networks.lock(session, network_id)
-        if share_networks.has_servers(session, network_id):
+        if share_networks.has_servers(
+            session, network_id
+        ) or migrations.is_network_wanted(session, network_id):
             raise exception.ShareNetworkNotModifiable(
                 share_network_id=network_id,
                 reason='only its name and description can be changed',
@@ -127,6 +130,8 @@ class ShareNetworks:
         network = share_networks.lock(session, network_id)
         if share_networks.has_shares(session, network_id):
             raise in_use('it has shares')
+        if migrations.is_network_wanted(session, network_id):
+            raise in_use('a share is being migrated to it')
         if subnets.count(session, network_id) > 1:
             raise in_use('it has more than one subnet')
         release_unused(

@@ -219,7 +219,7 @@ def test_the_same_type_is_no_change(cloud, share):
     'specs, word',
     [
         ({'replication_type': 'readable'}, 'replicas'),
-        ({'driver_handles_share_servers': 'True'}, 'share servers'),
+        ({'driver_handles_share_servers': 'True'}, 'new_share_network_id'),
         ({'provisioning:max_share_size': str(SIZE - 1)}, 'maximum'),
         ({'provisioning:min_share_size': str(SIZE + 1)}, 'minimum'),
     ],

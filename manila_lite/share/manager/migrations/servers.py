@@ -1,0 +1,85 @@
+"""Put shares that are migrated on share servers of their destination."""
+
+from manila_lite.db.moves import share_migrations as moves
+from manila_lite.db.queries.shares import instances as share_instances
+from manila_lite.db.queries.shares import migrations
+from manila_lite.db.session import Session
+from manila_lite.rpc.contract import Client
+from manila_lite.rpc.contract import implements
+from manila_lite.rpc.share import MigrationServersRpc
+from manila_lite.share.drivers.base import ShareDriver
+from manila_lite.share.manager.driver_view.share_migration_view import (
+    LoadedShareMigration,
+)
+from manila_lite.share.manager.migrations.outcomes import (
+    ShareMigrationOutcomes,
+)
+from manila_lite.share.manager.migrations.steps import ShareMigrationSteps
+from manila_lite.share.manager.servers.failures import failure_detail
+from manila_lite.share.manager.servers.setup import ServerSetup
+from manila_lite.states.share_task import ShareTask
+from manila_lite.work.job import JobContext
+from manila_lite.work.table import Claim
+
+
+@implements(MigrationServersRpc)
+class MigrationServersEndpoint(ShareMigrationSteps):
+    """Provides the share servers on one back end, as for new shares.
+
+    The driver of the source is called when the destination is on its server,
+    and not before.
+    """
+
+    def __init__(
+        self,
+        driver: ShareDriver,
+        outcomes: ShareMigrationOutcomes,
+        work: Client,
+        setup: ServerSetup,
+        *,
+        name_template: str,
+        message_ttl: int,
+    ):
+        super().__init__(
+            driver,
+            outcomes,
+            work,
+            name_template=name_template,
+            message_ttl=message_ttl,
+        )
+        self.setup = setup
+
+    def prepare_provide_migration_server(
+        self, session: Session, job: Claim
+    ) -> LoadedShareMigration:
+        return self._expect(session, job, ShareTask.IN_PROGRESS)
+
+    def provide_migration_server(self, job: JobContext, share_id: str) -> None:
+        loaded: LoadedShareMigration = job.prepared
+        destination = self.setup.provide_server(job, loaded.destination)
+        if destination is None:
+            return
+        job.hand_over(self.outcomes.request_start, job.claim, loaded.migration)
+
+    def failed_provide_migration_server(
+        self, session: Session, job: Claim, error: Exception
+    ) -> bool:
+        """Roll back at once, unless something may have been copied.
+
+        That may be if an administrator has reset the status of the server.
+        """
+        migration = migrations.find_open(session, job.resource_id)
+        instance_id = migration and migration.destination_instance_id
+        row = instance_id and share_instances.find(session, instance_id)
+        if not row:
+            moves.end_task(session, job.resource_id, 'failed')
+            return True
+        was_built = not self.setup.fail_build(
+            session, row.share_server_id, error
+        )
+        if row.share_server_id is not None and was_built:
+            return self._clean_up(session, job, error)
+        self._notify(session, job, error, failure_detail(error))
+        self._record_error(session, job, error)
+        self.outcomes.roll_back(session, job.resource_id, 'failed')
+        return True
