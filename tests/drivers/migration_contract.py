@@ -186,25 +186,32 @@ class BtrfsPair(MigrationPair):
         )
 
     def is_empty(self, driver):
-        moves = [
-            driver.backend.root / each for each in ('arriving', 'leaving')
-        ]
+        return not self.remains(driver)
+
+    def remains(self, driver):
+        """Return what a back end has, except files written in part."""
+        root = driver.backend.root
         tops = [pool.top for pool in driver.backend.pools.values()]
-        return not [
-            path.name
-            for folder in (
-                *moves,
-                *(
-                    top / each
-                    for top in tops
-                    for each in ('moving', 'copies', 'shares', 'snapshots')
-                ),
-                *(top / 'records' / 'shares' for top in tops),
-                *(top / 'records' / 'snapshots' for top in tops),
+        records = [
+            *(root / each for each in ('arriving', 'leaving')),
+            *(
+                top / 'records' / each
+                for top in tops
+                for each in ('shares', 'snapshots')
+            ),
+        ]
+        volumes = [
+            top / each
+            for top in tops
+            for each in ('moving', 'copies', 'shares', 'snapshots')
+        ]
+        return [
+            path
+            for folder, pattern in (
+                *((each, '*.json') for each in records),
+                *((each, '[!.]*') for each in volumes),
             )
-            if folder.exists()
-            for path in folder.iterdir()
-            if not path.name.startswith('.trash-')
+            for path in folder.glob(pattern)
         ]
 
     @contextlib.contextmanager

@@ -92,29 +92,29 @@ class Scene(BtrfsPair):
 
     # Results
 
-    def stays(self) -> bool:
-        return (
-            self.has_latest(self.source)
-            and self.has_share()
-            and self.is_served()
-            and self.is_empty(self.target)
-        )
+    def check_that_it_stays(self) -> None:
+        assert self.has_latest(self.source)
+        assert self.has_share()
+        assert self.is_served()
+        assert self.remains(self.target) == []
 
-    def has_moved(self) -> bool:
-        return (
-            self.complete() == self.complete()
-            and self.has_latest(self.target)
-            and self.has_share(self.target)
-            and self.is_empty(self.source)
-        )
+    def check_that_it_has_moved(self) -> None:
+        assert self.complete() == self.complete()
+        assert self.has_latest(self.target)
+        assert self.has_share(self.target)
+        assert self.remains(self.source) == []
+
+    def check_after_failure(self) -> None:
+        self.cancel()
+        self.check_that_it_stays()
 
 
 @dataclasses.dataclass
 class Operation:
-    """An operation and its final state."""
+    """An operation, what is done before it, and a check of its end."""
 
     act: Callable[[Scene], object]
-    ended: Callable[[Scene], bool]
+    check: Callable[[Scene], object]
     before: Callable[[Scene], object] = Scene.copy_and_write
 
 
@@ -122,13 +122,17 @@ OPERATIONS = {
     'copy': Operation(
         before=lambda scene: (scene.volume(scene.source) / LATEST).touch(),
         act=Scene.copy,
-        ended=Scene.has_moved,
+        check=Scene.check_that_it_has_moved,
     ),
-    'cancel': Operation(act=Scene.cancel, ended=Scene.stays),
-    'tear down': Operation(act=Scene.tear_down, ended=Scene.stays),
-    'complete': Operation(act=Scene.complete, ended=Scene.has_moved),
+    'cancel': Operation(act=Scene.cancel, check=Scene.check_that_it_stays),
+    'tear down': Operation(
+        act=Scene.tear_down, check=Scene.check_that_it_stays
+    ),
+    'complete': Operation(
+        act=Scene.complete, check=Scene.check_that_it_has_moved
+    ),
     'fail to complete': Operation(
-        act=Scene.fail, ended=lambda scene: scene.cancel() or scene.stays()
+        act=Scene.fail, check=Scene.check_after_failure
     ),
 }
 
@@ -148,7 +152,7 @@ def _finish(scene: Scene, operation: Operation) -> None:
     scene.restart()
     assert scene.has_latest(scene.source) or scene.has_latest(scene.target)
     operation.act(scene)
-    assert operation.ended(scene)
+    operation.check(scene)
 
 
 @sampling.enumeration
