@@ -3,14 +3,12 @@
 from collections.abc import Callable
 import contextlib
 import dataclasses
-import functools
 import json
 import pathlib
 import random
 
 import pytest
 
-from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.drivers.base import ShareServerForDriver
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs import processes
@@ -22,6 +20,7 @@ from tests.drivers.crashes import killed_at
 from tests.drivers.crashes import killed_at_steps
 from tests.drivers.driver_harness import CTX
 from tests.drivers.driver_harness import DriverHarness
+from tests.drivers.served_harness import ServedHarness
 from tests.support import sampling
 from tests.support import storage
 
@@ -29,70 +28,23 @@ pytestmark = pytest.mark.usefixtures('no_power_failures')
 
 ADDRESSES = ('10.20.0.5', '10.20.0.6', '10.20.0.7')
 DEVICES = pathlib.Path('/sys/class/net')
-ON_SERVERS = (
-    'create_share',
-    'create_share_from_snapshot',
-    'delete_share',
-    'extend_share',
-    'shrink_share',
-    'update_access',
-    'create_snapshot',
-    'delete_snapshot',
-    'revert_to_snapshot',
-    'snapshot_update_access',
-)
-
-
-@dataclasses.dataclass
-class ServedHarness(DriverHarness):
-    """A driver whose shares are all on one share server."""
-
-    served_by: ShareServerForDriver | None = None
-
-    def start(self) -> ShareDriver:
-        driver = super().start()
-        self.served_by = self.served_by or self.set_up_server(driver)
-        for name in ON_SERVERS:
-            method = getattr(driver, name)
-            setattr(
-                driver,
-                name,
-                functools.partial(method, share_server=self.served_by),
-            )
-        return driver
-
-    def clean_up(self) -> None:
-        super().clean_up()
-        DriverHarness.start(self).teardown_server(
-            {'server_id': self.served_by.id}
-        )
 
 
 class ServedScene(test_crashes.Scene):
-    """The same on a share server, where nothing is managed."""
+    """The same on a share server."""
 
     new_harness = ServedHarness
-
-    def create_unmanaged(self) -> None:
-        self.unmanaged_share = None
 
     def clean_up(self) -> None:
         self.harness.clean_up()
 
 
-OPERATIONS = {
-    name: operation
-    for name, operation in test_crashes.OPERATIONS.items()
-    if 'manage' not in name
-}
-
-
 @sampling.enumeration
-@pytest.mark.parametrize('operation', OPERATIONS)
+@pytest.mark.parametrize('operation', test_crashes.OPERATIONS)
 def test_operation_on_a_server_killed_at_every_step_can_be_repeated(
     operation, btrfs_server_options, tmp_path
 ):
-    operation = OPERATIONS[operation]
+    operation = test_crashes.OPERATIONS[operation]
     for scene in killed_at_steps(
         lambda folder: ServedScene(
             BTRFS, tmp_path / folder, **btrfs_server_options

@@ -144,13 +144,27 @@ class BtrfsBackend:
     def _exports_of(self, kind: Kind, volume: str) -> Exports | None:
         """Return the exports of the share server of a volume, if any.
 
-        The volume has the name of its share or snapshot. It is not exported
-        before it has a record, nor when the server is gone.
+        It is not exported before it has a record, nor when the server is
+        gone. Only a managed volume has a name other than its share.
         """
         found = self.find(kind, volume)
-        name = found and found[1].get('server')
+        record = found[1] if found else None
+        if record is None or record['volume'] != volume:
+            record = self._record_of(kind, volume)
+        name = record and record.get('server')
         server = name and self.servers.find(name)
         return server.exports if server else None
+
+    def _record_of(self, kind: Kind, volume: str) -> Record | None:
+        for pool in self.pools.values():
+            name = (
+                pool.catalog.owner(kind, volume)
+                if pool.has(kind, volume)
+                else None
+            )
+            if name is not None:
+                return pool.catalog.find(kind, name)
+        return None
 
     def attach(self) -> bool:
         """Use what another process has started; return whether it is there.

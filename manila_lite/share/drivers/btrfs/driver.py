@@ -38,8 +38,6 @@ from manila_lite.share.drivers.contract.share_servers import ServerDetails
 from manila_lite.share.drivers.delegation import Delegation
 from manila_lite.share.drivers.space import GIB
 
-_BOUND_TO_SERVER = 'the driver btrfs cannot manage it again on a share server'
-
 
 def _admit_call(driver: 'BtrfsDriver') -> None:
     driver.backend.require()
@@ -71,6 +69,9 @@ def _admit_servers(driver: 'BtrfsDriver') -> None:
     _admit_call(driver)
 
 
+_managing_on_servers = Delegation['BtrfsDriver', BtrfsManaging](
+    lambda driver: driver.managing, _admit_servers
+)
 _servers = Delegation['BtrfsDriver', BtrfsShareServers](
     lambda driver: driver.servers, _admit_servers
 )
@@ -107,6 +108,7 @@ class BtrfsDriver(
     base.RevertSupport,
     base.MountSnapshotSupport,
     base.ManageSupport,
+    base.ManageWithServerSupport,
     base.ServerMigrationSupport,
     base.ConnectionSupport,
     base.ShareMigrationSupport,
@@ -292,19 +294,18 @@ class BtrfsDriver(
     )
     unmanage_snapshot = _managing(BtrfsManaging.unmanage_snapshot)
 
-    def unmanage_with_server(
-        self,
-        share: base.ShareForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> None:
-        raise exception.UnmanageInvalidShare(reason=_BOUND_TO_SERVER)
-
-    def unmanage_snapshot_with_server(
-        self,
-        snapshot: base.SnapshotForDriver,
-        share_server: base.ShareServerMapping | None = None,
-    ) -> None:
-        raise exception.UnmanageInvalidShareSnapshot(reason=_BOUND_TO_SERVER)
+    manage_existing_with_server = _managing_on_servers(
+        BtrfsManaging.manage_existing_with_server
+    )
+    unmanage_with_server = _managing_on_servers(
+        BtrfsManaging.unmanage_with_server
+    )
+    manage_existing_snapshot_with_server = _managing_on_servers(
+        BtrfsManaging.manage_existing_snapshot_with_server
+    )
+    unmanage_snapshot_with_server = _managing_on_servers(
+        BtrfsManaging.unmanage_snapshot_with_server
+    )
 
     # Migration
 

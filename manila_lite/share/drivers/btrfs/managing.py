@@ -39,12 +39,24 @@ class BtrfsManaging:
         The option `size` gives its size in GiB. Otherwise it is the size it
         has, or else that of its content.
         """
+        return self.manage_existing_with_server(share, driver_options)
+
+    def manage_existing_with_server(
+        self,
+        share: base.ShareForDriver,
+        driver_options: Mapping[str, str],
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.ManageReply:
+        """Do the same on a share server.
+
+        What it was exported from before has to be this server, or gone.
+        """
         location = share['export_location'] or ''
         try:
             with self._backend.changing(_LOCK, share['name']):
                 found = self._backend.find(Kind.SHARE, share['name'])
                 pool, record = found or self._manage_share(
-                    share, location, driver_options
+                    share, location, driver_options, share_server
                 )
                 volume = record['volume']
                 path = pool.path(Kind.SHARE, volume)
@@ -64,6 +76,7 @@ class BtrfsManaging:
         share: base.ShareForDriver,
         location: str,
         driver_options: Mapping[str, str],
+        share_server: base.ShareServerMapping | None,
     ) -> tuple[Pool, Record]:
         self._backend.exports.check(share['share_proto'], 'any')
         match = _EXPORTS[share['share_proto']].fullmatch(location)
@@ -78,6 +91,10 @@ class BtrfsManaging:
         }
         if record['share_proto'] != share['share_proto']:
             raise ValueError(f'it is a {record["share_proto"]} share')
+        server = self._backend.server_fields(share_server)
+        if self._is_elsewhere(record, server):
+            raise ValueError(f'it is on share server {record["server"]}')
+        record |= server
         size = managed_size(
             pool.size_gib(Kind.SHARE, volume),
             pool.used_bytes(Kind.SHARE, volume),
@@ -87,8 +104,26 @@ class BtrfsManaging:
         pool.catalog.put(Kind.SHARE, share['name'], record)
         return pool, record
 
+    def _is_elsewhere(self, record: Record, server: Record) -> bool:
+        """Return whether another share server exports a volume."""
+        current = record.get('server')
+        return (
+            current is not None
+            and current != server.get('server')
+            and self._backend.has_servers
+            and self._backend.servers.find(current) is not None
+        )
+
     def unmanage(self, share: base.ShareForDriver) -> None:
         """Stop managing a share; its clients keep their access."""
+        self.unmanage_with_server(share)
+
+    def unmanage_with_server(
+        self,
+        share: base.ShareForDriver,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> None:
+        """Do the same on a share server."""
         with self._backend.changing(share['name']):
             found = self._backend.find(Kind.SHARE, share['name'])
             if found is not None:
@@ -104,6 +139,17 @@ class BtrfsManaging:
 
         The provider location is its name.
         """
+        return self.manage_existing_snapshot_with_server(
+            snapshot, driver_options
+        )
+
+    def manage_existing_snapshot_with_server(
+        self,
+        snapshot: base.SnapshotForDriver,
+        driver_options: Mapping[str, str],
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.ManageSnapshotReply:
+        """Do the same on the share server of its share."""
         location = snapshot['provider_location'] or ''
         try:
             with self._backend.changing(_LOCK, snapshot['name']):
@@ -148,11 +194,21 @@ class BtrfsManaging:
             raise ValueError('it is not read-only')
         if not pool.size_gib(Kind.SNAPSHOT, volume):
             pool.adopt_size(owner['volume'], volume)
+        if 'server' in owner:
+            record |= {'server': owner['server']}
         pool.catalog.put(Kind.SNAPSHOT, snapshot['name'], record)
         return pool, record
 
     def unmanage_snapshot(self, snapshot: base.SnapshotForDriver) -> None:
         """Stop managing a snapshot; its clients keep their access."""
+        self.unmanage_snapshot_with_server(snapshot)
+
+    def unmanage_snapshot_with_server(
+        self,
+        snapshot: base.SnapshotForDriver,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> None:
+        """Do the same on a share server."""
         with self._backend.changing(snapshot['name']):
             found = self._backend.find(Kind.SNAPSHOT, snapshot['name'])
             if found is not None:
