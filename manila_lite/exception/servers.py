@@ -18,7 +18,10 @@ class ShareServerNotMigratable(Conflict):
 
 
 class ShareServerInUse(Conflict):
-    message = 'Share server {share_server_id} is in use.'
+    message = (
+        'Share server {share_server_id} is in use: it has shares or share '
+        'groups.'
+    )
 
 
 class ManageInvalidShareServer(InvalidShareServer):

@@ -10,7 +10,9 @@ class ShareGroup(base.Base):
     """A group of shares on one back end; `host` is host@backend#pool.
 
     Its snapshots are consistent in a pool, on a host or, with null in
-    `consistent_snapshot_support`, not at all.
+    `consistent_snapshot_support`, not at all. A group with a share network
+    gets its share server when it is created on its back end; all its shares
+    are on that server.
     """
 
     __tablename__ = 'share_groups'
@@ -20,6 +22,8 @@ class ShareGroup(base.Base):
         sa.Index(None, 'status'),
         sa.Index(None, 'service_host', 'status'),
         sa.Index(None, 'share_group_type_id'),
+        sa.Index(None, 'share_network_id'),
+        sa.Index(None, 'share_server_id'),
     )
 
     id = mapped_column(base.Id, primary_key=True)

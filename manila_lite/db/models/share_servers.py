@@ -12,7 +12,8 @@ class ShareServer(base.Base):
     `host` is host@backend. `build_key` is set while the server is built
     for the first share that needs it, and null afterwards; its unique key
     lets one of several concurrent requests build the server while the
-    others wait. `idle_since` is null while shares are on the server.
+    others wait. `idle_since` is null while shares or share groups are on
+    the server.
     """
 
     __tablename__ = 'share_servers'

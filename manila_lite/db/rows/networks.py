@@ -38,6 +38,13 @@ class NetworkInstanceRow(Protocol):
     share_server_id: str
 
 
+class NetworkGroupRow(Protocol):
+    """A share group on a network that is to be changed."""
+
+    id: str
+    status: str
+
+
 class SubnetRow(Protocol):
     """A subnet of a share network."""
 

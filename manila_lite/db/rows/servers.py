@@ -110,6 +110,7 @@ class ServerShareRow(OwnedRow, Protocol):
     share_group_id: str | None
     is_soft_deleted: bool
     has_copies: bool
+    has_share_groups: bool
 
 
 class NetworkSubnetRow(Protocol):

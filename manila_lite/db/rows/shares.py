@@ -146,6 +146,7 @@ class CloneSourceRow(Protocol):
     share_type_id: str | None
     availability_zone_id: str | None
     share_network_id: str | None
+    share_server_id: str | None
     encryption_key_ref: str | None
     replica_state: str | None
     parent_created_at: datetime.datetime

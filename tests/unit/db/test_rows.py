@@ -72,6 +72,7 @@ SELECTED = [
     (rows.MigratingSnapshotRow, migrations._SNAPSHOTS),
     (rows.MigrationRow, migrations._OPEN),
     (rows.MountableInstanceRow, snapshot_rules._LOCK_INSTANCES_SHARED),
+    (rows.NetworkGroupRow, share_networks._SHARE_GROUPS),
     (rows.NetworkInstanceRow, share_networks._SHARE_INSTANCES),
     (rows.NetworkServerRow, share_networks._SERVERS),
     (rows.NetworkSubnetRow, migrations._NETWORKS),

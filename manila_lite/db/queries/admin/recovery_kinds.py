@@ -192,6 +192,11 @@ _MIGRATING_TO_SERVER = (
     )
     .correlate(SERVER)
 )
+_GROUPS_ON_SERVER = (
+    sa.select(GROUP.c.id)
+    .where(GROUP.c.share_server_id == SERVER.c.id)
+    .correlate(SERVER)
+)
 _NO_HOST = sa.type_coerce(sa.null(), sa.String())
 _CHANGING_SERVERS_OF = (
     sa.select(SERVER.c.id)
@@ -254,6 +259,12 @@ KINDS = {
                     SERVER.c.status == share_server.ServerStatus.CREATING,
                     WORK.c.resource == share_task.SHARE_TASK.resource,
                     WORK.c.resource_id.in_(_MIGRATING_TO_SERVER),
+                ),
+                # So does the work that creates the first share group.
+                sa.and_(
+                    SERVER.c.status == share_server.ServerStatus.CREATING,
+                    WORK.c.resource == 'share_group',
+                    WORK.c.resource_id.in_(_GROUPS_ON_SERVER),
                 ),
                 sa.and_(
                     SERVER.c.status

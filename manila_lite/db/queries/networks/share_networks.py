@@ -7,8 +7,10 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import networks
+from manila_lite.db.models import share_groups
 from manila_lite.db.models import share_servers
 from manila_lite.db.models import shares
+from manila_lite.db.rows import NetworkGroupRow
 from manila_lite.db.rows import NetworkInstanceRow
 from manila_lite.db.rows import NetworkServerRow
 from manila_lite.db.rows import ShareNetworkRow
@@ -20,6 +22,7 @@ SERVER = share_servers.ShareServer.__table__
 OF_SUBNET = share_servers.ShareServerSubnet.__table__
 ADDRESS = share_servers.NetworkAllocation.__table__
 INSTANCE = shares.ShareInstance.__table__
+GROUP = share_groups.ShareGroup.__table__
 
 _TARGET = sa.select(
     NETWORK.c.id,
@@ -50,6 +53,9 @@ _HAS_SHARES = sa.select(
         INSTANCE.c.share_network_id == sa.bindparam('network_id')
     )
 )
+_HAS_GROUPS = sa.select(
+    sa.exists().where(GROUP.c.share_network_id == sa.bindparam('network_id'))
+)
 _SERVERS_IN_SUBNETS = sa.select(OF_SUBNET.c.share_server_id).where(
     OF_SUBNET.c.share_network_subnet_id.in_(
         sa.bindparam('ids', expanding=True)
@@ -67,6 +73,11 @@ _SHARE_INSTANCES = (
     .order_by(INSTANCE.c.id)
 )
 _IDS: sa.BindParameter[str] = sa.bindparam('ids', expanding=True)
+_SHARE_GROUPS = (
+    sa.select(GROUP.c.id, GROUP.c.status)
+    .where(GROUP.c.share_server_id.in_(_IDS))
+    .order_by(GROUP.c.id)
+)
 _DETACH = (
     sa.delete(OF_SUBNET).where(OF_SUBNET.c.share_server_id.in_(_IDS)),
     sa.update(ADDRESS)
@@ -150,6 +161,13 @@ def list_share_instances(
     return session.rows(_SHARE_INSTANCES, ids=sorted(server_ids))
 
 
+def list_share_groups(
+    session: Session, server_ids: Collection[str]
+) -> typing.Sequence[NetworkGroupRow]:
+    """Return the share groups on some servers, ordered by id."""
+    return session.rows(_SHARE_GROUPS, ids=sorted(server_ids))
+
+
 def detach_servers(session: Session, server_ids: Collection[str]) -> None:
     """Detach servers from their network; they keep their addresses."""
     for statement in _DETACH:
@@ -163,6 +181,10 @@ def is_changing(session: Session, network_id: str) -> bool:
 
 def has_shares(session: Session, network_id: str) -> bool:
     return bool(session.value(_HAS_SHARES, network_id=network_id))
+
+
+def has_share_groups(session: Session, network_id: str) -> bool:
+    return bool(session.value(_HAS_GROUPS, network_id=network_id))
 
 
 def update(

@@ -1,10 +1,11 @@
-"""Share servers without shares, which are deleted after a while."""
+"""Share servers that nothing is on, which are deleted after a while."""
 
 from collections.abc import Sequence
 import datetime
 
 import sqlalchemy as sa
 
+from manila_lite.db.models import share_groups
 from manila_lite.db.models import share_servers
 from manila_lite.db.models import shares
 from manila_lite.db.queries.servers.share_servers import lock
@@ -14,8 +15,12 @@ from manila_lite.states.share_server import ServerStatus
 
 SERVER = share_servers.ShareServer.__table__
 INSTANCE = shares.ShareInstance.__table__
+GROUP = share_groups.ShareGroup.__table__
 
-_IS_EMPTY = ~sa.exists().where(INSTANCE.c.share_server_id == SERVER.c.id)
+_IS_EMPTY = sa.and_(
+    ~sa.exists().where(INSTANCE.c.share_server_id == SERVER.c.id),
+    ~sa.exists().where(GROUP.c.share_server_id == SERVER.c.id),
+)
 _MARK = (
     sa.update(SERVER)
     .where(
@@ -43,7 +48,7 @@ _IDLE = _PAGE.where(
 
 
 def mark(session: Session, server_id: str) -> bool:
-    """Set `idle_since` if no instance is on a server; True if it was set."""
+    """Set `idle_since` if nothing is on a server; True if it was set."""
     lock(session, server_id)
     return bool(session.run(_MARK, server_id=server_id, now=session.now))
 
@@ -51,7 +56,7 @@ def mark(session: Session, server_id: str) -> bool:
 def list_unmarked(
     session: Session, service_host: str, after: str, most: int
 ) -> Sequence[ServerIdRow]:
-    """Return active servers without shares and without `idle_since`.
+    """Return active servers that nothing is on, without `idle_since`.
 
     They are up to `most`, ordered by id, after the id `after`.
     """

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from manila_lite.db.models import networks
 from manila_lite.db.models import server_migrations
 from manila_lite.db.models import services
+from manila_lite.db.models import share_groups
 from manila_lite.db.models import share_servers
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
@@ -30,6 +31,7 @@ SUBNET = networks.ShareNetworkSubnet.__table__
 ZONE = services.AvailabilityZone.__table__
 INSTANCE = shares.ShareInstance.__table__
 SHARE = shares.Share.__table__
+GROUP = share_groups.ShareGroup.__table__
 SNAPSHOT = snapshots.Snapshot.__table__
 SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
 TAG = snapshots.SnapshotMetadata.__table__
@@ -41,6 +43,9 @@ _HAS_COPIES = (
         _COPY.c.share_id == INSTANCE.c.share_id, _COPY.c.id != INSTANCE.c.id
     )
     .correlate(INSTANCE)
+)
+_HAS_GROUPS = (
+    sa.exists().where(GROUP.c.share_server_id == SERVER.c.id).correlate(SERVER)
 )
 # A server without shares has one row, with null in the columns of shares.
 _WITH_SHARES = (
@@ -66,6 +71,7 @@ _WITH_SHARES = (
         SHARE.c.project_id,
         SHARE.c.user_id,
         _HAS_COPIES.label('has_copies'),
+        _HAS_GROUPS.label('has_share_groups'),
     )
     .select_from(
         SERVER.outerjoin(

@@ -1,8 +1,8 @@
 """Share servers: the rows that managers and operations act on.
 
-A server and the instances on it change together: code that puts an
-instance on a server, removes one from it or removes the server first
-locks the row of the server.
+A server and what is on it, share instances and share groups, change
+together: code that puts something on a server, removes it or removes the
+server first locks the row of the server.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from manila_lite import exception
 from manila_lite.db.models import networks
 from manila_lite.db.models import services
+from manila_lite.db.models import share_groups
 from manila_lite.db.models import share_servers
 from manila_lite.db.models import shares
 from manila_lite.db.queries import private_data
@@ -40,6 +41,7 @@ SUBNET_METADATA = networks.ShareNetworkSubnetMetadata.__table__
 SECURITY = networks.SecurityService.__table__
 OF_SECURITY = networks.ShareNetworkSecurityService.__table__
 INSTANCE = shares.ShareInstance.__table__
+GROUP = share_groups.ShareGroup.__table__
 SHARE = shares.Share.__table__
 ZONE = services.AvailabilityZone.__table__
 
@@ -85,8 +87,16 @@ _ALLOCATIONS = (
         ALLOCATION.c.ip_address,
     )
 )
-_ON = INSTANCE.c.share_server_id == sa.bindparam('of_server')
-_ANY_ON = sa.select(INSTANCE.c.id).where(_ON).limit(1)
+_IS_USED = sa.select(
+    sa.or_(
+        sa.exists().where(
+            INSTANCE.c.share_server_id == sa.bindparam('of_server')
+        ),
+        sa.exists().where(
+            GROUP.c.share_server_id == sa.bindparam('of_server')
+        ),
+    )
+)
 _IDENTIFIERS = sa.select(SERVER.c.identifier).where(
     SERVER.c.host == sa.bindparam('of_host'), SERVER.c.identifier.is_not(None)
 )
@@ -99,6 +109,14 @@ _BIND = (
     .where(
         INSTANCE.c.id == sa.bindparam('instance_id'),
         INSTANCE.c.share_server_id.is_(None),
+    )
+    .values(share_server_id=sa.bindparam('new_server'))
+)
+_BIND_GROUP = (
+    sa.update(GROUP)
+    .where(
+        GROUP.c.id == sa.bindparam('group_id'),
+        GROUP.c.share_server_id.is_(None),
     )
     .values(share_server_id=sa.bindparam('new_server'))
 )
@@ -149,7 +167,7 @@ def _normalise(identifier: str) -> str:
 def lock(session: Session, server_id: str) -> str | None:
     """Lock a server; return its status, or None if it is gone.
 
-    The lock also keeps instances from being put on the server.
+    The lock also keeps shares and groups from being put on the server.
     """
     return session.value(_LOCK, server_id=server_id)
 
@@ -292,7 +310,7 @@ def list_security_services_by_id(
     )
 
 
-# The server of a new share
+# The server of a new share, or of a new share group
 
 
 def make_build_key(
@@ -398,20 +416,50 @@ def bind(
     instance on it waits, and then counts this one. Shares on it that are
     being extended count with what is added to them.
     """
+    return _has_room(session, server_id, size, limits) and attach(
+        session, instance_id, server_id
+    )
+
+
+def _has_room(
+    session: Session, server_id: str, size: int, limits: ServerLimits
+) -> bool:
+    """Lock a server for another share; False if it cannot have one."""
     if not server_load.lock_for_use(session, server_id):
         return False
     count, gigabytes = server_load.get_load(session, server_id)
     if limits.gigabytes >= 0:
         gigabytes += server_load.get_growth(session, server_id)
-    if not limits.allows(count + 1, gigabytes + size):
-        return False
-    return attach(session, instance_id, server_id)
+    return limits.allows(count + 1, gigabytes + size)
 
 
 def attach(session: Session, instance_id: str, server_id: str) -> bool:
     """Put an instance on a server that the caller locked or inserted."""
     return bool(
         session.run(_BIND, instance_id=instance_id, new_server=server_id)
+    )
+
+
+def bind_group(
+    session: Session,
+    group_id: str,
+    server_id: str,
+    size: int,
+    limits: ServerLimits = NO_LIMITS,
+) -> bool:
+    """Put a group without a server on one, as `bind` does.
+
+    There must be room for a share of this size, but none is reserved.
+    """
+    return _has_room(session, server_id, size, limits) and attach_group(
+        session, group_id, server_id
+    )
+
+
+def attach_group(session: Session, group_id: str, server_id: str) -> bool:
+    """Put a group on a server that the caller locked or inserted."""
+    return bool(
+        session.run(_BIND_GROUP, group_id=group_id, new_server=server_id)
     )
 
 
@@ -424,9 +472,12 @@ def find_server_id(session: Session, instance_id: str) -> str | None:
     )
 
 
-def has_instances(session: Session, server_id: str) -> bool:
-    """Whether any instance is on a server; reliable only under a lock."""
-    return session.value(_ANY_ON, of_server=server_id) is not None
+def is_used(session: Session, server_id: str) -> bool:
+    """Whether any instance or share group is on a server.
+
+    Reliable only under a lock.
+    """
+    return bool(session.value(_IS_USED, of_server=server_id))
 
 
 def update(session: Session, server_id: str, **values: object) -> None:

@@ -33,6 +33,7 @@ _LOCK_SHARED = (
         PARENT_INSTANCE.c.share_type_id,
         PARENT_INSTANCE.c.availability_zone_id,
         PARENT_INSTANCE.c.share_network_id,
+        PARENT_INSTANCE.c.share_server_id,
         PARENT_INSTANCE.c.encryption_key_ref,
         PARENT_INSTANCE.c.replica_state,
         PARENT_INSTANCE.c.created_at.label('parent_created_at'),

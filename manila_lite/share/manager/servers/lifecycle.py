@@ -148,7 +148,7 @@ class ShareServersEndpoint:
             or row.status != ServerStatus.ACTIVE
             or row.idle_since is None
             or row.idle_since > before
-            or share_servers.has_instances(session, server_id)
+            or share_servers.is_used(session, server_id)
         ):
             return False
         LOG.info(
@@ -171,7 +171,7 @@ class ShareServersEndpoint:
         self, session: Session, job: Claim
     ) -> LockedServer:
         locked = self._expect(session, job, ServerStatus.DELETING)
-        if share_servers.has_instances(session, job.resource_id):
+        if share_servers.is_used(session, job.resource_id):
             # Only after `reset_status`: requests are refused while in use.
             raise exception.ShareServerInUse(share_server_id=job.resource_id)
         service_ids = job.args.get('security_service_ids')
@@ -300,7 +300,7 @@ class ShareServersEndpoint:
         self, session: Session, job: Claim
     ) -> LockedServer:
         locked = self._expect(session, job, ServerStatus.UNMANAGE_STARTING)
-        if share_servers.has_instances(session, job.resource_id):
+        if share_servers.is_used(session, job.resource_id):
             raise exception.ShareServerInUse(share_server_id=job.resource_id)
         return locked
 

@@ -135,9 +135,9 @@ class ServerMigrationPhases:
     ) -> None:
         """Request the deletion of a server, whose row is locked.
 
-        Its status may have been reset, and then shares placed on it.
+        Its status may have been reset, and then something placed on it.
         """
-        if share_servers.has_instances(session, server_id) or not (
+        if share_servers.is_used(session, server_id) or not (
             fire_matching(
                 session,
                 SHARE_SERVER,

@@ -20,6 +20,7 @@ from manila_lite.db.queries.shares import migrations
 from manila_lite.db.session import Session
 from manila_lite.rpc.share import BINARY
 from manila_lite.states.access_rule import RulesStatus
+from manila_lite.states.share_group import SHARE_GROUP
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_network import NetworkStatus
 from manila_lite.states.share_server import ServerStatus
@@ -102,9 +103,14 @@ def require_ready(
     for host in hosts_of(servers):
         if host not in up:
             raise exception.ServiceNotUp(binary=BINARY, host=host)
-    for share in share_networks.list_share_instances(
-        session, [server.id for server in servers]
-    ):
+    server_ids = [server.id for server in servers]
+    for group in share_networks.list_share_groups(session, server_ids):
+        if group.status in SHARE_GROUP.in_flight:
+            raise exception.InvalidShareNetwork(
+                reason=f'share group {group.id} on {network.id} is '
+                f'{group.status}'
+            )
+    for share in share_networks.list_share_instances(session, server_ids):
         if (
             share.status != InstanceStatus.AVAILABLE
             or share.access_rules_status != RulesStatus.ACTIVE

@@ -117,7 +117,7 @@ class ShareNetworks:
     def delete(
         self, session: Session, ctx: RequestContext, network_id: str
     ) -> None:
-        """Delete a network without shares and credit its quota.
+        """Delete a network without shares and groups; credit its quota.
 
         Its idle share servers are deleted too, its security services not.
         """
@@ -132,6 +132,8 @@ class ShareNetworks:
             raise in_use('it has shares')
         if migrations.is_network_wanted(session, network_id):
             raise in_use('a share is being migrated to it')
+        if share_networks.has_share_groups(session, network_id):
+            raise in_use('it has share groups')
         if subnets.count(session, network_id) > 1:
             raise in_use('it has more than one subnet')
         release_unused(

@@ -92,6 +92,8 @@ def refuse_shares(
         (row for row in share_rows if row.share_group_id),
         'has shares in share groups',
     )
+    if server.has_share_groups:
+        _refuse(server, 'has share groups, which cannot be migrated')
     refuse_soft_deleted(rows)
     refuse_share_replicas(rows)
     _refuse_listed(

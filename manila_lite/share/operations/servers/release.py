@@ -37,9 +37,11 @@ def release_unused(
         fire_all(session, SHARE_SERVER, ids, 'delete', updated_at=session.now)
     except exception.InvalidStatus as error:
         raise in_use('it has share servers that are busy') from error
-    # No new share is placed on a server that is not active.
+    # Nothing new is placed on a server that is not active.
     if share_networks.list_share_instances(session, ids):
         raise in_use('it has shares')
+    if share_networks.list_share_groups(session, ids):
+        raise in_use('it has share groups')
     share_networks.detach_servers(session, ids)
     service_ids = [
         row.id

@@ -68,7 +68,7 @@ class ShareServers:
     def delete(
         self, session: Session, ctx: RequestContext, server: rows.ServerTarget
     ) -> None:
-        """Request the deletion of a server that has no shares."""
+        """Request the deletion of a server that nothing is on."""
         status = self._lock(session, server)
         if status not in _DELETABLE:
             raise exception.InvalidStatus(
@@ -236,5 +236,5 @@ class ShareServers:
     def _refuse_used(
         self, session: Session, server: rows.ServerTarget
     ) -> None:
-        if share_servers.has_instances(session, server.id):
+        if share_servers.is_used(session, server.id):
             raise exception.ShareServerInUse(share_server_id=server.id)

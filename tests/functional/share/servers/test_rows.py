@@ -193,7 +193,7 @@ def test_server_being_deleted_gets_no_share(db):
 
     def remove(session):
         share_servers.lock(session, 'server')
-        if share_servers.has_instances(session, 'server'):
+        if share_servers.is_used(session, 'server'):
             raise exception.ShareServerInUse(share_server_id='server')
         fire(session, SHARE_SERVER, 'server', 'delete')
 
