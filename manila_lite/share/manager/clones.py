@@ -7,10 +7,9 @@ from manila_lite import exception
 from manila_lite.share.drivers.base import ExportLocation
 from manila_lite.share.drivers.base import SnapshotForDriver
 from manila_lite.share.drivers.base import normalise_export_locations
-from manila_lite.share.manager.driver_view import share_view
-from manila_lite.share.manager.driver_view.group_view import LoadedMember
+from manila_lite.share.manager.driver_view import group_view
+from manila_lite.share.manager.driver_view.group_view import CloneSource
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
-from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
 from manila_lite.states.share_instance import InstanceStatus
 
@@ -19,22 +18,10 @@ class Clone(typing.NamedTuple):
     """A share to be created, and the snapshot it is created from."""
 
     share: LoadedInstance
-    snapshot: LoadedSnapshot | LoadedMember
-
-    @property
-    def share_snapshot(self) -> LoadedSnapshot | None:
-        """The snapshot if it is one of a share alone.
-
-        Share groups are not on share servers.
-        """
-        return (
-            None if isinstance(self.snapshot, LoadedMember) else self.snapshot
-        )
+    snapshot: CloneSource
 
     def snapshot_for_driver(self, names: NameTemplates) -> SnapshotForDriver:
-        if isinstance(self.snapshot, LoadedMember):
-            return self.snapshot.for_driver(names)
-        return share_view.snapshot_for_driver(self.snapshot, names)
+        return group_view.source_for_driver(self.snapshot, names)
 
 
 class ReportedClone(typing.NamedTuple):

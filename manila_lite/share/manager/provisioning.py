@@ -221,7 +221,7 @@ class ProvisioningEndpoint:
     def _clone(self, job: JobContext, instance_id: str) -> None:
         clone: Clone = job.prepared
         instance = self.rescheduling.provide_server(
-            job, clone.share, clone.share_snapshot
+            job, clone.share, clone.snapshot
         )
         if instance is None:
             return
@@ -264,6 +264,11 @@ class ProvisioningEndpoint:
             )
 
     def failed_create_share_from_snapshot(
+        self, session: Session, job: Claim, error: Exception
+    ) -> bool:
+        return self.setup.record_failure(session, job, error)
+
+    def failed_create_share_from_group_snapshot(
         self, session: Session, job: Claim, error: Exception
     ) -> bool:
         return self.setup.record_failure(session, job, error)

@@ -15,8 +15,8 @@ from manila_lite.db.session import Session
 from manila_lite.messages import detail_in
 from manila_lite.rpc.contract import work_kinds
 from manila_lite.rpc.scheduler import PlacementRpc
+from manila_lite.share.manager.driver_view.group_view import CloneSource
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
-from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
 from manila_lite.share.manager.endpoint import outdated
 from manila_lite.share.manager.servers.lifecycle import ShareServersEndpoint
 from manila_lite.share.manager.servers.setup import ServerSetup
@@ -43,7 +43,7 @@ class Rescheduling:
         self,
         job: JobContext,
         instance: LoadedInstance,
-        snapshot: LoadedSnapshot | None = None,
+        snapshot: CloneSource | None = None,
     ) -> LoadedInstance | None:
         """Return the new share with its server; None if the job has ended."""
         try:

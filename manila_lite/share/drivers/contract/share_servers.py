@@ -17,6 +17,10 @@ from manila_lite.share.drivers.contract.values import AccessReplies
 from manila_lite.share.drivers.contract.values import NetworkInfo
 from manila_lite.share.drivers.contract.values import SecurityServiceForDriver
 from manila_lite.share.drivers.contract.values import ShareForDriver
+from manila_lite.share.drivers.contract.values import ShareGroupForDriver
+from manila_lite.share.drivers.contract.values import (
+    ShareGroupSnapshotForDriver,
+)
 from manila_lite.share.drivers.contract.values import SnapshotForDriver
 
 ServerDetails = Mapping[str, str]
@@ -86,12 +90,13 @@ class ShareServerDefaults:
         share_servers: Sequence[ShareServerMapping],
         share: ShareForDriver,
         snapshot: SnapshotForDriver | None = None,
-        share_group: Mapping[str, Any] | None = None,
+        share_group: ShareGroupForDriver | None = None,
         encryption_key_ref: str | None = None,
     ) -> ShareServerMapping | None:
         """Return the server for a new share, or None to create another.
 
-        By default this is the first server offered.
+        By default this is the first server offered. For a share in a
+        `share_group` that is the server of the group; None fails the work.
         """
         return share_servers[0] if share_servers else None
 
@@ -99,10 +104,14 @@ class ShareServerDefaults:
         self,
         context: RequestContext,
         share_servers: Sequence[ShareServerMapping],
-        share_group_ref: Mapping[str, Any],
-        share_group_snapshot: Mapping[str, Any] | None = None,
+        share_group_ref: ShareGroupForDriver,
+        share_group_snapshot: ShareGroupSnapshotForDriver | None = None,
     ) -> ShareServerMapping | None:
-        """Return the server for a new share group, or None."""
+        """Return the server for a new share group, or None as above.
+
+        The shares of the group will be on it. A group from a snapshot is on
+        the server of its source, without this call.
+        """
         return share_servers[0] if share_servers else None
 
     def get_share_server_pools(

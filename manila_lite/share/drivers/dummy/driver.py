@@ -28,6 +28,7 @@ from manila_lite.share.drivers.dummy.inventory import group_inventory
 from manila_lite.share.drivers.dummy.inventory import inventory
 from manila_lite.share.drivers.dummy.inventory import replica_inventory
 from manila_lite.share.drivers.dummy.inventory import server_inventory
+from manila_lite.share.drivers.dummy.inventory import servers_of_groups
 from manila_lite.share.drivers.dummy.inventory import servers_of_shares
 from manila_lite.share.drivers.dummy.inventory import snapshot_access_inventory
 from manila_lite.share.drivers.dummy.inventory import snapshot_inventory
@@ -57,6 +58,7 @@ __all__ = [
     'inventory',
     'replica_inventory',
     'server_inventory',
+    'servers_of_groups',
     'servers_of_shares',
     'snapshot_access_inventory',
     'snapshot_inventory',
@@ -165,7 +167,7 @@ class DummyDriver(
         self.replicated_snapshots = DummyReplicatedSnapshots(
             self.backend, self.member, self.snapshots
         )
-        self.groups = DummyGroups(self.backend, self.snapshots)
+        self.groups = DummyGroups(self.backend, self.snapshots, self.servers)
         self.backups = DummyBackups(self.backend, self.member)
         self._offer_controls()
 
@@ -365,6 +367,9 @@ class DummyDriver(
 
     choose_share_server_compatible_with_share = _servers(
         DummyServers.choose_share_server_compatible_with_share
+    )
+    choose_share_server_compatible_with_share_group = _servers(
+        DummyServers.choose_share_server_compatible_with_share_group
     )
     get_share_server_pools = _servers(DummyServers.get_share_server_pools)
     get_share_server_network_info = _servers(

@@ -4,13 +4,20 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.dummy.backend import DummyBackend
+from manila_lite.share.drivers.dummy.share_servers import DummyServers
 from manila_lite.share.drivers.dummy.snapshots import DummySnapshots
 
 
 class DummyGroups:
-    def __init__(self, backend: DummyBackend, snapshots: DummySnapshots):
+    def __init__(
+        self,
+        backend: DummyBackend,
+        snapshots: DummySnapshots,
+        servers: DummyServers,
+    ):
         self._backend = backend
         self._snapshots = snapshots
+        self._servers = servers
 
     def create_share_group(
         self,
@@ -22,9 +29,10 @@ class DummyGroups:
         with self._backend.lock:
             record = groups.find(id)
             if record is None or record['status'] == 'error':
-                groups.put(id, {'status': 'error'})
+                server = self._servers.id_for(share_server)
+                groups.put(id, {'status': 'error', 'server': server})
                 self._backend.faults.midway()
-                groups.put(id, {'status': 'available'})
+                groups.put(id, {'status': 'available', 'server': server})
         return None
 
     def delete_share_group(
@@ -35,8 +43,9 @@ class DummyGroups:
     ) -> base.GroupReply:
         groups, id = self._backend.state.groups, share_group_dict['id']
         with self._backend.lock:
-            if groups.find(id) is not None:
-                groups.put(id, {'status': 'error'})
+            record = groups.find(id)
+            if record is not None:
+                groups.put(id, record | {'status': 'error'})
                 self._backend.faults.midway()
             groups.drop(id)
         return None

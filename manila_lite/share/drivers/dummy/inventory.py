@@ -79,5 +79,14 @@ def servers_of_shares(state_path: str | pathlib.Path) -> dict[str, str]:
     }
 
 
+def servers_of_groups(state_path: str | pathlib.Path) -> dict[str, str]:
+    """Return the share server of each share group that is on one."""
+    return {
+        name: record['server']
+        for name, record in DummyState(state_path).groups.records()
+        if record.get('server')
+    }
+
+
 def _sizes(folder: records.RecordFolder) -> dict[str, int]:
     return {name: record['size'] for name, record in folder.records()}

@@ -16,9 +16,8 @@ from manila_lite.share.drivers.dummy.backend import DummyBackend
 from manila_lite.share.drivers.dummy.exports import share_exports
 from manila_lite.share.drivers.dummy.state import DummyState
 
-ServerPredicate = Callable[
-    [base.ShareServerMapping, base.ShareForDriver], bool
-]
+ServerPredicate = Callable[[base.ShareServerMapping, Mapping[str, Any]], bool]
+"""Whether a share or a share group may be on a server."""
 
 
 class DummyServers:
@@ -29,7 +28,7 @@ class DummyServers:
     # Controls for tests
 
     def restrict_servers(self, fits: ServerPredicate | None) -> None:
-        """Place shares only on servers that fit; None ends that."""
+        """Place shares and groups only on servers that fit; or on any."""
         self._server_filter = fits
 
     def add_unmanaged_server(
@@ -78,6 +77,10 @@ class DummyServers:
             self._backend.state.servers.put(id, record | {'status': 'error'})
             self._backend.faults.midway()
             self._backend.state.discard_incoming(id)
+            # What is left of share groups is lost with their server.
+            for group_id, group in list(self._backend.state.groups.records()):
+                if group.get('server') == id:
+                    self._backend.state.groups.drop(group_id)
             self._backend.state.servers.drop(id)
 
     def choose_share_server_compatible_with_share(
@@ -86,15 +89,31 @@ class DummyServers:
         share_servers: Sequence[base.ShareServerMapping],
         share: base.ShareForDriver,
         snapshot: base.SnapshotForDriver | None = None,
-        share_group: Mapping[str, Any] | None = None,
+        share_group: base.ShareGroupForDriver | None = None,
         encryption_key_ref: str | None = None,
+    ) -> base.ShareServerMapping | None:
+        return self._first_that_fits(share_servers, share)
+
+    def choose_share_server_compatible_with_share_group(
+        self,
+        context: RequestContext,
+        share_servers: Sequence[base.ShareServerMapping],
+        share_group_ref: base.ShareGroupForDriver,
+        share_group_snapshot: base.ShareGroupSnapshotForDriver | None = None,
+    ) -> base.ShareServerMapping | None:
+        return self._first_that_fits(share_servers, share_group_ref)
+
+    def _first_that_fits(
+        self,
+        share_servers: Sequence[base.ShareServerMapping],
+        occupant: Mapping[str, Any],
     ) -> base.ShareServerMapping | None:
         return next(
             (
                 server
                 for server in share_servers
                 if self._server_filter is None
-                or self._server_filter(server, share)
+                or self._server_filter(server, occupant)
             ),
             None,
         )
@@ -279,6 +298,12 @@ class DummyServers:
             if record.get('server') == server_id
         ]
 
+    def id_for(
+        self, share_server: base.ShareServerMapping | None
+    ) -> str | None:
+        """Return the id of the server that a share group has to be on."""
+        return self.fields_for(share_server).get('server')
+
     def fields_for(
         self, share_server: base.ShareServerMapping | None
     ) -> records.Record:
@@ -287,7 +312,7 @@ class DummyServers:
             return {}
         if share_server is None:
             raise exception.ShareBackendException(
-                msg='a share needs a share server, and none was given'
+                msg='a share server is needed, and none was given'
             )
         return server_fields(self._backend.state, share_server)
 

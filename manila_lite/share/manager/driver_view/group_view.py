@@ -11,17 +11,30 @@ from manila_lite.db.rows import ShareGroupSnapshotRow
 from manila_lite.db.session import Session
 from manila_lite.share.drivers.base import ShareGroupForDriver
 from manila_lite.share.drivers.base import ShareGroupSnapshotForDriver
+from manila_lite.share.drivers.base import ShareServerForDriver
 from manila_lite.share.drivers.base import SnapshotForDriver
+from manila_lite.share.manager.driver_view import server_view
 from manila_lite.share.manager.driver_view import share_view
+from manila_lite.share.manager.driver_view.server_view import LoadedServer
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
+from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
 
 
 class LoadedGroup(typing.NamedTuple):
-    """A share group as read for work, with the ids of its share types."""
+    """A share group as read for work, with what belongs to it.
+
+    These are the ids of its share types and its share server.
+    """
 
     row: ShareGroupRow
     share_type_ids: list[str]
+    server: LoadedServer | None = None
+
+    @property
+    def share_server(self) -> ShareServerForDriver | None:
+        """Its share server in the form given to drivers."""
+        return server_view.optional_server_for_driver(self.server)
 
     @property
     def for_driver(self) -> ShareGroupForDriver:
@@ -40,7 +53,7 @@ class LoadedGroup(typing.NamedTuple):
             consistent_snapshot_support=row.consistent_snapshot_support,
             source_share_group_snapshot_id=row.source_share_group_snapshot_id,
             share_network_id=row.share_network_id,
-            share_server_id=row.share_server_id,
+            share_server_id=self.server and self.server.row.id,
             created_at=row.created_at,
             updated_at=row.updated_at,
         )
@@ -49,15 +62,17 @@ class LoadedGroup(typing.NamedTuple):
 def load_group(
     session: Session, group_id: str, *, lock_shared: bool = False
 ) -> LoadedGroup:
-    """Read a group with its share types; raises ShareGroupNotFound.
+    """Read a group with its share types and its share server.
 
-    With `lock_shared` its row is locked against moves until the
-    transaction ends.
+    Raises ShareGroupNotFound. With `lock_shared` its row is locked against
+    moves until the transaction ends.
     """
     read = share_groups.lock_shared if lock_shared else share_groups.get
     row = read(session, group_id)
     return LoadedGroup(
-        row, share_groups.list_share_types(session, [group_id])[group_id]
+        row,
+        share_groups.list_share_types(session, [group_id])[group_id],
+        server_view.find_server(session, row.share_server_id),
     )
 
 
@@ -78,6 +93,19 @@ class LoadedMember(typing.NamedTuple):
             created_at=self.row.created_at,
             updated_at=self.row.updated_at,
         )
+
+
+CloneSource = LoadedSnapshot | LoadedMember
+"""What a share is created from: a snapshot, or a member of one of a group."""
+
+
+def source_for_driver(
+    source: CloneSource, names: NameTemplates
+) -> SnapshotForDriver:
+    """Return a snapshot as drivers are given it to create a share from."""
+    if isinstance(source, LoadedMember):
+        return source.for_driver(names)
+    return share_view.snapshot_for_driver(source, names)
 
 
 class LoadedGroupSnapshot(typing.NamedTuple):

@@ -1,4 +1,4 @@
-"""What a new share demands of its share server."""
+"""What a new share or share group demands of its share server."""
 
 import typing
 
@@ -16,8 +16,9 @@ from manila_lite.share.manager.servers.failures import no_server
 class ServerDemand(typing.NamedTuple):
     """The back end, the subnets and the encryption key of a server.
 
-    `size` is that of the share in GiB. The key is that of the share if its
-    type has share servers encrypted, and None otherwise.
+    `size` is that of the share in GiB, or that of the smallest share of a
+    group. The key is that of the share if its type has share servers
+    encrypted, and None otherwise.
     """
 
     service_host: str
@@ -35,7 +36,7 @@ class ServerDemand(typing.NamedTuple):
     def list_suitable(
         self, session: Session, limits: ServerLimits
     ) -> list[str]:
-        """Return the ids of servers that can take the share, best first."""
+        """Return the ids of servers that have room for it, best first."""
         return share_servers.list_suitable(
             session,
             self.service_host,
@@ -46,12 +47,26 @@ class ServerDemand(typing.NamedTuple):
         )
 
 
+class Networked(typing.Protocol):
+    """The row of something that is created on a share network."""
+
+    @property
+    def share_network_id(self) -> str | None: ...
+
+    @property
+    def availability_zone(self) -> str | None: ...
+
+
 def demand_of(
-    session: Session, service_host: str, row: InstanceRow
+    session: Session,
+    service_host: str,
+    row: Networked,
+    size: int,
+    encryption_key_ref: str | None = None,
 ) -> ServerDemand:
-    """Return the demand of a share that this back end is to create."""
+    """Return the demand of what this back end is to create."""
     if row.share_network_id is None:
-        raise no_server('the share has no share network')
+        raise no_server('there is no share network for the share server')
     subnet_ids = [
         subnet.id
         for subnet in share_servers.list_zone_subnets(
@@ -63,9 +78,7 @@ def demand_of(
             f'share network {row.share_network_id} has no '
             f'subnet for {row.availability_zone}'
         )
-    return ServerDemand(
-        service_host, row.size, subnet_ids, _key_of_server(session, row)
-    )
+    return ServerDemand(service_host, size, subnet_ids, encryption_key_ref)
 
 
 def check_growth(
@@ -95,7 +108,8 @@ def key_for_driver(encryption_key_ref: str | None) -> dict[str, typing.Any]:
     return {'encryption_key_ref': encryption_key_ref}
 
 
-def _key_of_server(session: Session, row: InstanceRow) -> str | None:
+def key_of_server(session: Session, row: InstanceRow) -> str | None:
+    """Return the key that the share server of this share must have."""
     if row.encryption_key_ref is None:
         return None
     specs = share_types.get_extra_specs(session, row.share_type_id)

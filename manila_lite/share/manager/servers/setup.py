@@ -1,7 +1,7 @@
-"""Choose or build the share server for a new share.
+"""Choose or build the share server for a new share or share group.
 
-The driver chooses among suitable servers. A share is bound to its server
-by a guarded UPDATE, and the choice is repeated when another share was
+The driver chooses among suitable servers. A share or group is bound to its
+server by a guarded UPDATE, and the choice is repeated when another one was
 faster. Without a suitable server, one is built: of all work that needs
 the same server, the first builds it and the others wait and then choose.
 """
@@ -11,10 +11,10 @@ import functools
 import typing
 
 from manila_lite import exception
+from manila_lite.db.queries.groups import share_groups
 from manila_lite.db.queries.servers import share_servers
 from manila_lite.db.queries.servers.server_load import NO_LIMITS
 from manila_lite.db.queries.servers.server_load import ServerLimits
-from manila_lite.db.rows import InstanceRow
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
@@ -26,22 +26,24 @@ from manila_lite.share.drivers.base import NetworkInfo
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.drivers.base import ShareServerSupport
 from manila_lite.share.manager.driver_view import server_view
-from manila_lite.share.manager.driver_view import share_view
+from manila_lite.share.manager.driver_view.group_view import CloneSource
+from manila_lite.share.manager.driver_view.group_view import LoadedGroup
 from manila_lite.share.manager.driver_view.server_view import LoadedServer
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
-from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
-from manila_lite.share.manager.endpoint import is_on
 from manila_lite.share.manager.endpoint import undo_if_gone
-from manila_lite.share.manager.guarded_driver import driver_context
-from manila_lite.share.manager.servers.demand import ServerDemand
-from manila_lite.share.manager.servers.demand import demand_of
 from manila_lite.share.manager.servers.demand import key_for_driver
 from manila_lite.share.manager.servers.failures import failure_detail
 from manila_lite.share.manager.servers.failures import no_server
 from manila_lite.share.manager.servers.failures import reported_details
 from manila_lite.share.manager.servers.networks import ServerNetworks
 from manila_lite.share.manager.servers.networks import with_servers
+from manila_lite.share.manager.servers.occupants import NewGroup
+from manila_lite.share.manager.servers.occupants import NewShare
+from manila_lite.share.manager.servers.occupants import Occupant
+from manila_lite.share.manager.servers.occupants import Offer
+from manila_lite.states.machine import Machine
+from manila_lite.states.share_group import SHARE_GROUP
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_server import SHARE_SERVER
 from manila_lite.states.share_server import ServerStatus
@@ -62,7 +64,7 @@ class _ServerAppeared(exception.ManilaLiteError):
 
 
 class ServerSetup:
-    """Provides share servers for the shares of one back end.
+    """Provides share servers for shares and groups of one back end.
 
     `networks` is None for a driver that does not handle share servers.
     """
@@ -112,65 +114,69 @@ class ServerSetup:
             ).values()
         )
 
-    # A server for a share
+    # A server for a share or a share group
 
     def provide_server(
         self,
         job: JobContext,
         instance: LoadedInstance,
-        snapshot: LoadedSnapshot | None = None,
+        source: CloneSource | None = None,
     ) -> LoadedInstance | None:
         """Return the new share with its server; None when it has to wait.
 
-        In the latter case the work has been released. `snapshot` is the
-        source of the share, if any.
+        In the latter case the work has been released. `source` is the
+        snapshot that the share is created from, if any.
         """
+        server = self._provide(job, NewShare(instance, source, self.names))
+        return None if job.closed else instance._replace(server=server)
+
+    def provide_server_for_group(
+        self, job: JobContext, group: LoadedGroup
+    ) -> LoadedGroup | None:
+        """Return the new group with its server, as for a share."""
+        server = self._provide(job, NewGroup(group))
+        return None if job.closed else group._replace(server=server)
+
+    def _provide(
+        self, job: JobContext, occupant: Occupant
+    ) -> LoadedServer | None:
+        """Return its server; None without one, or if the work has to wait."""
         if self.networks is None:
-            if instance.row.share_network_id is not None:
+            if occupant.share_network_id is not None:
                 raise exception.InvalidShareServer(
                     reason='the driver does not handle share servers',
                     message_detail=Detail.UNEXPECTED_NETWORK,
                 )
-            return instance
+            return None
         for _ in range(_CHOICES):
-            server = self._choose_or_build(job, instance, snapshot)
+            server = self._choose_or_build(job, occupant)
             if (
                 server is not None
                 and server.row.status == ServerStatus.CREATING
             ):
-                server = self._build(job, server, instance)
+                server = self._build(job, server, occupant)
             if server is not None:
-                return instance._replace(server=server)
+                return server
             if job.closed:
                 return None
         self._wait(job)
         return None
 
     def _choose_or_build(
-        self,
-        job: JobContext,
-        instance: LoadedInstance,
-        snapshot: LoadedSnapshot | None,
+        self, job: JobContext, occupant: Occupant
     ) -> LoadedServer | None:
-        """Return the server of the share; None to choose again."""
-        if instance.server is not None:
-            return self._check_usable(instance.server)
-        candidates, known, demand = job.read(
-            self._candidates, instance, snapshot
-        )
-        chosen = self._choose(candidates, instance, snapshot, demand)
+        """Return the server of the occupant; None to choose again."""
+        if occupant.server is not None:
+            return self._check_usable(occupant.server)
+        offer = job.read(occupant.offer, self.service_host, self.limits)
+        chosen = self._choose(occupant, offer)
         if chosen is not None:
             return self.db.write(
-                self._bind, job.claim, instance, chosen, by=job.claim
+                self._bind, job.claim, occupant, chosen, by=job.claim
             )
         try:
             server_id = self.db.write(
-                self._start_build,
-                job.claim,
-                instance,
-                demand,
-                known,
-                by=job.claim,
+                self._start_build, job.claim, occupant, offer, by=job.claim
             )
         except _ServerAppeared:
             return None
@@ -194,93 +200,40 @@ class ServerSetup:
             )
         return server
 
-    def _candidates(
-        self,
-        session: Session,
-        instance: LoadedInstance,
-        snapshot: LoadedSnapshot | None,
-    ) -> tuple[list[LoadedServer], set[str], ServerDemand]:
-        """Return candidates, ids of all suitable servers, and the demand.
-
-        The candidates are fewer when the share is created from a snapshot.
-        """
-        demand = demand_of(session, self.service_host, instance.row)
-        ids = demand.list_suitable(session, self.limits)
-        known = set(ids)
-        if snapshot is not None and self._is_here(snapshot):
-            # A snapshot is accessible on its own share server only.
-            ids = [
-                id for id in ids if id == snapshot.share.row.share_server_id
-            ]
-            if not ids:
-                raise no_server(
-                    'the share server of the snapshot cannot take the share'
-                )
-        servers = server_view.load_servers(session, ids)
-        return ([servers[id] for id in ids if id in servers], known, demand)
-
-    def _is_here(self, snapshot: LoadedSnapshot) -> bool:
-        row = snapshot.share.row
-        return row.share_server_id is not None and is_on(
-            row, self.service_host
-        )
-
-    def _choose(
-        self,
-        candidates: list[LoadedServer],
-        instance: LoadedInstance,
-        snapshot: LoadedSnapshot | None,
-        demand: ServerDemand,
-    ) -> str | None:
+    def _choose(self, occupant: Occupant, offer: Offer) -> str | None:
         """Return the id of the candidate chosen by the driver, if any."""
-        if not candidates:
+        if not offer.candidates:
             return None
-        chosen = self.driver.choose_share_server_compatible_with_share(
-            driver_context(),
-            [server_view.server_for_driver(each) for each in candidates],
-            share_view.share_for_driver(instance, self.names.share),
-            snapshot=snapshot
-            and share_view.snapshot_for_driver(snapshot, self.names),
-            **key_for_driver(demand.encryption_key_ref),
-        )
+        chosen = occupant.choose(self.driver, offer)
         if chosen is None:
             return None
-        if chosen['id'] not in {each.row.id for each in candidates}:
+        if chosen['id'] not in {each.row.id for each in offer.candidates}:
             raise no_server(
                 'the driver chose a share server that was not offered'
             )
-        return chosen['id']
+        server_id: str = chosen['id']
+        return server_id
 
     def _bind(
-        self,
-        session: Session,
-        job: Claim,
-        instance: LoadedInstance,
-        server_id: str,
+        self, session: Session, job: Claim, occupant: Occupant, server_id: str
     ) -> LoadedServer | None:
         table.checkpoint(session, job, f'on share server {server_id}')
-        if not share_servers.bind(
-            session, instance.row.id, server_id, instance.row.size, self.limits
-        ):
+        if not occupant.bind(session, server_id, self.limits):
             return None
         return server_view.load_server(session, server_id)
 
     # Building a server
 
     def _start_build(
-        self,
-        session: Session,
-        job: Claim,
-        instance: LoadedInstance,
-        demand: ServerDemand,
-        known: set[str],
+        self, session: Session, job: Claim, occupant: Occupant, offer: Offer
     ) -> str | None:
-        """Insert a new server with the share on it, and return its id.
+        """Insert a new server with the occupant on it, and return its id.
 
         Returns None when other work builds this server, and raises when a
-        suitable server that is not in `known` has appeared.
+        suitable server has appeared since the offer.
         """
         table.checkpoint(session, job, 'building a share server')
+        demand = offer.demand
         if share_servers.is_being_built(session, demand.build_key):
             return None
         server_id = session.new_id()
@@ -291,7 +244,7 @@ class ServerSetup:
                 SHARE_SERVER,
                 'create',
                 **self.initial_columns(
-                    session, server_id, instance.row.share_network_id
+                    session, server_id, occupant.share_network_id
                 ),
                 encryption_key_ref=demand.encryption_key_ref,
                 build_key=demand.build_key,
@@ -299,13 +252,14 @@ class ServerSetup:
         )
         # The build key excludes other builds from here on. A build that
         # began after the choice and was faster has finished.
-        if not known.issuperset(demand.list_suitable(session, self.limits)):
+        suitable = demand.list_suitable(session, self.limits)
+        if not offer.known.issuperset(suitable):
             raise _ServerAppeared()
         share_servers.add_subnets(session, server_id, demand.subnet_ids)
-        if not share_servers.attach(session, instance.row.id, server_id):
+        if not occupant.attach(session, server_id):
             raise exception.InvalidStatus(
-                resource='share instance',
-                id=instance.row.id,
+                resource=occupant.resource,
+                id=occupant.id,
                 status='on a share server',
                 event='place',
                 allowed='on none',
@@ -339,12 +293,12 @@ class ServerSetup:
         }
 
     def _build(
-        self, job: JobContext, server: LoadedServer, instance: LoadedInstance
+        self, job: JobContext, server: LoadedServer, occupant: Occupant
     ) -> LoadedServer:
         self.allocate(server)
         network_info = job.read(self.network_info, server.row.id)
         details = self.set_up(
-            network_info, instance.row, server.row.encryption_key_ref
+            network_info, occupant.metadata, server.row.encryption_key_ref
         )
         undo = functools.partial(
             self.driver.teardown_server,
@@ -400,17 +354,13 @@ class ServerSetup:
     def set_up(
         self,
         network_info: list[NetworkInfo],
-        row: InstanceRow,
+        metadata: Mapping[str, typing.Any],
         encryption_key_ref: str | None,
     ) -> dict[str, typing.Any]:
         """Set up a server by the driver; return the details to store."""
         details = self.driver.setup_server(
             network_info,
-            metadata={
-                'request_host': row.host,
-                'share_type_id': row.share_type_id,
-                **key_for_driver(encryption_key_ref),
-            },
+            metadata={**metadata, **key_for_driver(encryption_key_ref)},
         )
         return dict(details or {})
 
@@ -443,12 +393,40 @@ class ServerSetup:
 
         Returns False when there is no such server.
         """
-        server_id = share_servers.find_server_id(session, job.resource_id)
+        return self._record_failure(
+            session,
+            job,
+            error,
+            SHARE_INSTANCE,
+            share_servers.find_server_id(session, job.resource_id),
+        )
+
+    def record_failure_of_group(
+        self, session: Session, job: Claim, error: Exception
+    ) -> bool:
+        """Fail the group together with the server built for it."""
+        group = share_groups.find(session, job.resource_id)
+        return self._record_failure(
+            session,
+            job,
+            error,
+            SHARE_GROUP,
+            None if group is None else group.share_server_id,
+        )
+
+    def _record_failure(
+        self,
+        session: Session,
+        job: Claim,
+        error: Exception,
+        machine: Machine,
+        server_id: str | None,
+    ) -> bool:
         if not self.fail_build(session, server_id, error):
             return False
         fire(
             session,
-            SHARE_INSTANCE,
+            machine,
             job.resource_id,
             'create_failed',
             updated_at=session.now,
