@@ -88,8 +88,16 @@ class PlacementRpc(Contract):
         detail=Detail.NO_VALID_HOST,
     )
     def create_share_group(
-        self, ctx: Ctx, share_group_id: str, zones: list[str]
-    ) -> None: ...
+        self,
+        ctx: Ctx,
+        share_group_id: str,
+        zones: list[str],
+        on_network: bool = False,
+    ) -> None:
+        """`on_network` is set for a group on a share network.
+
+        Processes of release 1 do not know such groups.
+        """
 
     @durable(
         failure=(SHARE_TASK, 'failed'),

@@ -241,19 +241,28 @@ class PlacementEndpoint:
                 allowed=f'{GroupStatus.CREATING}, without a host',
             )
         ids = share_groups.list_share_types(session, [group.id])[group.id]
-        return group, share_types.list_extra_specs(session, ids)
+        return (
+            group,
+            share_types.list_extra_specs(session, ids),
+            self._subnets(session, group.share_network_id),
+        )
 
     def create_share_group(
-        self, job: typing.Any, share_group_id: str, zones: list[str]
+        self,
+        job: typing.Any,
+        share_group_id: str,
+        zones: list[str],
+        on_network: bool = False,
     ) -> None:
         """Place a group in a pool that is right for all its share types."""
-        group, specs = job.prepared
+        group, specs, subnets = job.prepared
         requests = [
             PlacementRequest(
                 size=0,
                 share_proto='',
                 extra_specs=of_type,
                 availability_zones=tuple(zones),
+                subnets=subnets,
                 share={'project_id': group.project_id},
                 consistent_snapshot_support=group.consistent_snapshot_support,
             )
@@ -277,7 +286,10 @@ class PlacementEndpoint:
             job,
             'create_share_group',
             pool.service_host,
-            {'share_group_id': job.resource_id},
+            {
+                'share_group_id': job.resource_id,
+                'on_network': job.args['on_network'],
+            },
         )
 
     # Existing shares

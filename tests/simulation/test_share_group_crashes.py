@@ -1,7 +1,10 @@
 """Crashes at every point of the life of share groups.
 
-As in `test_crashes`, for groups and the shares in them.
+As in `test_crashes`, for groups and the shares in them, also on share
+networks: there a group has its share server created with it.
 """
+
+import datetime
 
 import pytest
 
@@ -11,6 +14,7 @@ from tests.simulation import pausing
 from tests.support import cloud_snapshots
 from tests.support import sampling
 from tests.support import share_groups
+from tests.support.dhss import ShareServersCloud
 from tests.support.rewind import rewindable
 
 SEEDS = sampling.seeds(100, 8)
@@ -140,4 +144,143 @@ def test_a_pause_while_a_group_is_snapshotted_breaks_no_invariant(
 ):
     pausing.pause_verb(
         begin_with_shares, SNAPSHOT_VERBS[name], name, fencing, shared_database
+    )
+
+
+# On share networks
+
+
+def create_on_network(cloud, found):
+    share_groups.request(
+        cloud.api, found['type'], share_network_id=found['empty']
+    )
+    cloud.settle()
+
+
+def create_on_used_network(cloud, found):
+    share_groups.request(
+        cloud.api, found['type'], share_network_id=found['used']
+    )
+    cloud.settle()
+
+
+def create_with_share_at_once(cloud, found):
+    cloud.api.create(share_network_id=found['empty'])
+    create_on_network(cloud, found)
+
+
+def fail_to_create_server(cloud, found):
+    cloud.driver().half_fail_next('_setup_server')
+    create_on_network(cloud, found)
+
+
+def create_share_on_server(cloud, found):
+    cloud.api.create(share_group_id=found['group'])
+    cloud.settle()
+
+
+def copy_group_on_server(cloud, found):
+    share_groups.request_copy(cloud.api, found['snapshot'])
+    cloud.settle()
+
+
+def delete_with_server(cloud, found):
+    share_groups.delete(cloud.api, found['lonely'])
+    cloud.settle()
+
+
+def delete_group_and_idle_server(cloud, found):
+    share_groups.delete(cloud.api, found['lonely'], expect=None)
+    cloud.settle()
+    cloud.clock.advance(601)
+    cloud.share.backends[0].endpoints.share_servers.delete_idle(
+        datetime.timedelta(minutes=10)
+    )
+    cloud.settle()
+
+
+SERVER_VERBS = {
+    verb.__name__: verb
+    for verb in (
+        create_on_network,
+        create_on_used_network,
+        create_with_share_at_once,
+        fail_to_create_server,
+        create_share_on_server,
+        copy_group_on_server,
+        delete_with_server,
+        delete_group_and_idle_server,
+    )
+}
+WITH_LAST = 'delete_share_server_with_last_share = true'
+
+
+def prepare_servers(cloud):
+    """Create a group with a snapshot, one alone on its server, a network."""
+    cloud_snapshots.enable_snapshot_features(cloud)
+    found = {
+        'type': share_groups.create_type(cloud.api),
+        'empty': cloud.add_network(),
+        'used': cloud.add_network(),
+    }
+    for name, network in (
+        ('group', found['used']),
+        ('lonely', cloud.add_network()),
+    ):
+        found[name] = share_groups.create(
+            cloud, found['type'], share_network_id=network
+        )
+    cloud.create_share(share_group_id=found['group'])
+    found['snapshot'] = share_groups.take_snapshot(cloud, found['group'])
+    return found
+
+
+@pytest.fixture(scope='module')
+def begin_on_servers(tmp_path_factory):
+    with rewindable(
+        tmp_path_factory.mktemp('groups on servers'),
+        prepare_servers,
+        kind=crash_images.CrashableShareServersCloud,
+        backends=['alpha'],
+    ) as begin:
+        yield begin
+
+
+def begin_verb(begin, name):
+    """Begin with servers deleted with their last group for one verb."""
+    if name != 'delete_with_server':
+        return begin
+    return lambda *args, **kwargs: begin(
+        *args, **{**kwargs, 'extra_conf': WITH_LAST}
+    )
+
+
+@sampling.enumeration
+@pytest.mark.parametrize('name', SERVER_VERBS)
+def test_a_crash_anywhere_on_a_share_server_breaks_no_invariant(
+    begin_on_servers, name
+):
+    crashing.crash_everywhere(
+        begin_verb(begin_on_servers, name), SERVER_VERBS[name], name
+    )
+
+
+@sampling.enumeration
+def test_two_crashes_on_share_servers_break_no_invariant(begin_on_servers):
+    crashing.crash_twice(begin_on_servers, SEEDS, SERVER_VERBS)
+
+
+@sampling.enumeration
+@pausing.FENCING
+@pytest.mark.parametrize('name', SERVER_VERBS)
+def test_a_pause_on_a_share_server_breaks_no_invariant(
+    begin_on_servers, name, fencing, shared_database
+):
+    pausing.pause_verb(
+        begin_verb(begin_on_servers, name),
+        SERVER_VERBS[name],
+        name,
+        fencing,
+        shared_database,
+        ShareServersCloud.check_invariants,
     )

@@ -6,6 +6,7 @@ import typing
 
 import sqlalchemy as sa
 
+from manila_lite.db.models import share_groups
 from manila_lite.db.models import share_servers
 from manila_lite.db.models import shares
 from manila_lite.db.session import Session
@@ -19,6 +20,8 @@ ALLOCATION = share_servers.NetworkAllocation.__table__
 OF_SUBNET = share_servers.ShareServerSubnet.__table__
 DETAIL = share_servers.ShareServerBackendDetail.__table__
 INSTANCE = shares.ShareInstance.__table__
+SHARE = shares.Share.__table__
+GROUP = share_groups.ShareGroup.__table__
 
 BackEnds = Mapping[str, tuple[pathlib.Path, typing.Any]]
 """By host: the state directory of a dummy back end, and its driver."""
@@ -42,6 +45,7 @@ def problems(session: Session, back_ends: BackEnds) -> list[str]:
         *server_inventory(session, rows, back_ends),
         *addresses(session, rows, back_ends),
         *shares_on_servers(session, rows, back_ends),
+        *groups_on_servers(session, rows, back_ends),
     ]
 
 
@@ -139,3 +143,50 @@ def shares_on_servers(
                 )
             if servers[row.share_server_id].idle_since is not None:
                 yield f'server {row.share_server_id} has shares and idle_since'
+
+
+def groups_on_servers(
+    session: Session, rows: typing.Sequence[sa.Row], back_ends: BackEnds
+) -> Iterator[str]:
+    """Available groups and their shares are on the server of the group."""
+    servers = {row.id: row for row in rows}
+    actual = {
+        id: server
+        for folder, _ in back_ends.values()
+        for id, server in dummy.servers_of_groups(folder).items()
+    }
+    for row in session.rows(sa.select(GROUP)):
+        if row.share_server_id is None:
+            if row.status == 'available' and row.share_network_id is not None:
+                yield f'share group {row.id} is on no server'
+            continue
+        if row.share_server_id not in servers:
+            yield (
+                f'share group {row.id} is on server {row.share_server_id}, '
+                'which is gone'
+            )
+            continue
+        if row.status == 'available' and (
+            actual.get(row.id) != row.share_server_id
+        ):
+            yield (
+                f'share group {row.id} is on server {actual.get(row.id)}, '
+                f'not {row.share_server_id}'
+            )
+        if servers[row.share_server_id].idle_since is not None:
+            yield f'server {row.share_server_id} has groups and idle_since'
+    for row in session.rows(
+        sa.select(
+            SHARE.c.id,
+            INSTANCE.c.share_server_id,
+            INSTANCE.c.share_network_id,
+            GROUP.c.share_server_id.label('of_group'),
+            GROUP.c.share_network_id.label('network_of_group'),
+        )
+        .join(INSTANCE, INSTANCE.c.share_id == SHARE.c.id)
+        .join(GROUP, GROUP.c.id == SHARE.c.share_group_id)
+    ):
+        if row.share_network_id != row.network_of_group or (
+            row.share_server_id not in (None, row.of_group)
+        ):
+            yield f'share {row.id} is not on the network of its group'

@@ -134,7 +134,7 @@ def get_backup(
 def usable_network_id(
     db: Database, ctx: RequestContext, network_id: str | None
 ) -> str | None:
-    """Return the id of the network if the caller may use it for a share.
+    """Return the id of the network if the caller may put something on it.
 
     An empty id is None. Raises ShareNetworkNotFound.
     """

@@ -245,7 +245,7 @@ def build_endpoints(
     replication = ReplicasEndpoint(
         driver, names, setup, servers, rules, promotion, process.locks
     )
-    share_groups = ShareGroupsEndpoint(driver)
+    share_groups = ShareGroupsEndpoint(driver, setup, servers)
     group_snapshots = ShareGroupSnapshotsEndpoint(driver, names)
     outcomes = ShareMigrationOutcomes(client(AccessRpc), servers.release)
     return BackendEndpoints(

@@ -20,7 +20,13 @@ class ShareGroupsRpc(Contract):
         resource='share_group_id',
         repeatable=True,
     )
-    def create_share_group(self, ctx: Ctx, share_group_id: str) -> None: ...
+    def create_share_group(
+        self, ctx: Ctx, share_group_id: str, on_network: bool = False
+    ) -> None:
+        """`on_network` is set for a group on a share network.
+
+        Processes of release 1 would create it without a share server.
+        """
 
     @durable(
         failure=(SHARE_GROUP, 'create_failed'),

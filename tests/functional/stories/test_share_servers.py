@@ -90,7 +90,10 @@ def number(version):
 
 def run_story(story):
     cli = story.cli
-    cli('share type create', 'served', 'true', '--snapshot-support', 'true')
+    cli(
+        *('share type create', 'served', 'true', '--snapshot-support', 'true'),
+        *('--create-share-from-snapshot-support', 'true'),
+    )
     cli('share create', 'NFS', '1', '--share-type', 'served', code=1)
     red, blue = story.network('red'), story.network('blue')
     first = story.share('first', 'red')
@@ -100,6 +103,7 @@ def run_story(story):
     story.share('third', 'blue')
     (other,) = set(story.servers()) - {server}
     check_listings(story, server, other, red, blue)
+    check_share_group(story, server, red)
     run_out_of_addresses(story)
     if story.has('2.49'):
         reset_status(story, server)
@@ -137,6 +141,43 @@ def check_listings(story, server, other, red, blue):
         assert story.servers('--source-share-server-id', server) == []
     assert story.shares_on('--share-network', 'red') == {'first', 'second'}
     assert story.shares_on('--share-server', other) == {'third'}
+
+
+def check_share_group(story, server, red):
+    """A group and its copy are on the network, with their shares."""
+    cli, command = story.cli, 'share group'
+    cli(f'{command} type create', 'of-served', 'served')
+    member = cli('share type show', 'served')['id']
+    kind = ('--share-group-type', 'of-served', '--share-types', member)
+    cli(f'{command} create', '--name', 'astray', *kind, code=1)
+    album = cli(
+        f'{command} create',
+        *('--name', 'album', *kind, '--share-network', 'red', '--wait'),
+    )
+    assert (album['status'], album['share_network_id']) == ('available', red)
+    assert album['share_server_id'] == server
+    for criterion in (('--share-network', 'red'), ('--share-server', server)):
+        listed = cli(f'{command} list', *criterion)
+        assert [one['Name'] for one in listed] == ['album'], criterion
+    share = ('NFS', '1', '--share-type', 'served', '--share-group', 'album')
+    blue = ('--share-network', 'blue')
+    cli('share create', *share, *blue, code=1)
+    cli('share create', *share, '--name', 'photo', '--wait')
+    cli(f'{command} snapshot create', 'album', '--name', 'monday', '--wait')
+    copy = cli(
+        f'{command} create',
+        *('--source-share-group-snapshot', 'monday'),
+        *('--name', 'copy', '--wait'),
+    )
+    assert copy['share_server_id'] == server
+    assert len(cli('share list', '--share-server', server)) == 4
+    cli(f'{command} snapshot delete', 'monday', '--wait')
+    for name in ('album', 'copy'):
+        (one,) = cli('share list', '--share-group', name)
+        cli('share delete', one['ID'], '--share-group', name, '--wait')
+    for name in ('album', 'copy'):
+        cli(f'{command} delete', name, '--wait')
+    cli(f'{command} type delete', 'of-served')
 
 
 def run_out_of_addresses(story):

@@ -144,7 +144,11 @@ class ShareGroupsController(ShareGroupTargetController):
         'share_group:create',
         body=CREATE,
         status=202,
-        refused=_REFUSED,
+        refused={
+            **_REFUSED,
+            # Deleted after it was found below.
+            exception.ShareNetworkNotFound: exception.InvalidInput,
+        },
         answer={'share_group': DETAIL},
     )
     def create(self, req: wsgi.Request, args: dict) -> dict:
@@ -154,7 +158,9 @@ class ShareGroupsController(ShareGroupTargetController):
             description=args.get('description'),
             share_types=args.get('share_types') or (),
             share_group_type_id=args.get('share_group_type_id'),
-            share_network_id=args.get('share_network_id') or None,
+            share_network_id=self._network_id(
+                req, args.get('share_network_id')
+            ),
             availability_zone=args.get('availability_zone') or None,
             apply_type_zones=req.minor >= 48,
         )
@@ -171,6 +177,19 @@ class ShareGroupsController(ShareGroupTargetController):
         return self._response(
             req, self.services.db.read(share_groups.get, group_id)
         )
+
+    def _network_id(
+        self, req: wsgi.Request, network_id: str | None
+    ) -> str | None:
+        try:
+            return targets.usable_network_id(
+                self.services.db, req.ctx, network_id
+            )
+        except exception.ShareNetworkNotFound as error:
+            # The published code of this error is 400 here.
+            raise exception.InvalidInput(
+                reason=f'share_network_id: {error.msg}'
+            ) from error
 
     @wsgi.method(
         'share_group:update',

@@ -1,6 +1,7 @@
 """Create and delete share groups.
 
-A driver without groups is not called: there is nothing to do on its back
+A group on a share network gets its share server here; its shares follow it.
+A driver without groups is not called: there is nothing else to do on its back
 end before the first share of a group, or after the last one.
 """
 
@@ -11,6 +12,7 @@ from manila_lite import exception
 from manila_lite.db.queries.groups import member_sources
 from manila_lite.db.queries.groups import share_groups
 from manila_lite.db.queries.groups import snapshots
+from manila_lite.db.rows import ShareGroupRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.quota.groups import remove_and_credit
@@ -25,6 +27,8 @@ from manila_lite.share.manager.driver_view.group_view import LoadedGroup
 from manila_lite.share.manager.endpoint import require_status
 from manila_lite.share.manager.endpoint import undo_if_gone
 from manila_lite.share.manager.guarded_driver import driver_context
+from manila_lite.share.manager.servers.lifecycle import ShareServersEndpoint
+from manila_lite.share.manager.servers.setup import ServerSetup
 from manila_lite.states.share_group import SHARE_GROUP
 from manila_lite.states.share_group import GroupStatus
 from manila_lite.work import table
@@ -41,8 +45,15 @@ _AWAIT = work_kinds(ShareGroupsRpc)['share_groups.await_shares_of_group']
 class ShareGroupsEndpoint:
     """Carries out work on the share groups of one back end."""
 
-    def __init__(self, driver: ShareDriver):
+    def __init__(
+        self,
+        driver: ShareDriver,
+        setup: ServerSetup,
+        servers: ShareServersEndpoint,
+    ):
         self.driver = driver
+        self.setup = setup
+        self.servers = servers
 
     # Create
 
@@ -51,12 +62,18 @@ class ShareGroupsEndpoint:
     ) -> LoadedGroup:
         return _expect(session, job, GroupStatus.CREATING)
 
-    def create_share_group(self, job: JobContext, share_group_id: str) -> None:
-        group: LoadedGroup = job.prepared
+    def create_share_group(
+        self, job: JobContext, share_group_id: str, on_network: bool = False
+    ) -> None:
+        group = self.setup.provide_server_for_group(job, job.prepared)
+        if group is None:
+            return
         if isinstance(self.driver, ShareGroupSupport):
             _check(
                 self.driver.create_share_group(
-                    driver_context(), group.for_driver
+                    driver_context(),
+                    group.for_driver,
+                    share_server=group.share_server,
                 )
             )
         undo = functools.partial(self._remove, group)
@@ -69,6 +86,11 @@ class ShareGroupsEndpoint:
     def created(self, session: Session, group_id: str) -> None:
         """Record that a group exists on its back end."""
         fire(session, SHARE_GROUP, group_id, 'created', updated_at=session.now)
+
+    def failed_create_share_group(
+        self, session: Session, job: Claim, error: Exception
+    ) -> bool:
+        return self.setup.record_failure_of_group(session, job, error)
 
     # Its shares, if it is created from a snapshot
 
@@ -103,7 +125,11 @@ class ShareGroupsEndpoint:
     def delete_share_group(self, job: JobContext, share_group_id: str) -> None:
         group: LoadedGroup = job.prepared
         self._remove(group)
-        job.finish(remove_and_credit, group.row)
+        job.finish(self._deleted, group.row)
+
+    def _deleted(self, session: Session, row: ShareGroupRow) -> None:
+        remove_and_credit(session, row)
+        self.servers.release(session, row.share_server_id)
 
     def _remove(self, group: LoadedGroup) -> None:
         """Remove a group from the back end; a missing one is success."""
@@ -111,7 +137,9 @@ class ShareGroupsEndpoint:
             with contextlib.suppress(exception.ShareGroupResourceNotFound):
                 _check(
                     self.driver.delete_share_group(
-                        driver_context(), group.for_driver
+                        driver_context(),
+                        group.for_driver,
+                        share_server=group.share_server,
                     )
                 )
 

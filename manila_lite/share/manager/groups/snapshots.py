@@ -82,7 +82,9 @@ class ShareGroupSnapshotsEndpoint:
         if isinstance(self.driver, ShareGroupSnapshotSupport):
             return locations_of(
                 self.driver.create_share_group_snapshot(
-                    driver_context(), snapshot.for_driver(self.names)
+                    driver_context(),
+                    snapshot.for_driver(self.names),
+                    share_server=snapshot.group.share_server,
                 )
             )
         return self._take_one_by_one(snapshot)
@@ -174,7 +176,9 @@ class ShareGroupSnapshotsEndpoint:
         if isinstance(self.driver, ShareGroupSnapshotSupport):
             locations_of(
                 self.driver.delete_share_group_snapshot(
-                    driver_context(), snapshot.for_driver(self.names)
+                    driver_context(),
+                    snapshot.for_driver(self.names),
+                    share_server=snapshot.group.share_server,
                 )
             )
             return

@@ -58,7 +58,11 @@ class ShareGroupSnapshotRecovery(
     def driver_call(self, case: GroupSnapshotCase, name: str) -> DriverCall:
         driver, names = self.snapshots.driver, self.snapshots.names
         if isinstance(driver, ShareGroupSnapshotSupport):
-            return (getattr(driver, name), case.loaded.for_driver(names))
+            return (
+                getattr(driver, name),
+                case.loaded.for_driver(names),
+                case.loaded.group.share_server,
+            )
         return (self._ask_for_members, case.loaded)
 
     def _ask_for_members(self, snapshot: LoadedGroupSnapshot) -> StatusReply:

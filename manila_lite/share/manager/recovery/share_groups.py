@@ -21,6 +21,7 @@ from manila_lite.share.manager.recovery.base import Verdict
 from manila_lite.share.manager.recovery.base import verdict_on_status
 from manila_lite.states.share_group import SHARE_GROUP
 from manila_lite.states.share_group import GroupStatus
+from manila_lite.states.share_server import ServerStatus
 from manila_lite.work.notify import notify_user
 from manila_lite.work.table import Claim
 
@@ -48,9 +49,19 @@ class ShareGroupRecovery(ProbedRecovery[ShareGroupRow, LoadedGroup]):
         return RescueCase(loaded.row, loaded)
 
     def driver_call(self, case: GroupCase, name: str) -> DriverCall:
+        group = case.loaded
+        if group.row.share_network_id is not None and (
+            group.server is None
+            or group.server.row.status == ServerStatus.CREATING
+        ):
+            return (_has_no_server,)
         if not isinstance(self.groups.driver, ShareGroupSupport):
             return (_exists_without_driver,)
-        return (getattr(self.groups.driver, name), case.loaded.for_driver)
+        return (
+            getattr(self.groups.driver, name),
+            group.for_driver,
+            group.share_server,
+        )
 
     def interpret(self, case: GroupCase, reply: typing.Any) -> Verdict:
         return verdict_on_status(reply, GroupStatus.AVAILABLE)
@@ -72,6 +83,11 @@ class ShareGroupRecovery(ProbedRecovery[ShareGroupRow, LoadedGroup]):
         notify_user(
             session, job, Action.CREATE, Detail.UNKNOWN_ERROR, self.message_ttl
         )
+
+
+def _has_no_server() -> StatusReply:
+    """Return the state of a group whose share server was not finished."""
+    return {'status': GroupStatus.ERROR}
 
 
 def _exists_without_driver() -> StatusReply:

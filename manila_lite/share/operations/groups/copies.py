@@ -1,8 +1,9 @@
 """Accept share groups that are created from snapshots of share groups.
 
-The new group is on the back end of the snapshot, so the scheduler is not
-asked. Its shares are created from the members, each by work of its own; the
-group is being created until they are there.
+The new group is on the back end of the snapshot, and on its share server if
+it has one, so the scheduler is not asked. Its shares are created from the
+members, each by work of its own; the group is being created until they are
+there.
 """
 
 import collections
@@ -29,6 +30,7 @@ from manila_lite.quota.charges import Owner
 from manila_lite.quota.encryption_keys import charge_key
 from manila_lite.quota.groups import DELTAS
 from manila_lite.rpc.contract import Client
+from manila_lite.share.operations import network_rules
 from manila_lite.share.operations.groups.share_groups import ShareGroupRequest
 from manila_lite.share.operations.shares import insertion
 from manila_lite.states.share_group import SHARE_GROUP
@@ -68,8 +70,11 @@ class ShareGroupCopies:
         network may be omitted or must be those of the group of the snapshot.
         """
         member_sources.lock_available(session, snapshot.id)
+        # With a snapshot, it is not deleted: nor is its share server.
         source = share_groups.get(session, snapshot.share_group_id)
         _check_repeats(session, ctx, request, source)
+        if source.share_network_id is not None:
+            network_rules.lock_active_shared(session, source.share_network_id)
         members = member_sources.list_sources(session, snapshot.id)
         _refuse_without_support(members)
         types = {
@@ -94,6 +99,8 @@ class ShareGroupCopies:
             share_group_type_id=source.share_group_type_id,
             host=source.host,
             availability_zone_id=source.availability_zone_id,
+            share_network_id=source.share_network_id,
+            share_server_id=source.share_server_id,
             consistent_snapshot_support=source.consistent_snapshot_support,
             source_share_group_snapshot_id=snapshot.id,
             created_at=session.now,
@@ -104,13 +111,17 @@ class ShareGroupCopies:
             share_groups.list_share_types(session, [source.id])[source.id],
         )
         self.groups.on(typing.cast(str, source.host)).create_share_group(
-            session, ctx, share_group_id=group_id
+            session,
+            ctx,
+            share_group_id=group_id,
+            on_network=source.share_network_id is not None,
         )
         for member in members:
             self._create_share(
                 session,
                 ctx,
                 group_id,
+                source.share_network_id,
                 member,
                 types[member.share_type_id],
                 qos_types_of[member.share_type_id],
@@ -161,6 +172,7 @@ class ShareGroupCopies:
         session: Session,
         ctx: RequestContext,
         group_id: str,
+        share_network_id: str | None,
         member: rows.MemberSourceRow,
         share_type: TypeWithSpecs,
         qos_type_id: str | None,
@@ -181,6 +193,7 @@ class ShareGroupCopies:
                 'qos_type_id': qos_type_id,
                 'host': member.host,
                 'availability_zone_id': member.availability_zone_id,
+                'share_network_id': share_network_id,
                 'encryption_key_ref': member.encryption_key_ref,
             },
             {},

@@ -5,6 +5,7 @@ import dataclasses
 from manila_lite import exception
 from manila_lite.db import rows
 from manila_lite.db.queries.groups import share_groups
+from manila_lite.db.queries.types.types import TypeWithSpecs
 from manila_lite.db.session import Session
 from manila_lite.host import Host
 from manila_lite.share.operations.shares.share_request import ShareRequest
@@ -35,46 +36,76 @@ def lock_group(
     return group
 
 
-def in_zone_of(
+def with_group(
     request: ShareRequest, group: rows.ShareGroupRow | None
 ) -> ShareRequest:
-    """Return the request in the zone of its group, which it may repeat."""
-    if group is None or group.availability_zone is None:
+    """Return the request on the network and in the zone of its group.
+
+    It may repeat them. Raises InvalidInput where it, or the snapshot of the
+    share, contradicts the group.
+    """
+    if group is None:
         return request
-    if request.availability_zone not in (None, group.availability_zone):
+    if request.share_network_id not in (None, group.share_network_id):
+        field = 'snapshot_id' if request.snapshot_id else 'share_network_id'
         raise exception.InvalidInput(
-            reason=f'availability_zone must be {group.availability_zone}, '
-            'that of the share group'
+            reason=f'{field}: the share network must be that of the share '
+            'group'
+        )
+    zone = group.availability_zone or request.availability_zone
+    if request.availability_zone not in (None, zone):
+        raise exception.InvalidInput(
+            reason=f'availability_zone must be {zone}, that of the share group'
         )
     return dataclasses.replace(
-        request, availability_zone=group.availability_zone
+        request,
+        share_network_id=group.share_network_id,
+        availability_zone=zone,
     )
 
 
 def check(
     session: Session,
     group: rows.ShareGroupRow | None,
-    share_type_id: str | None,
-    host: str | None,
+    request: ShareRequest,
+    share_type: TypeWithSpecs | None,
+    source: rows.CloneSourceRow | None,
 ) -> None:
-    """Raise InvalidInput if the group cannot have a share of this type.
+    """Raise InvalidInput if the group cannot have such a share.
 
-    `host` is where the share will be, if that is known: with the snapshot
-    that it is created from.
+    `source` is the snapshot that the share is created from, if it will be
+    where that is.
     """
     if group is None:
         return
     if (
-        share_type_id
+        share_type is None
+        or share_type.id
         not in share_groups.list_share_types(session, [group.id])[group.id]
     ):
         raise exception.InvalidInput(
             reason='share_type must be one of those of the share group'
         )
-    if host is not None and not _is_with(group, host):
+    if (
+        group.share_server_id is not None
+        and request.encryption_key_ref is not None
+        and share_type.extra_specs.get('encryption_support') == 'share_server'
+    ):
+        raise exception.InvalidInput(
+            reason='encryption_key_ref: the share server of a share group '
+            'has no encryption key'
+        )
+    if source is None:
+        return
+    if not _is_with(group, source.host):
         raise exception.InvalidInput(
             reason='snapshot_id: the snapshot is not on the back end of the '
             'share group'
+        )
+    if source.share_server_id != group.share_server_id:
+        raise exception.InvalidInput(
+            reason='snapshot_id: the snapshot is not on the share server of '
+            'the share group'
         )
 
 

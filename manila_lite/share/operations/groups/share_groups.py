@@ -85,9 +85,13 @@ class ShareGroups:
         """Accept a share group and return its id; placement follows."""
         group_type = self._group_type(session, ctx, request)
         types = self._share_types(session, ctx, request, group_type)
-        _refuse_share_servers(request, types)
+        _check_network(request, types)
         zone = placement.get_zone(session, request.availability_zone)
-        zones = _allowed_zones(request, zone.name if zone else None, types)
+        zones = placement.zones_on_network(
+            session,
+            request.share_network_id,
+            _allowed_zones(request, zone.name if zone else None, types),
+        )
         charges.charge(
             session,
             Owner(typing.cast(str, ctx.project_id), ctx.user_id),
@@ -106,6 +110,7 @@ class ShareGroups:
             description=request.description,
             share_group_type_id=group_type.id,
             availability_zone_id=zone and zone.id,
+            share_network_id=request.share_network_id,
             consistent_snapshot_support=_consistency(group_type),
             created_at=session.now,
         )
@@ -113,7 +118,11 @@ class ShareGroups:
             session, group_id, [one.id for one in types]
         )
         self.scheduler.create_share_group(
-            session, ctx, share_group_id=group_id, zones=zones
+            session,
+            ctx,
+            share_group_id=group_id,
+            zones=zones,
+            on_network=request.share_network_id is not None,
         )
         return group_id
 
@@ -203,7 +212,8 @@ class ShareGroups:
     ) -> None:
         """Remove the rows of a group; its shares stay without it.
 
-        The back end is not called, as published.
+        The back end is not called, as published. A share server that
+        becomes idle by that is found by the periodic task that deletes it.
         """
         group = share_groups.lock(session, group_id)
         self._refuse_snapshots(session, group_id)
@@ -233,21 +243,29 @@ class ShareGroups:
         )
 
 
-def _refuse_share_servers(
+def _check_network(
     request: ShareGroupRequest, types: Sequence[TypeWithSpecs]
 ) -> None:
-    """Refuse groups on share servers, which are not supported."""
-    if request.share_network_id is not None:
+    """Require a share network if, and only if, the types have DHSS true."""
+    with_servers = [
+        one for one in types if one.flag('driver_handles_share_servers')
+    ]
+    if with_servers and len(with_servers) != len(types):
         raise exception.InvalidInput(
-            reason='share_network_id: share groups on share networks are not '
-            'supported'
+            reason='share_types: driver_handles_share_servers must be the '
+            'same for all of them'
         )
-    for one in types:
-        if one.flag('driver_handles_share_servers'):
-            raise exception.InvalidInput(
-                reason=f'share_types: share groups of share type {one.name}, '
-                'whose driver_handles_share_servers is true, are not supported'
-            )
+    if with_servers and request.share_network_id is None:
+        raise exception.InvalidInput(
+            reason='share_network_id is required by share type '
+            f'{with_servers[0].name}, whose driver_handles_share_servers '
+            'is true'
+        )
+    if request.share_network_id is not None and not with_servers:
+        raise exception.InvalidInput(
+            reason='share_network_id cannot be used with share type '
+            f'{types[0].name}, whose driver_handles_share_servers is false'
+        )
 
 
 def _allowed_zones(

@@ -29,12 +29,23 @@ def list_zones(
     session: Session, request: ShareRequest, share_type: TypeWithSpecs | None
 ) -> list[str]:
     """Return the zones of the type in which the network has subnets."""
-    zones = share_request.allowed_zones(request, share_type)
-    if request.share_network_id is None:
-        return zones
-    network = network_rules.lock_active_shared(
-        session, request.share_network_id
+    return zones_on_network(
+        session,
+        request.share_network_id,
+        share_request.allowed_zones(request, share_type),
     )
+
+
+def zones_on_network(
+    session: Session, share_network_id: str | None, zones: list[str]
+) -> list[str]:
+    """Return the zones for which the network, if there is one, has subnets.
+
+    The network must be active and is locked (shared).
+    """
+    if share_network_id is None:
+        return zones
+    network = network_rules.lock_active_shared(session, share_network_id)
     return network_rules.zones_with_subnet(session, network.id, zones)
 
 

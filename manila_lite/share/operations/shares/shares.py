@@ -97,13 +97,14 @@ class Shares:
         zone = placement.get_zone(session, request.availability_zone)
         if zone is not None:
             request = dataclasses.replace(request, availability_zone=zone.name)
-        request = membership.in_zone_of(request, group)
+        request = membership.with_group(request, group)
         share_type = self._type(session, ctx, request, source)
         membership.check(
             session,
             group,
-            share_type.id if share_type else None,
-            self._host_of_clone(source),
+            request,
+            share_type,
+            None if self.schedules_clones else source,
         )
         qos_type_id = qos_types.lock_default(session, share_type)
         zones = placement.list_zones(session, request, share_type)
