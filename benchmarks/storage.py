@@ -18,6 +18,7 @@ import time
 import uuid
 
 from benchmarks import service
+from benchmarks import share_moves
 from benchmarks.verdict import Verdict
 from manila_lite.share.drivers.base import AccessRuleForDriver
 from manila_lite.share.drivers.base import ShareForDriver
@@ -59,6 +60,8 @@ def run(verdict: Verdict) -> None:
         _Backend(folder).measure(verdict)
     with storage.folder() as folder:
         _create_over_http(verdict, folder)
+    with storage.folder() as folder:
+        share_moves.record(verdict, folder)
     with tenant_network.bridge() as bridge, storage.folder() as folder:
         _set_up_servers(verdict, folder, bridge)
     _migrate_servers(verdict)
