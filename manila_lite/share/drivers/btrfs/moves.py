@@ -5,21 +5,17 @@ import contextlib
 import pathlib
 from typing import NamedTuple
 
-from oslo_log import log
-
 from manila_lite import exception
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
-from manila_lite.share.drivers.btrfs.copies import Copies
 from manila_lite.share.drivers.btrfs.departures import copies_of
 from manila_lite.share.drivers.btrfs.pool import Pool
+from manila_lite.share.drivers.btrfs.sending import find_common
+from manila_lite.share.drivers.btrfs.sending import send_changes
 from manila_lite.share.drivers.btrfs.transfer import TransferFailed
-from manila_lite.share.drivers.btrfs.transfer import transfer
 from manila_lite.share.drivers.records import Record
-
-LOG = log.getLogger(__name__)
 
 
 class Item(NamedTuple):
@@ -110,9 +106,11 @@ class Move:
                 source_pool.path(item.kind, record['volume']), item.target
             )
         ours.prepare()
-        common = _latest_common(theirs, ours)
+        common = find_common(theirs, ours)
         try:
-            received = self._transfer(sent, common, ours)
+            received = send_changes(
+                sent, common, ours, self._own.fencing.check_call
+            )
         except TransferFailed as error:
             if error.is_out_of_space:
                 raise exception.ShareBackendException(
@@ -122,40 +120,12 @@ class Move:
         if received is None:
             assert common is not None
             kernel.destroy(sent)
-            return common[1]
+            return common.ours
         copy = ours.confirm(received)
         if item.kind is Kind.SHARE:
             theirs.discard(item.target, sent)
             ours.discard(item.target, copy)
         return copy
-
-    def _transfer(
-        self,
-        sent: pathlib.Path,
-        common: tuple[pathlib.Path, pathlib.Path] | None,
-        ours: Copies,
-    ) -> pathlib.Path | None:
-        """Send the difference, else everything; discard what fails."""
-        for parent in [common[0], None] if common else [None]:
-            try:
-                return transfer(
-                    sent, parent, ours.folder, self._own.fencing.check_call
-                )
-            except BaseException as error:
-                received = ours.folder / sent.name
-                if kernel.is_subvolume(received):
-                    kernel.destroy(received)
-                if (
-                    parent is not None
-                    and isinstance(error, TransferFailed)
-                    and not error.is_out_of_space
-                ):
-                    LOG.warning('All of %s is sent: %s', sent.name, error)
-                    continue
-                with contextlib.suppress(OSError):
-                    kernel.destroy(sent)
-                raise
-        raise AssertionError
 
     def progress(self, items: Sequence[Item], pools: Mapping[str, str]) -> int:
         """Return how much has been copied in percent, as last committed."""
@@ -266,15 +236,3 @@ class Move:
             # The source does not see the calls of the destination.
             self._own.fencing.check_call()
             yield
-
-
-def _latest_common(
-    theirs: Copies, ours: Copies
-) -> tuple[pathlib.Path, pathlib.Path] | None:
-    """Return the latest copy that both sides have."""
-    sent = {kernel.content_id(path): path for path in theirs.whole()}
-    for path in reversed(ours.whole()):
-        found = sent.get(kernel.content_id(path))
-        if found is not None:
-            return found, path
-    return None
