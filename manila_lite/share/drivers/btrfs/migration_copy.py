@@ -180,6 +180,8 @@ class MigrationCopy:
             self._pool.catalog.arriving.drop(self.name)
             with self.locked():
                 forget_leaving(self._here, self.source, self.name)
+                if self.find_share() is None:  # of a second phase
+                    self._pool.discard(Kind.SHARE, self.name)
                 self._remove_traces()
                 self._pool.commit()
 
