@@ -137,7 +137,12 @@ def blockers(
             found.append(f'The service of the {title} is not up.')
     if row.casts_rules and row.rules_status != RulesStatus.ACTIVE:
         found.append('The access rules of the source are being applied.')
-    if row.work_state == 'queued':
+    if row.blocker_kind:
+        found.append(
+            f'Its work waits for {row.blocker_kind}, held by '
+            f'{row.blocker_owner}.'
+        )
+    elif row.work_state == 'queued':
         found.append('Its work waits for a worker.')
     elif row.work_owner:
         found.append(f'Its work is held by {row.work_owner}.')

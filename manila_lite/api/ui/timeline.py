@@ -84,6 +84,11 @@ def _work(
         if is_admin:
             detail += [text for text in (work.step, work.error) if text]
             detail += [f'held by {work.owner}'] if work.owner else []
+            if work.blocker_kind:
+                detail.append(
+                    f'waits for {work.blocker_kind}, '
+                    f'held by {work.blocker_owner}'
+                )
         yield Event(
             work.created_at.isoformat(),
             f'work, {work.state}',

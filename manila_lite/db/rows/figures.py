@@ -101,7 +101,7 @@ class DriverCallRow(Protocol):
 
 
 class WorkOfResourceRow(Protocol):
-    """Work that is owed for a resource."""
+    """Work that is owed for a resource, and the work that it waits for."""
 
     id: str
     kind: str
@@ -114,3 +114,5 @@ class WorkOfResourceRow(Protocol):
     owner: str | None
     request_id: str | None
     created_at: datetime.datetime
+    blocker_kind: str | None
+    blocker_owner: str | None

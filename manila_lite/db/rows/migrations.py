@@ -48,6 +48,8 @@ class ShownShareMigrationRow(Protocol):
     work_state: str | None
     work_owner: str | None
     work_error: str | None
+    blocker_kind: str | None
+    blocker_owner: str | None
 
 
 class ShareMigrationRow(Protocol):

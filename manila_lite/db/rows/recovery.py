@@ -53,8 +53,12 @@ class RecoveryLogRow(Protocol):
 
 
 class HoldingWorkRow(Protocol):
-    """The work that owes the next move of a resource, and its holder."""
+    """The work that owes the next move of a resource, and its holder.
 
+    The blocker is running work that this one waits for, if there is any.
+    """
+
+    held: str
     held_id: str
     id: str
     kind: str
@@ -73,3 +77,5 @@ class HoldingWorkRow(Protocol):
     lease_left: float | None
     heartbeat_age: float | None
     health: str | None
+    blocker_kind: str | None
+    blocker_owner: str | None

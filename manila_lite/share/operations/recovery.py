@@ -76,6 +76,9 @@ class Recovery:
 
         With `candidates`, only those that a pass would handle.
         """
+        if resource_type is None and not candidates:
+            page = rows.list_all_in_flight(session, host=host, most=limit)
+            return self._describe(session, page)
         found: list[InFlight] = []
         for kind in [resource_type] if resource_type else RESOURCES:
             after = ''
@@ -85,7 +88,7 @@ class Recovery:
                 )
                 found += [
                     resource
-                    for resource in self._describe(session, kind, page)
+                    for resource in self._describe(session, page)
                     if resource.is_candidate or not candidates
                 ]
                 if len(page) < limit:
@@ -94,10 +97,16 @@ class Recovery:
         return found[:limit]
 
     def _describe(
-        self, session: Session, kind: str, page: typing.Sequence[typing.Any]
+        self, session: Session, page: typing.Sequence[typing.Any]
     ) -> list[InFlight]:
-        works = rows.list_holding_work(session, kind, [row.id for row in page])
-        return [_in_flight(session, row, works.get(row.id)) for row in page]
+        ids: dict[str, list[str]] = {}
+        for row in page:
+            ids.setdefault(row.resource, []).append(row.id)
+        works = rows.list_holding_work(session, ids)
+        return [
+            _in_flight(session, row, works.get((row.resource, row.id)))
+            for row in page
+        ]
 
     @read_transaction
     def log(
@@ -212,6 +221,11 @@ def _next_step(row: typing.Any, work: typing.Any, holder: str) -> str:
         return (
             f'{work.kind} is run on {work.queue} by a process of release '
             f'{work.needs_release}'
+        )
+    if holder == WAITING and work.blocker_kind:
+        return (
+            f'{work.kind} is run on {work.queue} after {work.blocker_kind}, '
+            f'held by {work.blocker_owner}'
         )
     if holder == WAITING:
         return f'{work.kind} is run on {work.queue}'

@@ -14,6 +14,7 @@ from manila_lite.db.clock import db_now
 from manila_lite.db.models import engine
 from manila_lite.db.models import recovery
 from manila_lite.db.models import services
+from manila_lite.db.queries.admin import blocking_work
 from manila_lite.db.queries.admin.recovery_kinds import KINDS
 from manila_lite.db.queries.admin.recovery_kinds import Condition
 from manila_lite.db.queries.admin.recovery_kinds import ResourceKind
@@ -194,39 +195,86 @@ def list_in_flight(
     return session.rows(statement, **values)
 
 
-def list_holding_work(
-    session: Session, resource: str, ids: typing.Collection[str]
-) -> dict[str, HoldingWorkRow]:
-    """Return the work that owes the next move of resources, by their ids.
+@functools.cache
+def _all_in_flight(placed: bool) -> sa.Select:
+    """Return the selection of all kinds, in their order."""
+    parts = [
+        sa.select(
+            sa.literal(number, sa.Integer()).label('number'),
+            _in_flight(resource, placed).subquery(),
+        )
+        for number, resource in enumerate(KINDS)
+    ]
+    found = sa.union_all(*parts).subquery()
+    return sa.select(found).order_by(found.c.number, found.c.id).limit(_MOST)
 
-    `heartbeat_age` and `health` are those of the service that has it.
+
+def list_all_in_flight(
+    session: Session, *, host: str | None = None, most: int
+) -> typing.Sequence[InFlightRow]:
+    """Return up to `most` rows in flight of all kinds, by kind and id.
+
+    Up to `most` of each kind are read, in one statement.
     """
-    found: dict[str, HoldingWorkRow] = {}
-    if not ids:
-        return found
-    for kind, holder in (
-        (part, holder)
-        for part in KINDS[resource].parts
-        for holder in part.holders
-    ):
-        for row in session.rows(
-            sa.select(
-                kind.table.c.id.label('held_id'),
-                WORK,
-                (WORK.c.lease_until - db_now()).label('lease_left'),
-                (db_now() - SERVICE.c.heartbeat_at).label('heartbeat_age'),
-                SERVICE.c.health,
-            )
-            .select_from(
-                kind.table.join(WORK, holder).outerjoin(
-                    SERVICE, SERVICE.c.host == WORK.c.queue
+    values: dict[str, object] = {'most': most, 'after': ''}
+    if host is not None:
+        values['of_service'] = host
+    return session.rows(_all_in_flight(host is not None), **values)
+
+
+@functools.cache
+def _holding_work(resources: tuple[str, ...]) -> sa.Select:
+    """Return the selection of the work of rows of these kinds."""
+    parts: list[sa.Select] = []
+    for resource in resources:
+        ids: sa.BindParameter[str] = sa.bindparam(
+            f'{resource}_ids', expanding=True
+        )
+        for kind in KINDS[resource].parts:
+            for holder in kind.holders:
+                parts.append(
+                    sa.select(
+                        sa.literal(len(parts), sa.Integer()).label('number'),
+                        sa.literal(resource).label('held'),
+                        kind.table.c.id.label('held_id'),
+                        WORK,
+                        (WORK.c.lease_until - db_now()).label('lease_left'),
+                        (db_now() - SERVICE.c.heartbeat_at).label(
+                            'heartbeat_age'
+                        ),
+                        SERVICE.c.health,
+                        *blocking_work.SHOWN,
+                    )
+                    .select_from(
+                        kind.table.join(WORK, holder)
+                        .outerjoin(SERVICE, SERVICE.c.host == WORK.c.queue)
+                        .outerjoin(
+                            blocking_work.BLOCKER, blocking_work.IS_BLOCKER
+                        )
+                    )
+                    .where(kind.table.c.id.in_(ids))
                 )
-            )
-            .where(kind.table.c.id.in_(ids))
-            .order_by(WORK.c.created_at.desc())
-        ):
-            found[row.held_id] = row
-    return found
+    found = sa.union_all(*parts).subquery()
+    return sa.select(found).order_by(found.c.number, found.c.created_at.desc())
+
+
+def list_holding_work(
+    session: Session, ids: typing.Mapping[str, typing.Collection[str]]
+) -> dict[tuple[str, str], HoldingWorkRow]:
+    """Return the work that owes the next move of resources.
+
+    Both `ids` and the result are by the names of state machines.
+    `heartbeat_age` and `health` are those of the service that has the work;
+    `blocker_kind` and `blocker_owner` those of work that it waits for.
+    """
+    wanted = {name: sorted(some) for name, some in ids.items() if some}
+    if not wanted:
+        return {}
+    rows = session.rows(
+        _holding_work(tuple(wanted)),
+        **{f'{name}_ids': some for name, some in wanted.items()},
+    )
+    return {(row.held, row.held_id): row for row in rows}
 
 
 # The log

@@ -11,6 +11,7 @@ from manila_lite.db.models import engine
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.models.base import NEVER
+from manila_lite.db.queries.admin import blocking_work
 from manila_lite.db.rows import DriverCallRow
 from manila_lite.db.rows import RuleOfInstanceRow
 from manila_lite.db.rows import WorkOfResourceRow
@@ -76,6 +77,10 @@ _WORK = (
         WORK.c.owner,
         WORK.c.request_id,
         WORK.c.created_at,
+        *blocking_work.SHOWN,
+    )
+    .select_from(
+        WORK.outerjoin(blocking_work.BLOCKER, blocking_work.IS_BLOCKER)
     )
     .where(
         WORK.c.resource.in_(sa.bindparam('resources', expanding=True)),

@@ -8,6 +8,7 @@ from manila_lite import exception
 from manila_lite.db.models import engine
 from manila_lite.db.models import share_migrations
 from manila_lite.db.models import shares
+from manila_lite.db.queries.admin import blocking_work
 from manila_lite.db.rows import ShareMigrationRow
 from manila_lite.db.rows import ShareTaskRow
 from manila_lite.db.rows import ShownShareMigrationRow
@@ -115,6 +116,7 @@ def _with_work(migrations: sa.Select) -> sa.Select:
             WORK.c.state.label('work_state'),
             WORK.c.owner.label('work_owner'),
             WORK.c.error.label('work_error'),
+            *blocking_work.SHOWN,
         )
         .select_from(
             found.join(SHARE, SHARE.c.id == found.c.share_id)
@@ -126,6 +128,7 @@ def _with_work(migrations: sa.Select) -> sa.Select:
                     WORK.c.resource_id == found.c.share_id,
                 ),
             )
+            .outerjoin(blocking_work.BLOCKER, blocking_work.IS_BLOCKER)
         )
         .order_by(found.c.share_id, WORK.c.created_at)
     )

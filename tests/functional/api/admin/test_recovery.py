@@ -101,6 +101,38 @@ def test_claimed_work_shows_its_owner(cloud, share):
     )
 
 
+def test_work_that_waits_for_other_work_shows_what_holds_that(cloud, share):
+    def meanwhile():
+        cloud.api.delete(share)
+        seen.extend(listed(cloud))
+
+    seen = []
+    cloud.pause_at('before apply_access', meanwhile)
+    rule = {'access_type': 'ip', 'access_to': '10.0.0.1', 'access_level': 'rw'}
+    cloud.api.act(share, 'allow_access', rule, expect=200)
+    cloud.settle()
+    (shown,) = (one for one in seen if one['status'] == 'deleting')
+    (held,) = {one['owner'] for one in seen if one['owner']}
+    assert shown['holder'] == 'waiting'
+    assert shown['next_step'].endswith(
+        f' after access.sync_access, held by {held}'
+    )
+
+
+def test_resources_in_flight_are_two_statements(cloud, share):
+    cloud.api.create()
+    for name in ('a', 'b'):
+        cloud.api.request(
+            'POST',
+            '/snapshots',
+            {'snapshot': {'share_id': share, 'name': name}},
+            expect=202 if name == 'a' else None,
+        )
+    before = cloud.statements
+    assert len({one['resource_type'] for one in listed(cloud)}) == 2
+    assert cloud.statements - before == 2
+
+
 def test_abandoned_work_is_previewed(cloud, share):
     def meanwhile():
         cloud.clock.advance(40)

@@ -1,0 +1,27 @@
+"""The running work that queued work waits for.
+
+Two works with one exclusion key do not run at a time.
+"""
+
+import sqlalchemy as sa
+
+from manila_lite.db.models import engine
+
+WORK = engine.Work.__table__
+BLOCKER = WORK.alias('blocker')
+
+IS_BLOCKER = sa.and_(
+    # As in `work.statements`, which claims by it.
+    BLOCKER.c.running_key
+    == sa.func.coalesce(
+        WORK.c.exclusion_key, WORK.c.resource + ':' + WORK.c.resource_id
+    ),
+    WORK.c.state == 'queued',
+)
+"""The condition of a join of work with what it waits for."""
+
+SHOWN = (
+    BLOCKER.c.kind.label('blocker_kind'),
+    BLOCKER.c.owner.label('blocker_owner'),
+)
+"""Columns of that work; null if nothing is waited for."""
