@@ -25,7 +25,7 @@ if typing.TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
-HEAD = '0037'
+HEAD = '0038'
 """The newest revision of the migrations; this release needs it."""
 
 OLDEST_SERVED = '0009'

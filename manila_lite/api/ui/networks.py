@@ -14,6 +14,7 @@ from manila_lite.api.ui.visit import Answer
 from manila_lite.api.ui.visit import Handler
 from manila_lite.api.ui.visit import Visit
 from manila_lite.db.queries.servers import views as server_views
+from manila_lite.db.queries.shares import shares_on
 from manila_lite.states.share_network import SHARE_NETWORK
 
 _COLLECTION = 'share-networks'
@@ -174,9 +175,7 @@ def _show(visit: Visit, refused: Refused | None = None) -> Answer:
     known = api.find(
         '/security-services/detail', limit=most, all_tenants=1
     ) or {'security_services': []}
-    shares = api.find(
-        '/shares/detail', share_network_id=id, limit=most, all_tenants=1
-    )
+    shares = visit.services.db.read(shares_on.list_on_network, id, most=most)
     servers = None
     if visit.ctx.can(SERVERS_POLICY):
         servers = visit.services.db.read(
@@ -198,7 +197,9 @@ def _show(visit: Visit, refused: Refused | None = None) -> Answer:
             and one['id'] not in ids
         ],
         servers=servers,
-        shares=(shares or {}).get('shares', []),
+        shares=[
+            row for row in shares if visit.project_id in (None, row.project_id)
+        ],
         most=most,
         statuses=sorted(SHARE_NETWORK.resets),
         on=_ACTIONS.forms(visit, network, f'/ui/networks/{id}'),

@@ -17,6 +17,7 @@ from manila_lite.api.v2.servers.task_state_names import WIRE_NAMES
 from manila_lite.api.v2.servers.task_state_names import task_state_from_wire
 from manila_lite.db.queries.servers import migrations
 from manila_lite.db.queries.servers import views as server_views
+from manila_lite.db.queries.shares import shares_on
 from manila_lite.states.share_server import SHARE_SERVER
 from manila_lite.states.share_server import SHARE_SERVER_TASK
 from manila_lite.states.share_server import ServerStatus
@@ -157,21 +158,16 @@ def _show(
     server = _get(visit)
     id, path = server['id'], f'/ui/servers/{server["id"]}'
     read = visit.services.db.read
-    shares = visit.api.find(
-        '/shares/detail',
-        share_server_id=id,
-        limit=listing.PARTS,
-        all_tenants=1,
-    )
+    shares = read(shares_on.list_on_server, id, most=listing.PARTS)
     services = visit.api.find('/services') or {'services': []}
     may_migrate = server['status'] == ServerStatus.ACTIVE
     reason = f'The share server is {server["status"]}; it must be active.'
-    in_use = 'There are shares on it.' if shares and shares['shares'] else None
+    in_use = 'There are shares on it.' if shares else None
     return visit.page(
         'server.html',
         refused.code if refused else 200,
         server=server,
-        shares=(shares or {}).get('shares', []),
+        shares=shares,
         most=listing.PARTS,
         migration=read(migrations.find_latest, id),
         demands=DEMANDS,

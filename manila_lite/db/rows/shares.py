@@ -151,3 +151,14 @@ class CloneSourceRow(Protocol):
     replica_state: str | None
     parent_created_at: datetime.datetime
     availability_zone: str | None
+
+
+class ShareOnRow(Protocol):
+    """A share with the status of one of its instances."""
+
+    id: str
+    name: str | None
+    size: int
+    share_proto: str
+    project_id: str
+    status: str
