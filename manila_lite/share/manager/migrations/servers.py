@@ -1,7 +1,6 @@
 """Put shares that are migrated on share servers of their destination."""
 
-from manila_lite.db.moves import share_migrations as moves
-from manila_lite.db.queries.shares import instances as share_instances
+from manila_lite.db.queries.servers import share_servers
 from manila_lite.db.queries.shares import migrations
 from manila_lite.db.session import Session
 from manila_lite.rpc.contract import Client
@@ -70,14 +69,10 @@ class MigrationServersEndpoint(ShareMigrationSteps):
         """
         migration = migrations.find_open(session, job.resource_id)
         instance_id = migration and migration.destination_instance_id
-        row = instance_id and share_instances.find(session, instance_id)
-        if not row:
-            moves.end_task(session, job.resource_id, 'failed')
-            return True
-        was_built = not self.setup.fail_build(
-            session, row.share_server_id, error
+        server_id = instance_id and share_servers.find_server_id(
+            session, instance_id
         )
-        if row.share_server_id is not None and was_built:
+        if server_id and not self.setup.fail_build(session, server_id, error):
             return self._clean_up(session, job, error)
         self._notify(session, job, error, failure_detail(error))
         self._record_error(session, job, error)
