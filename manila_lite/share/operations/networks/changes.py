@@ -62,6 +62,7 @@ class NetworkChanges:
         Without `allow_in_use`, a network with share servers is refused.
         """
         network = share_networks.lock(session, network_id)
+        checks.refuse_wanted(session, network_id)
         service = self._lock_new_service(session, network_id, service_id)
         servers = share_networks.list_servers(session, network_id)
         if servers and not allow_in_use:
@@ -81,6 +82,7 @@ class NetworkChanges:
     ) -> None:
         """Replace a security service by another one of the same type."""
         network = share_networks.lock(session, network_id)
+        checks.refuse_wanted(session, network_id)
         self._check_replaceable(session, network_id, current_id, new_id)
         servers = share_networks.list_servers(session, network_id)
         if servers:

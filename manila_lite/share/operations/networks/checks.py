@@ -81,10 +81,7 @@ def require_ready(
     down. The caller has locked the network.
     """
     _require_active(network)
-    if migrations.is_network_wanted(session, network.id):
-        raise exception.InvalidShareNetwork(
-            reason=f'a share is being migrated to {network.id}'
-        )
+    refuse_wanted(session, network.id)
     for server in servers:
         if server.status != ServerStatus.ACTIVE:
             raise exception.InvalidShareNetwork(
@@ -119,6 +116,17 @@ def require_ready(
                 reason=f'share {share.share_id} on {network.id} is not '
                 'available, or its access rules are changing'
             )
+
+
+def refuse_wanted(session: Session, network_id: str) -> None:
+    """Raise InvalidShareNetwork while a share is migrated to the network.
+
+    Its share server may not exist yet.
+    """
+    if migrations.is_network_wanted(session, network_id):
+        raise exception.InvalidShareNetwork(
+            reason=f'a share is being migrated to {network_id}'
+        )
 
 
 def _require_active(network: rows.ShareNetworkRow) -> None:

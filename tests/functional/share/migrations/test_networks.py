@@ -3,12 +3,11 @@
 from functools import partial
 
 import pytest
-import sqlalchemy as sa
 
-from manila_lite.db.models import networks
 from manila_lite.share.drivers.dummy import driver as dummy
 from tests.support import network_migrations
 from tests.support import share_migrations as migrations
+from tests.support.api_client import ApiClient
 from tests.support.concurrent_calls import status_codes
 from tests.support.network_migrations import COPY
 from tests.support.network_migrations import DRIVER
@@ -19,7 +18,6 @@ from tests.support.network_migrations import instance_on
 from tests.support.network_migrations import servers_on
 from tests.support.network_migrations import shown_network
 
-NETWORK = networks.ShareNetwork.__table__
 ALPHA, BETA = 'node@alpha#pool', 'node@beta#pool'
 WITH_LAST = 'delete_share_server_with_last_share = true\n'
 NOWHERE = 'a0a0a0a0-0000-4000-8000-000000000000'
@@ -377,20 +375,35 @@ def test_a_network_that_does_not_exist_is_refused(cloud, share):
     )
 
 
+def create_network_of_another_project(cloud):
+    return (
+        ApiClient(cloud, project='another')
+        .request('POST', '/share-networks', {'share_network': {}}, expect=200)
+        .json['share_network']['id']
+    )
+
+
 def test_a_network_of_another_project_is_refused(cloud, share):
-    theirs = cloud.add_network()
-    cloud.db.write(
-        lambda session: session.run(
-            sa.update(NETWORK)
-            .where(NETWORK.c.id == theirs)
-            .values(project_id='another')
-        )
+    theirs = create_network_of_another_project(cloud)
+    check_refused(cloud, share, 'another project', new_share_network_id=theirs)
+
+
+def test_users_cannot_tell_networks_of_others_from_unknown_ones(
+    build, tmp_path
+):
+    rules = tmp_path / 'rules.yaml'
+    rules.write_text('"share:migration_start": "role:member"\n')
+    cloud = build(f'[oslo_policy]\npolicy_file = {rules}\n')
+    share = network_migrations.create(cloud, cloud.add_network())
+    theirs = create_network_of_another_project(cloud)
+    cloud.api.headers['X-Roles'] = 'member,reader'
+    theirs, unknown = (
+        migrations.start(cloud, share, new_share_network_id=id, expect=400)
+        .json['badRequest']['message']
+        .replace(id, '')
+        for id in (theirs, NOWHERE)
     )
-    answer = migrations.start(
-        cloud, share, new_share_network_id=theirs, expect=400
-    )
-    assert 'another project' in answer.json['badRequest']['message']
-    assert migrations.task_state(cloud, share) is None
+    assert theirs == unknown
 
 
 def test_a_network_without_a_subnet_for_the_zone_is_refused(cloud, share):
@@ -476,6 +489,42 @@ def test_the_network_of_a_running_migration_is_not_changed(cloud, share):
     complete(cloud, share)
 
 
+def create_service(cloud, name):
+    return cloud.api.request(
+        'POST',
+        '/security-services',
+        {'security_service': {'type': 'ldap', 'name': name}},
+        expect=200,
+    ).json['security_service']['id']
+
+
+def test_the_security_services_of_a_running_migration_stay(cloud, share):
+    other = cloud.add_network()
+    first, second = (create_service(cloud, name) for name in ('one', 'two'))
+
+    def change(action, expect, **ids):
+        cloud.api.request(
+            'POST',
+            f'/share-networks/{other}/action',
+            {action: ids},
+            expect=expect,
+            version='2.99',
+        )
+
+    change('add_security_service', 200, security_service_id=first)
+    migrations.start(cloud, share, new_share_network_id=other)
+    change('add_security_service', 400, security_service_id=second)
+    change(
+        'update_security_service',
+        400,
+        current_service_id=first,
+        new_service_id=second,
+    )
+    change('remove_security_service', 403, security_service_id=first)
+    cloud.settle()
+    complete(cloud, share)
+
+
 @pytest.mark.parametrize('which', ['source', 'destination'])
 def test_the_servers_of_a_running_migration_are_not_deleted(
     cloud, share, which
@@ -533,4 +582,40 @@ def test_of_a_migration_and_a_deletion_of_its_network_one_is_accepted(
     else:
         assert shown['status'] == 'available'
     cloud.check_invariants()
+    cloud.db.dispose()
+
+
+def start_server_migration(cloud, server):
+    return cloud.api.request(
+        'POST',
+        f'/share-servers/{server}/action',
+        {
+            'migration_start': {
+                'host': 'node@beta',
+                'writable': True,
+                'nondisruptive': False,
+                'preserve_snapshots': True,
+            }
+        },
+        version='2.99',
+    )
+
+
+@pytest.mark.parametrize('round', range(3))
+def test_of_a_migration_of_a_share_and_of_its_server_one_is_accepted(
+    database_url, tmp_path, round
+):
+    cloud = NetworkMigrationCloud(tmp_path, url=database_url, seed=round)
+    share = network_migrations.create(cloud, cloud.add_network())
+    codes = status_codes(
+        partial(migrations.start, cloud, share, expect=None),
+        partial(start_server_migration, cloud, cloud.server_of(share)),
+        rng=cloud.rng,
+    )
+    assert sorted(codes) in ([202, 400], [202, 409])
+    cloud.settle()
+    shown = cloud.api.show(share)
+    assert shown['status'] == (
+        'migrating' if codes[0] == 202 else 'server_migrating'
+    )
     cloud.db.dispose()
