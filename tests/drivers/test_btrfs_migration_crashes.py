@@ -19,7 +19,11 @@ from tests.support import sampling
 from tests.support import storage
 from tests.support import tenant_network
 
-pytestmark = pytest.mark.usefixtures('no_power_failures')
+# With all of its steps, an operation takes minutes.
+pytestmark = [
+    pytest.mark.usefixtures('no_power_failures'),
+    pytest.mark.timeout(1800),
+]
 
 LATEST = 'latest'
 
