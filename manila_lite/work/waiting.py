@@ -30,6 +30,26 @@ _WITHDRAW = sa.delete(WORK).where(
     WORK.c.attempt == 0,
 )
 
+_PENDING = (
+    sa.select(WORK.c.id)
+    .where(
+        WORK.c.resource == sa.bindparam('of_resource'),
+        WORK.c.resource_id == sa.bindparam('of_id'),
+        WORK.c.kind == sa.bindparam('of_kind'),
+    )
+    .limit(1)
+)
+
+
+def is_pending(
+    session: Session, resource: str, resource_id: str, kind: str
+) -> bool:
+    """Whether a resource has work of this kind that is not finished."""
+    found = session.value(
+        _PENDING, of_resource=resource, of_id=resource_id, of_kind=kind
+    )
+    return found is not None
+
 
 def seconds_since_request(session: Session, claim: Claim) -> float:
     """Return the age of the request, not negative."""

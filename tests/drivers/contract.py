@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import contextlib
+import dataclasses
 import os
 
 import pytest
@@ -76,6 +77,21 @@ def _names(info):
         return os.listdir(directory)
     finally:
         os.close(directory)
+
+
+def _group_and_snapshot(shares, members):
+    """Return a new group with these shares, and the snapshot it is from."""
+    group = base.ShareGroupForDriver(
+        id='copy', project_id='project', shares=list(shares)
+    )
+    snapshot = base.ShareGroupSnapshotForDriver(
+        id='group snapshot',
+        share_group_id='source',
+        project_id='project',
+        share_group=dataclasses.replace(group, id='source', shares=[]),
+        share_group_snapshot_members=list(members),
+    )
+    return group, snapshot
 
 
 class ShareContract:
@@ -420,6 +436,55 @@ class SnapshotContract:
         assert users_or_skip(harness, driver, clone).read() == 'then'
         assert users_or_skip(harness, driver, share).read() == 'now'
         assert status_or_skip(driver, clone).get('size', 2) == 2
+
+    def test_group_from_snapshot_has_the_content_of_its_members(
+        self, harness, driver, share
+    ):
+        self.offering(driver, base.ShareGroupFromSnapshotSupport)
+        other = harness.share()
+        create(driver, other)
+        members = [harness.snapshot(one) for one in (share, other)]
+        for number, one in enumerate((share, other)):
+            users_or_skip(harness, driver, one).write(f'then {number}')
+            driver.create_snapshot(CTX, members[number])
+            users_or_skip(harness, driver, one).write('now')
+        clones = [
+            harness.share(source_share_group_snapshot_member_id=member.id)
+            for member in members
+        ]
+        group, snapshot = _group_and_snapshot(clones, members)
+        for process in (driver, harness.start()):
+            _, replies = process.create_share_group_from_share_group_snapshot(
+                CTX, group, snapshot
+            )
+            for clone, reply in zip(clones, replies, strict=True):
+                assert reply['id'] == clone.id
+                assert base.normalise_export_locations(
+                    reply['export_locations']
+                ) == create(process, clone)
+            assert process.get_share_group_status(group) == {
+                'status': 'available'
+            }
+        assert [
+            users_or_skip(harness, driver, clone).read() for clone in clones
+        ] == ['then 0', 'then 1']
+
+    def test_group_from_unknown_snapshots_can_be_deleted(
+        self, harness, driver, share
+    ):
+        self.offering(driver, base.ShareGroupFromSnapshotSupport)
+        member = harness.snapshot(share)
+        clone = harness.share(source_share_group_snapshot_member_id=member.id)
+        group, snapshot = _group_and_snapshot([clone], [member])
+        with pytest.raises(exception.DriverError):
+            driver.create_share_group_from_share_group_snapshot(
+                CTX, group, snapshot
+            )
+        driver.delete_share(CTX, clone)
+        driver.delete_share_group(CTX, group)
+        assert is_gone(driver, clone)
+        with pytest.raises(exception.ShareGroupResourceNotFound):
+            driver.get_share_group_status(group)
 
     def test_share_from_snapshot_outlives_it(self, harness, driver, share):
         self.offering(driver, base.CreateFromSnapshotSupport)

@@ -136,6 +136,34 @@ def test_a_crash_while_a_group_is_snapshotted_breaks_no_invariant(
     crashing.crash_everywhere(begin_with_shares, SNAPSHOT_VERBS[name], name)
 
 
+SINGLE = 'share_driver = tests.support.single_copies_driver.SingleCopiesDriver'
+SLOW = 'dummy_driver_from_snapshot_steps = 2'
+
+
+@sampling.enumeration
+@pytest.mark.parametrize('how', [SINGLE, SLOW], ids=['singly', 'slowly'])
+def test_a_crash_while_a_group_is_copied_breaks_no_invariant(
+    begin_with_shares, how
+):
+    crashing.crash_everywhere(
+        begin_with_shares, copy_group, f'copy {how}', backend_conf=how
+    )
+
+
+@sampling.enumeration
+@pausing.FENCING
+@pytest.mark.parametrize('how', [SINGLE, SLOW], ids=['singly', 'slowly'])
+def test_a_pause_while_a_group_is_copied_breaks_no_invariant(
+    begin_with_shares, how, fencing, shared_database
+):
+    def begin(backend_conf):
+        return begin_with_shares(backend_conf=f'{backend_conf}\n{how}\n')
+
+    pausing.pause_verb(
+        begin, copy_group, f'copy {how}', fencing, shared_database
+    )
+
+
 @sampling.enumeration
 @pausing.FENCING
 @pytest.mark.parametrize('name', SNAPSHOT_VERBS)

@@ -53,6 +53,7 @@ from manila_lite.share.manager.driver_probe import DriverProbe
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
 from manila_lite.share.manager.endpoints import BackendEndpoints
 from manila_lite.share.manager.ensuring import EnsuringEndpoint
+from manila_lite.share.manager.groups.copies import GroupCopies
 from manila_lite.share.manager.groups.lifecycle import ShareGroupsEndpoint
 from manila_lite.share.manager.groups.snapshots import (
     ShareGroupSnapshotsEndpoint,
@@ -245,7 +246,12 @@ def build_endpoints(
     replication = ReplicasEndpoint(
         driver, names, setup, servers, rules, promotion, process.locks
     )
-    share_groups = ShareGroupsEndpoint(driver, setup, servers)
+    share_groups = ShareGroupsEndpoint(
+        driver,
+        setup,
+        servers,
+        GroupCopies(driver, setup, client(ProvisioningRpc)),
+    )
     group_snapshots = ShareGroupSnapshotsEndpoint(driver, names)
     outcomes = ShareMigrationOutcomes(client(AccessRpc), servers.release)
     return BackendEndpoints(

@@ -64,6 +64,7 @@ class InstanceRow(PlainInstanceRow, OwnedRow, Protocol):
     snapshot_id: str | None
     replication_type: str | None
     share_group_id: str | None
+    source_share_group_snapshot_member_id: str | None
     is_public: bool
     is_soft_deleted: bool
     availability_zone: str | None

@@ -29,6 +29,9 @@ from manila_lite.share.drivers.contract.connections import ConnectionSupport
 from manila_lite.share.drivers.contract.groups import GroupReply
 from manila_lite.share.drivers.contract.groups import GroupSnapshotReply
 from manila_lite.share.drivers.contract.groups import ShareGroupDefaults
+from manila_lite.share.drivers.contract.groups import (
+    ShareGroupFromSnapshotSupport,
+)
 from manila_lite.share.drivers.contract.groups import ShareGroupSnapshotSupport
 from manila_lite.share.drivers.contract.groups import ShareGroupSupport
 from manila_lite.share.drivers.contract.interfaces import CAPABILITIES
@@ -156,6 +159,7 @@ __all__ = [
     'ShareGroupForDriver',
     'GroupSnapshotReply',
     'ShareGroupSnapshotForDriver',
+    'ShareGroupFromSnapshotSupport',
     'ShareGroupSnapshotSupport',
     'ShareGroupSupport',
     'ShareServerMapping',

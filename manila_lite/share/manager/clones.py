@@ -15,10 +15,14 @@ from manila_lite.states.share_instance import InstanceStatus
 
 
 class Clone(typing.NamedTuple):
-    """A share to be created, and the snapshot it is created from."""
+    """A share to be created, and the snapshot it is created from.
+
+    With `waits_for_group`, work on its group is about to create it.
+    """
 
     share: LoadedInstance
     snapshot: CloneSource
+    waits_for_group: bool = False
 
     def snapshot_for_driver(self, names: NameTemplates) -> SnapshotForDriver:
         return group_view.source_for_driver(self.snapshot, names)

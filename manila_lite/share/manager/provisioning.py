@@ -12,6 +12,7 @@ import typing
 
 from manila_lite import exception
 from manila_lite.db.queries.admin import pools
+from manila_lite.db.queries.groups import member_sources
 from manila_lite.db.queries.shares import clone_sources
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.snapshots import snapshots
@@ -25,10 +26,12 @@ from manila_lite.quota.shares import resize
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.contract import work_kinds
 from manila_lite.rpc.share import ProvisioningRpc
+from manila_lite.rpc.share import ShareGroupsRpc
 from manila_lite.share.drivers.base import CreateFromSnapshotSupport
 from manila_lite.share.drivers.base import ExportLocation
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.drivers.base import ShareForDriver
+from manila_lite.share.drivers.base import ShareGroupFromSnapshotSupport
 from manila_lite.share.drivers.base import ShareServerForDriver
 from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.manager.access import teardown
@@ -50,14 +53,20 @@ from manila_lite.share.manager.rescheduling import Rescheduling
 from manila_lite.share.manager.servers.demand import check_growth
 from manila_lite.share.manager.servers.lifecycle import ShareServersEndpoint
 from manila_lite.share.manager.servers.setup import ServerSetup
+from manila_lite.states.share_group import SHARE_GROUP
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.work import table
+from manila_lite.work import waiting
 from manila_lite.work.job import JobContext
 from manila_lite.work.table import Claim
 
 PROGRESS_DONE = '100%'
 
+GROUP_INTERVAL = 5.0
+"""Seconds until work on a share looks again whether its group is created."""
+
+_CREATE_GROUP = work_kinds(ShareGroupsRpc)['share_groups.create_share_group']
 _AWAIT = work_kinds(ProvisioningRpc)['provisioning.await_share_from_snapshot']
 
 
@@ -209,14 +218,46 @@ class ProvisioningEndpoint:
         instance = self._expect(
             session, job, InstanceStatus.CREATING, share_view.load_new_instance
         )
+        # Read while the share is locked: it is not created before the end
+        # of the transaction.
         return Clone(
-            instance, group_view.load_member(session, job.args['member_id'])
+            instance,
+            group_view.load_member(session, job.args['member_id']),
+            self._is_created_with_group(session, instance.row.share_group_id),
         )
 
     def create_share_from_group_snapshot(
         self, job: JobContext, instance_id: str, member_id: str
     ) -> None:
+        clone: Clone = job.prepared
+        if clone.waits_for_group:
+            job.pause(GROUP_INTERVAL)
+            return
+        if self._creates_groups_with_shares:
+            job.read(
+                member_sources.check_group_created,
+                clone.share.row.share_group_id,
+            )
         self._clone(job, instance_id)
+
+    @property
+    def _creates_groups_with_shares(self) -> bool:
+        return isinstance(self.driver, ShareGroupFromSnapshotSupport)
+
+    def _is_created_with_group(
+        self, session: Session, group_id: str | None
+    ) -> bool:
+        """Whether work on the group of a share creates the share as well.
+
+        The group then waits for none of its shares.
+        """
+        return (
+            group_id is not None
+            and self._creates_groups_with_shares
+            and waiting.is_pending(
+                session, SHARE_GROUP.resource, group_id, _CREATE_GROUP.kind
+            )
+        )
 
     def _clone(self, job: JobContext, instance_id: str) -> None:
         clone: Clone = job.prepared
@@ -440,6 +481,11 @@ class ProvisioningEndpoint:
         self, job: JobContext, instance_id: str, force: bool = False
     ) -> None:
         removal: Teardown = job.prepared
+        group_id = removal.row.share_group_id
+        if group_id and job.read(self._is_created_with_group, group_id):
+            # It might be created again after it had been deleted.
+            job.pause(GROUP_INTERVAL)
+            return
         self._delete(removal, force)
         job.finish(self._deleted, removal.row)
 

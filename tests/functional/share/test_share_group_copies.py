@@ -3,6 +3,7 @@
 from functools import partial
 
 import pytest
+import sqlalchemy as sa
 
 from tests.support import cloud_snapshots
 from tests.support import share_groups
@@ -27,8 +28,24 @@ class Watched:
         return reply
 
 
+SINGLE = 'share_driver = tests.support.single_copies_driver.SingleCopiesDriver'
+
+
+@pytest.fixture(params=['', SINGLE], ids=['together', 'singly'])
+def cloud(build_cloud, request):
+    """A cloud whose driver creates the shares of a copy at once, or not."""
+    return prepared(
+        build_cloud(backends=['alpha'], backend_conf=request.param)
+    )
+
+
 @pytest.fixture
-def cloud(build_cloud):
+def single(build_cloud):
+    return prepared(build_cloud(backends=['alpha'], backend_conf=SINGLE))
+
+
+@pytest.fixture
+def whole(build_cloud):
     return prepared(build_cloud(backends=['alpha']))
 
 
@@ -101,7 +118,9 @@ def test_group_has_a_share_with_the_content_of_each_member(
     cloud.check_invariants()
 
 
-def test_group_is_being_created_until_its_shares_are(cloud, snapshot):
+def test_group_is_being_created_until_its_shares_are(single):
+    cloud = single
+    snapshot = share_groups.take_snapshot(cloud, with_shares(cloud))
     endpoint = cloud.share.backends[0].endpoints.provisioning
     endpoint.driver = driver = Watched(endpoint.driver)
     copy = request(cloud, snapshot).json['share_group']['id']
@@ -119,7 +138,9 @@ def test_copy_of_an_empty_group_is_empty(cloud):
     assert shares_of(cloud, copy) == []
 
 
-def test_group_is_in_error_when_one_of_its_shares_is(cloud, snapshot):
+def test_group_is_in_error_when_one_of_its_shares_is(single):
+    cloud = single
+    snapshot = share_groups.take_snapshot(cloud, with_shares(cloud))
     cloud.driver().fail_next('create_share_from_snapshot')
     copy = request(cloud, snapshot).json['share_group']['id']
     cloud.settle()
@@ -142,6 +163,191 @@ def test_group_is_in_error_when_one_of_its_shares_is(cloud, snapshot):
     share_groups.check_gone(cloud.api, copy)
     assert cloud.usage('shares') == (2, 0)
     cloud.check_invariants()
+
+
+# Together, in one call of the driver
+
+
+def snapshot_of(cloud):
+    return share_groups.take_snapshot(cloud, with_shares(cloud))
+
+
+def called(cloud, *methods):
+    return [
+        call.method for call in cloud.driver().calls if call.method in methods
+    ]
+
+
+WHOLE = 'create_share_group_from_share_group_snapshot'
+
+
+def test_driver_creates_a_group_with_all_its_shares_in_one_call(whole):
+    snapshot = snapshot_of(whole)
+    before = called(whole, 'create_share_group')
+    copy = request(whole, snapshot).json['share_group']['id']
+    whole.settle()
+    assert called(whole, WHOLE, 'create_share_from_snapshot') == [WHOLE]
+    assert called(whole, 'create_share_group') == before
+    for share in shares_of(whole, copy):
+        path = f'/shares/{share["id"]}/export_locations'
+        assert whole.api.get(path)['export_locations']
+    assert not whole.has_pending_work()
+
+
+@pytest.mark.parametrize('fault', ['fail_next', 'half_fail_next'])
+def test_group_and_all_its_shares_are_in_error_if_the_call_fails(whole, fault):
+    snapshot = snapshot_of(whole)
+    getattr(whole.driver(), fault)(WHOLE)
+    copy = request(whole, snapshot).json['share_group']['id']
+    whole.settle()
+    assert share_groups.show(whole.api, copy)['status'] == 'error'
+    copies = shares_of(whole, copy)
+    assert [one['status'] for one in copies] == ['error', 'error']
+    messages = whole.api.get('/messages')['messages']
+    assert {one['resource_id'] for one in messages} == {
+        copy,
+        *(one['id'] for one in copies),
+    }
+    for one in copies:
+        path = f'/shares/{one["id"]}?share_group_id={copy}'
+        whole.api.request('DELETE', path, expect=202)
+    whole.settle()
+    share_groups.delete(whole.api, copy)
+    whole.settle()
+    share_groups.check_gone(whole.api, copy)
+    assert whole.usage('shares') == (2, 0)
+    whole.check_invariants()
+
+
+def test_lost_reply_of_the_call_is_repeated_or_fails_visibly(whole):
+    snapshot = snapshot_of(whole)
+    whole.driver().lose_reply_next(WHOLE)
+    copy = request(whole, snapshot).json['share_group']['id']
+    whole.settle()
+    status = share_groups.show(whole.api, copy)['status']
+    assert {one['status'] for one in shares_of(whole, copy)} == {status}
+    whole.check_invariants()
+
+
+def test_group_waits_for_shares_that_are_copied_in_the_background(build_cloud):
+    cloud = prepared(
+        build_cloud(
+            backends=['alpha'],
+            backend_conf='dummy_driver_from_snapshot_steps = 3',
+        )
+    )
+    snapshot = snapshot_of(cloud)
+    copy = request(cloud, snapshot).json['share_group']['id']
+    while called(cloud, WHOLE) == []:
+        cloud.step()
+    assert share_groups.show(cloud.api, copy)['status'] == 'creating'
+    assert {one['status'] for one in shares_of(cloud, copy)} == {
+        'creating_from_snapshot'
+    }
+    cloud.settle()
+    assert share_groups.show(cloud.api, copy)['status'] == 'available'
+    assert {one['status'] for one in shares_of(cloud, copy)} == {'available'}
+    cloud.check_invariants()
+
+
+class Silent:
+    """A driver that reports nothing about the shares of a group."""
+
+    def __init__(self, driver):
+        self._driver = driver
+
+    @property
+    def __class__(self):
+        return type(self._driver)
+
+    def __getattr__(self, name):
+        return getattr(self._driver, name)
+
+    def create_share_group_from_share_group_snapshot(self, *args, **kwargs):
+        self._driver.create_share_group_from_share_group_snapshot(
+            *args, **kwargs
+        )
+        return None
+
+
+def test_share_that_the_driver_reports_nothing_about_is_in_error(whole):
+    copies = whole.share.backends[0].endpoints.share_groups.copies
+    copies.driver = Silent(copies.driver)
+    copy = request(whole, snapshot_of(whole)).json['share_group']['id']
+    whole.settle()
+    assert share_groups.show(whole.api, copy)['status'] == 'error'
+    assert {one['status'] for one in shares_of(whole, copy)} == {'error'}
+
+
+def test_share_deleted_while_its_group_is_created_leaves_nothing(whole):
+    copy, deleted = None, []
+
+    def delete_one():
+        share = shares_of(whole, copy)[0]['id']
+        deleted.append(share)
+        whole.api.request(
+            'POST',
+            f'/shares/{share}/action',
+            {'force_delete': None},
+            expect=202,
+        )
+        for _ in range(5):
+            for runner in competing_runners:
+                runner.step()
+
+    snapshot = snapshot_of(whole)
+    competing_runners = whole.competing_runners()
+    whole.pause_at(f'before {WHOLE}', delete_one)
+    copy = request(whole, snapshot).json['share_group']['id']
+    whole.settle()
+    assert deleted
+    (left,) = shares_of(whole, copy)
+    assert left['status'] == 'available'
+    assert share_groups.show(whole.api, copy)['status'] == 'available'
+    whole.check_invariants()
+
+
+def test_shares_are_created_singly_if_an_older_process_awaits_them(whole):
+    """It has created the group only, and handed its work over."""
+    snapshot = snapshot_of(whole)
+    copy = request(whole, snapshot).json['share_group']['id']
+    whole.driver().create_share_group(None, {'id': copy})
+
+    def hand_over(session):
+        session.run(
+            sa.text(
+                "UPDATE work SET kind = 'share_groups.await_shares_of_group' "
+                "WHERE kind = 'share_groups.create_share_group'"
+            )
+        )
+
+    whole.db.write(hand_over)
+    whole.settle()
+    assert share_groups.show(whole.api, copy)['status'] == 'available'
+    assert (
+        called(whole, WHOLE, 'create_share_from_snapshot')
+        == ['create_share_from_snapshot'] * 2
+    )
+    whole.check_invariants()
+
+
+def test_group_removed_by_force_while_it_is_created_leaves_its_shares(whole):
+    copy = None
+
+    def remove():
+        share_groups.act(whole.api, copy, 'force_delete')
+
+    snapshot = snapshot_of(whole)
+    whole.pause_at(f'after {WHOLE}', remove)
+    copy = request(whole, snapshot).json['share_group']['id']
+    shares = [one['id'] for one in shares_of(whole, copy)]
+    whole.settle()
+    share_groups.check_gone(whole.api, copy)
+    assert {whole.api.show(id)['status'] for id in shares} == {'available'}
+    whole.check_invariants()
+
+
+# The snapshot
 
 
 def test_snapshot_is_not_deleted_while_a_group_is_created_from_it(

@@ -1,12 +1,13 @@
 """Snapshots of share groups as sources of new groups."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import share_groups
 from manila_lite.db.models import shares
+from manila_lite.db.queries.groups import share_groups as share_group_rows
 from manila_lite.db.queries.groups import snapshots
 from manila_lite.db.rows import MemberSourceRow
 from manila_lite.db.rows import ShareGroupSnapshotRow
@@ -71,6 +72,26 @@ _STATUSES = (
 )
 
 
+_CREATED_WITH_GROUP = (
+    sa.select(INSTANCE.c.id)
+    .join(SHARE, SHARE.c.id == INSTANCE.c.share_id)
+    .where(
+        SHARE.c.share_group_id == sa.bindparam('of_group'),
+        INSTANCE.c.status == InstanceStatus.CREATING,
+    )
+    .order_by(INSTANCE.c.id)
+)
+_LOCK_CREATING = (
+    sa.select(INSTANCE.c.id)
+    .where(
+        INSTANCE.c.id.in_(sa.bindparam('ids', expanding=True)),
+        INSTANCE.c.status == InstanceStatus.CREATING,
+    )
+    .order_by(INSTANCE.c.id)
+    .with_for_update()
+)
+
+
 def lock_available(
     session: Session, snapshot_id: str
 ) -> ShareGroupSnapshotRow:
@@ -122,3 +143,26 @@ def are_shares_created(session: Session, group_id: str) -> bool:
             reason=f'a share of share group {group_id} could not be created'
         )
     return True
+
+
+def check_group_created(session: Session, group_id: str | None) -> None:
+    """Raise InvalidShareGroup if a group, if any, could not be created."""
+    if group_id is None:
+        return
+    group = share_group_rows.find(session, group_id)
+    if group is not None and group.status == GroupStatus.ERROR:
+        raise exception.InvalidShareGroup(
+            reason=f'share group {group_id} could not be created'
+        )
+
+
+def list_creating(session: Session, group_id: str) -> list[str]:
+    """Return the ids of the instances of a group that are being created."""
+    rows = session.rows(_CREATED_WITH_GROUP, of_group=group_id)
+    return [row.id for row in rows]
+
+
+def lock_creating(session: Session, instance_ids: Collection[str]) -> set[str]:
+    """Lock those of these instances that are being created; return ids."""
+    rows = session.rows(_LOCK_CREATING, ids=sorted(instance_ids))
+    return {row.id for row in rows}

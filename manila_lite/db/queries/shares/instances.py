@@ -38,6 +38,7 @@ _ALL = sa.select(
     SHARE.c.snapshot_id,
     SHARE.c.replication_type,
     SHARE.c.share_group_id,
+    SHARE.c.source_share_group_snapshot_member_id,
     SHARE.c.is_public,
     SHARE.c.is_soft_deleted,
     ZONE.c.name.label('availability_zone'),

@@ -57,6 +57,16 @@ class ShareGroupDefaults:
         """See `ShareGroupSupport`."""
         raise NotImplementedError
 
+    def create_share_group_from_share_group_snapshot(
+        self,
+        context: RequestContext,
+        share_group_dict: ShareGroupForDriver,
+        share_group_snapshot_dict: ShareGroupSnapshotForDriver,
+        share_server: ShareServerMapping | None = None,
+    ) -> GroupReply:
+        """See `ShareGroupFromSnapshotSupport`."""
+        raise NotImplementedError
+
     def create_share_group_snapshot(
         self,
         context: RequestContext,
@@ -125,6 +135,32 @@ class ShareGroupSupport(ShareGroupDefaults, DefaultedInterface):
         share_server: ShareServerMapping | None = None,
     ) -> GroupReply:
         """Delete a group without shares; a missing one is success."""
+
+
+class ShareGroupFromSnapshotSupport(ShareGroupDefaults, DefaultedInterface):
+    """New groups with the content of a group snapshot, in one call.
+
+    For a driver without it, the group is created by `create_share_group`, and
+    each of its shares by `create_share_from_snapshot`.
+    """
+
+    @abc.abstractmethod
+    def create_share_group_from_share_group_snapshot(
+        self,
+        context: RequestContext,
+        share_group_dict: ShareGroupForDriver,
+        share_group_snapshot_dict: ShareGroupSnapshotForDriver,
+        share_server: ShareServerMapping | None = None,
+    ) -> GroupReply:
+        """Create a group with its `shares`; what exists of it is kept.
+
+        Each share has the content of the member of the snapshot whose id is
+        its `source_share_group_snapshot_member_id`. The reply has an update
+        for each share, with `id`, `export_locations` and, unless it is
+        available, `status`: `creating_from_snapshot` as that of
+        `create_share_from_snapshot`; `error` fails the work, and the group
+        and all of these shares are in error.
+        """
 
 
 class ShareGroupSnapshotSupport(ShareGroupDefaults, DefaultedInterface):

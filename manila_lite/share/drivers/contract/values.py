@@ -57,6 +57,7 @@ class ShareGroupForDriver(StoredRecord):
 
     `share_types` are the types that its shares may have, each as a mapping
     with `share_type_id`. `consistent_snapshot_support` is pool, host or None.
+    `shares` are given only to create a group with all of them.
     """
 
     id: str
@@ -69,6 +70,7 @@ class ShareGroupForDriver(StoredRecord):
     availability_zone_id: str | None = None
     share_group_type_id: str | None = None
     share_types: list[dict[str, str]] = field(default_factory=list)
+    shares: 'list[ShareForDriver]' = field(default_factory=list)
     consistent_snapshot_support: str | None = None
     source_share_group_snapshot_id: str | None = None
     share_network_id: str | None = None
@@ -107,6 +109,7 @@ class ShareForDriver(StoredRecord):
     display_name: str | None = None
     is_public: bool = False
     share_group_id: str | None = None
+    source_share_group_snapshot_member_id: str | None = None
     encryption_key_ref: str | None = None
     progress: str | None = None
     mount_point_name: str | None = None

@@ -167,7 +167,9 @@ class DummyDriver(
         self.replicated_snapshots = DummyReplicatedSnapshots(
             self.backend, self.member, self.snapshots
         )
-        self.groups = DummyGroups(self.backend, self.snapshots, self.servers)
+        self.groups = DummyGroups(
+            self.backend, self.snapshots, self.servers, self.shares
+        )
         self.backups = DummyBackups(self.backend, self.member)
         self._offer_controls()
 
@@ -303,6 +305,9 @@ class DummyDriver(
     create_share_group = _groups(DummyGroups.create_share_group)
     delete_share_group = _groups(DummyGroups.delete_share_group)
     get_share_group_status = _groups(DummyGroups.get_share_group_status)
+    create_share_group_from_share_group_snapshot = _groups(
+        DummyGroups.create_share_group_from_share_group_snapshot
+    )
     create_share_group_snapshot = _groups(
         DummyGroups.create_share_group_snapshot
     )

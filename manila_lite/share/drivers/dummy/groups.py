@@ -1,10 +1,13 @@
 """Share groups of the dummy back end."""
 
+from collections.abc import Mapping
+
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.dummy.backend import DummyBackend
 from manila_lite.share.drivers.dummy.share_servers import DummyServers
+from manila_lite.share.drivers.dummy.shares import DummyShares
 from manila_lite.share.drivers.dummy.snapshots import DummySnapshots
 
 
@@ -14,8 +17,10 @@ class DummyGroups:
         backend: DummyBackend,
         snapshots: DummySnapshots,
         servers: DummyServers,
+        shares: DummyShares,
     ):
         self._backend = backend
+        self._shares = shares
         self._snapshots = snapshots
         self._servers = servers
 
@@ -61,6 +66,38 @@ class DummyGroups:
                 share_group_id=share_group['id']
             )
         return {'status': record['status']}
+
+    def create_share_group_from_share_group_snapshot(
+        self,
+        context: RequestContext,
+        share_group_dict: base.ShareGroupForDriver,
+        share_group_snapshot_dict: base.ShareGroupSnapshotForDriver,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.GroupReply:
+        groups, id = self._backend.state.groups, share_group_dict['id']
+        members = {
+            member['id']: member
+            for member in share_group_snapshot_dict[
+                'share_group_snapshot_members'
+            ]
+        }
+        server = self._servers.id_for(share_server)
+        with self._backend.lock:
+            groups.put(id, {'status': 'error', 'server': server})
+            replies = []
+            for share in share_group_dict['shares']:
+                reply = self._shares.create_share_from_snapshot(
+                    context,
+                    share,
+                    members[share['source_share_group_snapshot_member_id']],
+                    share_server,
+                )
+                if not isinstance(reply, Mapping):
+                    reply = {'export_locations': reply}
+                replies.append({'id': share['id'], **reply})
+            self._backend.faults.midway()
+            groups.put(id, {'status': 'available', 'server': server})
+        return None, replies
 
     # Snapshots
 

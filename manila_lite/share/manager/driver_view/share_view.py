@@ -169,6 +169,9 @@ def share_for_driver(
         display_name=row.display_name,
         is_public=row.is_public,
         share_group_id=row.share_group_id,
+        source_share_group_snapshot_member_id=(
+            row.source_share_group_snapshot_member_id
+        ),
         encryption_key_ref=row.encryption_key_ref,
         progress=row.progress,
         mount_point_name=row.mount_point_name,

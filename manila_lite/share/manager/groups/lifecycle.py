@@ -26,6 +26,8 @@ from manila_lite.share.manager.driver_view import group_view
 from manila_lite.share.manager.driver_view.group_view import LoadedGroup
 from manila_lite.share.manager.endpoint import require_status
 from manila_lite.share.manager.endpoint import undo_if_gone
+from manila_lite.share.manager.groups.copies import GroupCopies
+from manila_lite.share.manager.groups.copies import GroupCopy
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.servers.lifecycle import ShareServersEndpoint
 from manila_lite.share.manager.servers.setup import ServerSetup
@@ -50,8 +52,10 @@ class ShareGroupsEndpoint:
         driver: ShareDriver,
         setup: ServerSetup,
         servers: ShareServersEndpoint,
+        copies: GroupCopies,
     ):
         self.driver = driver
+        self.copies = copies
         self.setup = setup
         self.servers = servers
 
@@ -68,6 +72,9 @@ class ShareGroupsEndpoint:
         group = self.setup.provide_server_for_group(job, job.prepared)
         if group is None:
             return
+        if self.copies.can_create(group):
+            self._create_copy(job, group)
+            return
         if isinstance(self.driver, ShareGroupSupport):
             _check(
                 self.driver.create_share_group(
@@ -82,6 +89,28 @@ class ShareGroupsEndpoint:
                 job.finish(self.created, share_group_id)
             else:
                 job.hand_over(_await_shares, job.claim, share_group_id)
+
+    def _create_copy(self, job: JobContext, group: LoadedGroup) -> None:
+        """Create a group from a snapshot, together with its shares."""
+        copy = self.copies.create(job, group)
+
+        def undo() -> None:
+            self._remove(group)
+            self.copies.remove_orphans(job, copy)
+
+        with undo_if_gone(job, share_groups.find, group.row.id, undo):
+            if copy.copying:
+                job.hand_over(self._copying, job.claim, copy)
+            else:
+                job.finish(self._copied, copy)
+
+    def _copied(self, session: Session, copy: GroupCopy) -> None:
+        self.created(session, copy.group.row.id)
+        self.copies.record(session, copy)
+
+    def _copying(self, session: Session, job: Claim, copy: GroupCopy) -> None:
+        _await_shares(session, job, copy.group.row.id)
+        self.copies.record(session, copy)
 
     def created(self, session: Session, group_id: str) -> None:
         """Record that a group exists on its back end."""
