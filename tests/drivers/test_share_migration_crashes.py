@@ -14,7 +14,11 @@ from tests.drivers.share_migration_contract import KINDS
 from tests.drivers.share_migration_contract import SharePair
 from tests.support import sampling
 
-pytestmark = pytest.mark.usefixtures('no_power_failures')
+pytestmark = [
+    pytest.mark.usefixtures('no_power_failures'),
+    # Each of a hundred steps needs two NFS servers of its own.
+    pytest.mark.timeout(1200),
+]
 
 
 class Scene(SharePair):
