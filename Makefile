@@ -5,6 +5,7 @@
 # make check    style, types, unit tests and one story, in two minutes
 # make test     everything that must be green
 # make exhaust  every crash point and random order, not only a sample
+# make screenshots  the pictures of the page in the documentation
 # make venv     only the environment that all of them use
 
 VENV := .venv
@@ -17,7 +18,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .PHONY: run run-nfs stop-nfs cluster stop-cluster check lint test test-deploy \
-        exhaust venv genconfig genpolicy docs changelog clean
+        exhaust venv genconfig genpolicy docs screenshots changelog clean
 
 run: venv
 	@exec $(BIN)/manila-lite serve --state-dir $(STATE_DIR) $(ARGS)
@@ -96,6 +97,11 @@ genpolicy: venv
 
 docs: venv
 	$(BIN)/sphinx-build -W -q -b html doc/source build/html
+
+# Debian's Chromium is installed first. Look at the pictures before you commit.
+screenshots: venv
+	tools/install-browser
+	$(BIN)/python tools/make-screenshots
 
 # The notes of all releases, from the working tree and the tags.
 changelog: venv

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 import functools
 
 from manila_lite.api.ui import actions
+from manila_lite.api.ui import listing
 from manila_lite.api.ui.actions import Action
 from manila_lite.api.ui.actions import Actions
 from manila_lite.api.ui.actions import Form
@@ -45,8 +46,9 @@ def _start(share: dict, form: Form) -> Request:
     }
     if _COPY in form:
         body[_COPY] = True
-    if form.get('new_share_type_id'):
-        body['new_share_type_id'] = form['new_share_type_id']
+    for name in ('new_share_type_id', 'new_share_network_id'):
+        if form.get(name):
+            body[name] = form[name]
     path = f'/shares/{share["id"]}/action'
     return 'POST', path, {'migration_start': body}
 
@@ -187,6 +189,12 @@ def _show(visit: Visit, refused: Refused | None = None) -> Answer:
     read = visit.services.db.read
     row = read(share_migrations.find_shown, share_id)
     types = visit.api.find('/types') or {'share_types': []}
+    networks = visit.api.find(
+        '/share-networks',
+        all_tenants=1,
+        project_id=share['project_id'],
+        limit=listing.PARTS,
+    ) or {'share_networks': []}
     return visit.page(
         'share_migration.html',
         refused.code if refused else 200,
@@ -203,6 +211,7 @@ def _show(visit: Visit, refused: Refused | None = None) -> Answer:
         ][:DESTINATIONS],
         types=types['share_types'],
         type_names={one['id']: one['name'] for one in types['share_types']},
+        networks=networks['share_networks'],
         states=sorted(SHARE_TASK.resets - {SHARE_TASK.null}),
         on=_ACTIONS.forms(
             visit,
@@ -225,8 +234,6 @@ def _obstacle(visit: Visit, share: Mapping) -> str | None:
     )
     for reason, applies in {
         'The share is in a share group.': share['share_group_id'],
-        'The share is on a share server, which is migrated with all of its '
-        'shares.': share.get('share_server_id') or share['share_network_id'],
         'The access rules of the share are changing or in error.': (
             share['access_rules_status'] != RulesStatus.ACTIVE
         ),

@@ -5,6 +5,7 @@ from selenium.webdriver.common.keys import Keys
 
 from tests.functional.stories.conftest import new_installation
 from tests.support import chromium
+from tests.support import share_servers
 
 SCHEMES = ('light', 'dark')
 PAGES = (
@@ -150,3 +151,50 @@ def test_nothing_is_found_on_a_page(browser, service, path):
     browser.open(f'{service.root}{path}')
     assert check(browser) == []
     assert browser.complaints() == []
+
+
+@pytest.mark.parametrize('kind', ['networks', 'groups', 'servers', 'shares'])
+def test_nothing_is_found_on_the_page_of_a_resource(browser, service, kind):
+    path = create(service, kind)
+    sign_in(browser, service)
+    browser.open(f'{service.root}{path}')
+    browser.see('Actions')
+    browser.driver.execute_script(
+        "document.querySelectorAll('details').forEach((one) => "
+        '{ one.open = true; })'
+    )
+    assert check(browser) == []
+    assert browser.complaints() == []
+
+
+def create(service, kind):
+    """Create a resource with all its parts; return its path."""
+    if kind == 'shares':
+        share = service.user.create_available(share_proto='NFS', size=1)
+        return f'/ui/shares/{share["id"]}/migration'
+    network = service.user.request(
+        'POST', '/share-networks', {'share_network': {'name': kind}}
+    )['share_network']['id']
+    posted = {'type': 'ldap', 'name': 'directory'}
+    security = service.user.request(
+        'POST', '/security-services', {'security_service': posted}
+    )['security_service']['id']
+    service.user.request(
+        'POST',
+        f'/share-networks/{network}/action',
+        {'add_security_service': {'security_service_id': security}},
+    )
+    if kind == 'networks':
+        return f'/ui/networks/{network}'
+    if kind == 'servers':
+        return f'/ui/servers/{share_servers.insert_server(service, network)}'
+    types = [service.user.get('/types')['share_types'][0]['id']]
+    posted = {'name': 'pairs', 'share_types': types}
+    group_type = service.user.request(
+        'POST', '/share-group-types', {'share_group_type': posted}
+    )['share_group_type']['id']
+    posted = {'share_group_type_id': group_type, 'share_types': types}
+    group = service.user.request(
+        'POST', '/share-groups', {'share_group': posted}, 202
+    )['share_group']['id']
+    return f'/ui/groups/{group}'
