@@ -43,6 +43,8 @@ ALL = frozenset(
 DELETABLE = frozenset({S.AVAILABLE, S.ERROR, S.MANAGE_ERROR})
 LEAVING = frozenset({S.DELETING, S.UNMANAGE_STARTING})
 """The statuses in which an instance is removed together with its rules."""
+MOVING = frozenset({S.MIGRATING, S.MIGRATING_TO})
+"""The statuses of the instances of a snapshot whose share is migrated."""
 SYNC_EXCLUDED = LEAVING | {S.CREATING}
 """The statuses in which access rules are not sent to the back end."""
 
@@ -88,7 +90,8 @@ INSTANCE_RESETS = frozenset(
 # fmt: off
 SNAPSHOT_INSTANCE = Machine(
     'snapshot_instance', 'share_snapshot_instances',
-    initial={'create': S.CREATING, 'manage': S.MANAGE_STARTING},
+    initial={'create': S.CREATING, 'manage': S.MANAGE_STARTING,
+             'migrate_here': S.MIGRATING_TO},
     moves=[
         # event            from                           to
         ('created',        {S.CREATING},                  S.AVAILABLE),
@@ -110,13 +113,20 @@ SNAPSHOT_INSTANCE = Machine(
         ('unmanage_failed', {S.UNMANAGE_STARTING},        S.UNMANAGE_ERROR),
 
         ('delete',         DELETABLE,                     S.DELETING),
-        ('force_delete',   ALL,                           S.DELETING),
+        # Not while one of its two instances is to take over from the other.
+        ('force_delete',   ALL - MOVING,                  S.DELETING),
         # No process of its back end is up to create it.
         ('delete_unserved', {S.CREATING},                 S.DELETING),
         ('delete_failed',  {S.DELETING},                  S.ERROR_DELETING),
         ('deleted',        {S.DELETING},                  GONE),
-        # Its replica has been removed.
+        # Its replica has been removed, or its share has moved or returned.
         ('removed',        ALL,                           GONE),
+
+        # Moves with its share to another instance, or stays.
+        ('migrate',        {S.AVAILABLE},                 S.MIGRATING),
+        ('migrate_returned', {S.MIGRATING},               S.AVAILABLE),
+        ('arrived',        {S.MIGRATING_TO},              S.AVAILABLE),
+        ('migration_failed', MOVING,                      S.ERROR),
 
         # Moves with the share server of its share.
         ('migrate_server', {S.AVAILABLE},           S.SERVER_MIGRATING),

@@ -10,12 +10,15 @@ from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.session import Session
 from manila_lite.states.share_group_snapshot import SHARE_GROUP_SNAPSHOT
+from manila_lite.states.share_task import WAITING
+from manila_lite.states.snapshot_instance import MOVING
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 
 SNAPSHOT = snapshots.Snapshot.__table__
 INSTANCE = snapshots.SnapshotInstance.__table__
 MEMBER = share_groups.ShareGroupSnapshotMember.__table__
 GROUP_SNAPSHOT = share_groups.ShareGroupSnapshot.__table__
+SHARE = shares.Share.__table__
 SHARE_INSTANCE = shares.ShareInstance.__table__
 
 Inventories = Mapping[str, Mapping[str, int]]
@@ -26,12 +29,15 @@ def problems(session: Session, inventories: Inventories) -> list[str]:
     """Return a description of every violated invariant."""
     rows = session.rows(
         sa.select(
-            INSTANCE.c.id, INSTANCE.c.status, SHARE_INSTANCE.c.host
+            INSTANCE.c.id,
+            INSTANCE.c.status,
+            SHARE_INSTANCE.c.host,
+            SHARE.c.task_state,
         ).select_from(
             INSTANCE.join(
                 SHARE_INSTANCE,
                 SHARE_INSTANCE.c.id == INSTANCE.c.share_instance_id,
-            )
+            ).join(SHARE, SHARE.c.id == SHARE_INSTANCE.c.share_id)
         )
     )
     members = session.rows(
@@ -55,7 +61,9 @@ def problems(session: Session, inventories: Inventories) -> list[str]:
 def at_rest(session: Session, rows: typing.Sequence[sa.Row]) -> Iterator[str]:
     """Nothing is in flight, and no rows are left of deleted snapshots."""
     for row in rows:
-        if row.status in SNAPSHOT_INSTANCE.in_flight:
+        # After phase one the next move is up to an administrator.
+        waits = row.task_state in WAITING and row.status in MOVING
+        if row.status in SNAPSHOT_INSTANCE.in_flight and not waits:
             yield f'snapshot {row.id} is {row.status}, without work'
     orphans = session.value(
         sa.select(sa.func.count())

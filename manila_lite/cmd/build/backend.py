@@ -253,7 +253,9 @@ def build_endpoints(
         GroupCopies(driver, setup, client(ProvisioningRpc)),
     )
     group_snapshots = ShareGroupSnapshotsEndpoint(driver, names)
-    outcomes = ShareMigrationOutcomes(client(AccessRpc), servers.release)
+    outcomes = ShareMigrationOutcomes(
+        client(AccessRpc), client(SnapshotAccessRpc), servers.release
+    )
     return BackendEndpoints(
         provisioning=provisioning,
         snapshots=snapshots,
@@ -322,20 +324,20 @@ def build_endpoints(
         share_servers=servers,
         network_updates=NetworkUpdatesEndpoint(setup, conf.message_ttl),
         server_migrations=server_migrations(process, driver, setup, names),
-        share_migrations=share_migrations(process, driver, outcomes),
+        share_migrations=share_migrations(process, driver, names, outcomes),
         migration_servers=MigrationServersEndpoint(
             driver,
             outcomes,
             client(ShareMigrationRpc),
             setup,
-            name_template=conf.share_name_template,
+            names=names,
             message_ttl=conf.message_ttl,
         ),
         host_assisted_migrations=HostAssistedMigrationsEndpoint(
             driver,
             outcomes,
             client(ShareMigrationRpc),
-            name_template=conf.share_name_template,
+            names=names,
             message_ttl=conf.message_ttl,
         ),
         connections=ConnectionsEndpoint(
@@ -381,7 +383,10 @@ def server_migrations(
 
 
 def share_migrations(
-    process: Process, driver: ShareDriver, outcomes: ShareMigrationOutcomes
+    process: Process,
+    driver: ShareDriver,
+    names: NameTemplates,
+    outcomes: ShareMigrationOutcomes,
 ) -> ShareMigrationsEndpoint:
     """Build what migrates shares from a back end to others."""
     conf = process.conf
@@ -390,7 +395,7 @@ def share_migrations(
         driver,
         outcomes,
         process.client(ShareMigrationRpc),
-        name_template=conf.share_name_template,
+        names=names,
         interval=conf.migration_driver_continue_update_interval,
         probe=driver_probe(conf),
         message_ttl=conf.message_ttl,

@@ -7,6 +7,7 @@ they are.
 from oslo_db import exception as db_exc
 
 from manila_lite import exception
+from manila_lite.db.moves import migrated_snapshots
 from manila_lite.db.moves import shares as share_moves
 from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.admin import pools
@@ -72,6 +73,7 @@ def place(
     except db_exc.DBReferenceError:
         # The type was deleted after it was read.
         raise exception.ShareTypeNotFound(share_type_id=type_id) from None
+    migrated_snapshots.place(session, source.id, id)
     migrations.update(session, source.share_id, destination_instance_id=id)
     fire(
         session, SHARE_TASK, source.share_id, 'placed', updated_at=session.now
@@ -139,6 +141,11 @@ def give_up(session: Session, share_id: str, error: str) -> None:
         return
     _fail(session, migration.source_instance_id)
     _fail(session, migration.destination_instance_id)
+    migrated_snapshots.give_up(
+        session,
+        migration.source_instance_id,
+        migration.destination_instance_id,
+    )
     migrations.close(session, share_id, error)
 
 
@@ -149,6 +156,11 @@ def _return(session: Session, migration: ShareMigrationRow) -> None:
         'migrate_returned',
         {'id': migration.source_instance_id},
         updated_at=session.now,
+    )
+    migrated_snapshots.roll_back(
+        session,
+        migration.source_instance_id,
+        migration.destination_instance_id,
     )
 
 
@@ -209,6 +221,7 @@ def cut_over(
         )
         moves.write()
     if error is None:
+        migrated_snapshots.cut_over(session, source.id, destination.id)
         share_moves.remove_instance(session, source, 'migrated_away')
         pools.adjust_allocated(session, source.host, -source.size)
     else:

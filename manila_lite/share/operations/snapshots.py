@@ -26,6 +26,7 @@ from manila_lite.quota.snapshots import deltas_of
 from manila_lite.rpc.contract import Client
 from manila_lite.share.operations import reverts
 from manila_lite.share.operations import unserved
+from manila_lite.share.operations.migrations.guards import refuse_migrating
 from manila_lite.share.operations.replication import (
     snapshots as replicated_snapshots,
 )
@@ -427,6 +428,7 @@ class Snapshots:
             [row.instance_id for row in found],
             event,
         )
+        refuse_migrating(session, snapshot.share_id)
 
     @transaction
     def reset_instance_status(
@@ -443,6 +445,9 @@ class Snapshots:
             snapshot_instance_id,
             reset_event(SNAPSHOT_INSTANCE, status, allowed=INSTANCE_RESETS),
         )
+        instance = snapshots.find(session, snapshot_instance_id)
+        assert instance is not None  # the guard has found it
+        refuse_migrating(session, instance.share_id)
 
 
 def owner_user_id(ctx: RequestContext, share: rows.OwnedRow) -> str | None:

@@ -105,6 +105,17 @@ def test_there_and_back(install):
     assert shown['snapshot_support'] is True
     cli('share type delete', 'plain')
     cli('share type delete', 'gold', code=1)
+    cli('share snapshot create', 'first', '--name', 'taken')
+    wait_idle()
+    cli('share migration start', 'first', home, *MIGRATION_OPTIONS, code=1)
+    there = start('--preserve-snapshots', 'True')
+    assert cli('share snapshot show', 'taken')['status'] == 'migrating'
+    cli('share snapshot delete', 'taken', code=1)
+    cli('share migration complete', 'first')
+    wait_for_state('migration_success')
+    assert cli('share show', 'first')['host'] == there
+    assert cli('share snapshot show', 'taken')['status'] == 'available'
+    cli('share snapshot delete', 'taken', '--wait')
     cli('share delete', 'first')
     wait_idle()
     assert installation.problems() == []

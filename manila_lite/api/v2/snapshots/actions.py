@@ -30,10 +30,16 @@ class SnapshotActionsController(SnapshotAccessActionsController):
         self.services.snapshots.reset_status(req.ctx, snapshot, args['status'])
 
     @wsgi.action(
-        'os-force_delete', until='2.6', policy='share_snapshot:force_delete'
+        'os-force_delete',
+        until='2.6',
+        policy='share_snapshot:force_delete',
+        refused={exception.InvalidStatus: exception.Forbidden},
     )
     @wsgi.action(
-        'force_delete', since='2.7', policy='share_snapshot:force_delete'
+        'force_delete',
+        since='2.7',
+        policy='share_snapshot:force_delete',
+        refused={exception.InvalidStatus: exception.Forbidden},
     )
     def force_delete(
         self, req: wsgi.Request, snapshot: rows.SnapshotTarget

@@ -132,6 +132,34 @@ _HAS_RULES_IN_FLIGHT = sa.select(
         _IN_FLIGHT,
     )
 )
+_HAS_RULES_IN_FLIGHT_ON = sa.select(
+    sa.exists().where(
+        ON_INSTANCE.c.share_snapshot_instance_id == INSTANCE.c.id,
+        INSTANCE.c.share_instance_id == sa.bindparam('of_share_instance'),
+        _IN_FLIGHT,
+    )
+)
+_DESTINATION = INSTANCE.alias('destination')
+_MOVE_TO = (
+    sa.update(ON_INSTANCE)
+    .where(
+        ON_INSTANCE.c.share_snapshot_instance_id.in_(
+            sa.select(INSTANCE.c.id).where(
+                INSTANCE.c.share_instance_id == sa.bindparam('source_id')
+            )
+        )
+    )
+    .values(
+        share_snapshot_instance_id=sa.select(_DESTINATION.c.id)
+        .join(INSTANCE, INSTANCE.c.snapshot_id == _DESTINATION.c.snapshot_id)
+        .where(
+            INSTANCE.c.id == ON_INSTANCE.c.share_snapshot_instance_id,
+            _DESTINATION.c.share_instance_id == sa.bindparam('destination_id'),
+        )
+        .correlate(ON_INSTANCE)
+        .scalar_subquery()
+    )
+)
 _MARK_STALE = (
     sa.update(INSTANCE)
     .where(INSTANCE.c.id == sa.bindparam('instance_id'))
@@ -298,6 +326,23 @@ def has_rules_in_flight(session: Session, snapshot_instance_id: str) -> bool:
     return bool(
         session.value(_HAS_RULES_IN_FLIGHT, of_instance=snapshot_instance_id)
     )
+
+
+def has_rules_in_flight_on(session: Session, share_instance_id: str) -> bool:
+    """Whether any rule of a snapshot of the share instance is in flight."""
+    return bool(
+        session.value(
+            _HAS_RULES_IN_FLIGHT_ON, of_share_instance=share_instance_id
+        )
+    )
+
+
+def move_to(session: Session, source_id: str, destination_id: str) -> None:
+    """Move the rules of all snapshots to the instances on a destination.
+
+    Both ids are those of share instances of one share.
+    """
+    session.run(_MOVE_TO, source_id=source_id, destination_id=destination_id)
 
 
 def mark_stale(

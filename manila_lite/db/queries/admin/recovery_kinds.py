@@ -169,6 +169,14 @@ _IS_INSTANCE_MIGRATED = sa.and_(
     sa.func.coalesce(SHARE.c.task_state, '').in_(sorted(share_task.RUNNING)),
     sa.exists().where(SHARE_MIGRATION.c.open_for == SHARE.c.id),
 )
+_IS_SNAPSHOT_MIGRATED = sa.and_(
+    SNAPSHOT_INSTANCE.c.status.in_(sorted(snapshot_instance.MOVING)),
+    sa.exists().where(
+        SHARE_MIGRATION.c.open_for == SNAPSHOT.c.share_id,
+        SHARE.c.id == SHARE_MIGRATION.c.open_for,
+        SHARE.c.task_state.in_(sorted(share_task.RUNNING)),
+    ),
+)
 _TASK_HOST = sa.func.coalesce(MIGRATION.c.destination_host, SERVER.c.host)
 # Shares and snapshots move with their server.
 _SERVER_OF = (
@@ -398,6 +406,7 @@ KINDS = {
                     == snapshot_instance.SnapshotStatus.SERVER_MIGRATING,
                     _SERVER_OF.exists(),
                 ),
+                _IS_SNAPSHOT_MIGRATED,
                 # Snapshots on passive replicas follow with replica updates.
                 sa.and_(
                     SNAPSHOT_INSTANCE.c.status.in_(

@@ -216,6 +216,11 @@ _COUNT_INSTANCES = (
     .select_from(INSTANCE)
     .where(INSTANCE.c.snapshot_id == sa.bindparam('of_snapshot'))
 )
+_METADATA_OF = sa.select(
+    _METADATA_TABLE.c.share_snapshot_id,
+    _METADATA_TABLE.c.key,
+    _METADATA_TABLE.c.value,
+).where(_METADATA_TABLE.c.share_snapshot_id.in_(_IDS))
 _REMOVE = sa.delete(SNAPSHOT).where(
     SNAPSHOT.c.id == sa.bindparam('snapshot_id')
 )
@@ -371,6 +376,17 @@ def get_with_metadata(
         for row in rows
         if row.metadata_key is not None
     }
+
+
+def list_metadata(
+    session: Session, snapshot_ids: typing.Collection[str]
+) -> dict[str, dict[str, str]]:
+    """Return the metadata of snapshots by their ids."""
+    found: dict[str, dict[str, str]] = {id: {} for id in snapshot_ids}
+    if found:
+        for row in session.rows(_METADATA_OF, ids=sorted(found)):
+            found[row.share_snapshot_id][row.key] = row.value
+    return found
 
 
 def list_for_snapshot(

@@ -6,7 +6,8 @@ everything while the source keeps serving; if it fails or is cancelled,
 nothing that clients use may have changed. The second phase cuts over. The
 destination is an instance of the share that has an id of its own.
 `source_snapshots` are those of the source, `snapshot_mappings` those of the
-destination by their ids.
+destination by the ids of the former. Both are empty unless snapshots are
+preserved, which a driver offers by `preserve_snapshots`.
 """
 
 import abc

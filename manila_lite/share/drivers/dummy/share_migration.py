@@ -23,12 +23,14 @@ from manila_lite.share.drivers.contract.share_migrations import (
 )
 from manila_lite.share.drivers.dummy.backend import DummyBackend
 from manila_lite.share.drivers.dummy.exports import share_exports
+from manila_lite.share.drivers.dummy.exports import snapshot_exports
 from manila_lite.share.drivers.dummy.share_servers import SERVER_FIELDS
 from manila_lite.share.drivers.dummy.share_servers import server_fields
+from manila_lite.share.drivers.dummy.state import INCOMING
 from manila_lite.share.drivers.dummy.state import DummyState
 
-_INCOMING = 'incoming'
-"""The key of the record of an incomplete copy; its value is the source."""
+_ADDRESSES = ('addresses', 'admin_addresses')
+"""What the record of a snapshot says about the share server."""
 
 _CAPABILITIES = (
     'writable',
@@ -96,10 +98,23 @@ class DummyShareMigration:
                         'export': destination_share['name'],
                         'pool': Host.parse(destination_share['host']).pool,
                         'content': '',
-                        _INCOMING: source_share['id'],
+                        INCOMING: source_share['id'],
                         'copied': 0,
                     },
                 )
+            for snapshot, copy in _pairs(source_snapshots, snapshot_mappings):
+                if target.snapshots.find(copy['id']) is None:
+                    target.snapshots.put(
+                        copy['id'],
+                        self._backend.get_snapshot(snapshot['id'])
+                        | {
+                            'share': destination_share['name'],
+                            'export': copy['name'],
+                            'replica': destination_share['id'],
+                            'status': 'error',
+                        },
+                    )
+                    self._backend.faults.midway()
 
     def migration_continue(
         self,
@@ -115,7 +130,7 @@ class DummyShareMigration:
         steps = self._backend.options.dummy_driver_share_migration_steps
         with self._backend.lock:
             copy = _copy_in(target, destination_share)
-            if _INCOMING not in copy:
+            if INCOMING not in copy:
                 return True
             copied = min(copy['copied'] + 1, steps)
             target.shares.put(
@@ -151,8 +166,10 @@ class DummyShareMigration:
         target = self._target(destination_share)
         with self._backend.lock:
             copy = target.shares.find(destination_share['id'])
-            if copy is not None and _INCOMING in copy:
-                self._backend.faults.midway()
+            if copy is None or INCOMING in copy:
+                for _, snapshot in _pairs(source_snapshots, snapshot_mappings):
+                    target.snapshots.drop(snapshot['id'])
+                    self._backend.faults.midway()
                 target.shares.drop(destination_share['id'])
 
     # The second phase
@@ -179,9 +196,42 @@ class DummyShareMigration:
                 )
                 target.shares.put(destination_share['id'], copy)
                 self._backend.faults.midway()
+                self._move_snapshots(
+                    target,
+                    source_snapshots,
+                    snapshot_mappings,
+                    server_fields(target, destination_share_server),
+                )
                 self._backend.state.access.remove(source_share['id'])
                 self._backend.state.shares.drop(source_share['id'])
-        return {'export_locations': share_exports(copy)}
+            updates = {
+                one['id']: _snapshot_update(target, one)
+                for one in snapshot_mappings.values()
+            }
+        return {
+            'export_locations': share_exports(copy),
+            'snapshot_updates': updates,
+        }
+
+    def _move_snapshots(
+        self,
+        target: DummyState,
+        source_snapshots: Sequence[base.SnapshotForDriver],
+        snapshot_mappings: SnapshotMappings,
+        server: records.Record,
+    ) -> None:
+        where = {name: server[name] for name in _ADDRESSES if name in server}
+        state = self._backend.state
+        for snapshot, copy in _pairs(source_snapshots, snapshot_mappings):
+            record = target.snapshots.find(copy['id'])
+            if record is not None:
+                target.snapshots.put(
+                    copy['id'],
+                    _without_server(record) | where | {'status': 'available'},
+                )
+            self._backend.faults.midway()
+            state.snapshot_access.remove(snapshot['id'])
+            state.snapshots.drop(snapshot['id'])
 
     def _can_reach(
         self,
@@ -242,3 +292,27 @@ def _copy_in(
     if copy is None:
         raise exception.ShareResourceNotFound(share_id=destination_share['id'])
     return copy
+
+
+def _pairs(
+    source_snapshots: Sequence[base.SnapshotForDriver],
+    snapshot_mappings: SnapshotMappings,
+) -> list[tuple[base.SnapshotForDriver, base.SnapshotForDriver]]:
+    """Return each snapshot of the source with that of the destination."""
+    return [
+        (one, snapshot_mappings[one['id']])
+        for one in source_snapshots
+        if one['id'] in snapshot_mappings
+    ]
+
+
+def _snapshot_update(
+    target: DummyState, snapshot: base.SnapshotForDriver
+) -> dict[str, Any]:
+    record = target.snapshots.find(snapshot['id'])
+    if record is None:
+        raise exception.SnapshotResourceNotFound(snapshot_id=snapshot['id'])
+    return {
+        'provider_location': record['export'],
+        'export_locations': snapshot_exports(record),
+    }

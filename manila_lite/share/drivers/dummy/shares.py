@@ -12,6 +12,7 @@ from manila_lite.share.drivers.dummy.backend import DummyBackend
 from manila_lite.share.drivers.dummy.domain_member import DomainMember
 from manila_lite.share.drivers.dummy.exports import share_exports
 from manila_lite.share.drivers.dummy.share_servers import DummyServers
+from manila_lite.share.drivers.dummy.state import INCOMING
 
 # Key of the metadata item that sets how full a share is.
 USED_GB_KEY = 'dummy_used_gb'
@@ -151,10 +152,19 @@ class DummyShares:
                     share['id'], record | {'status': 'error'}
                 )
                 self._backend.faults.midway()
+                if INCOMING in record:
+                    self._drop_snapshots(share['id'])
             tree_removal.remove_tree(self._backend.state.content(share['id']))
             self._backend.state.access.remove(share['id'])
             self._backend.state.shares.drop(share['id'])
             self._member.leave(share)
+
+    def _drop_snapshots(self, share_id: str) -> None:
+        """Drop the snapshots of a copy that no migration has removed."""
+        snapshots = self._backend.state.snapshots
+        for name, record in list(snapshots.records()):
+            if record.get('replica') == share_id:
+                snapshots.drop(name)
 
     def extend_share(
         self,

@@ -18,6 +18,9 @@ Clients = dict[str, set[Client]]
 # Whether a rule fails, given allow, update or deny, and the rule.
 RefusesRule = Callable[[str, AccessRuleForDriver], bool]
 
+INCOMING = 'incoming'
+"""The key of the record of an incomplete copy; its value is the source."""
+
 _UNREACHABLE_FILE = 'away'
 _KEY_TYPE = 'cephx'  # rules of this type get an access key
 

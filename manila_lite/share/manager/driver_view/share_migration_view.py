@@ -1,8 +1,10 @@
 """A share migration as read for work, and as given to drivers."""
 
+from collections.abc import Mapping, Sequence
 import typing
 
 from manila_lite.db.queries.shares import migrations
+from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.rows import ShareMigrationRow
 from manila_lite.db.session import Session
 from manila_lite.share.drivers.base import ShareForDriver
@@ -10,6 +12,8 @@ from manila_lite.share.drivers.base import ShareServerForDriver
 from manila_lite.share.drivers.base import SnapshotForDriver
 from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
+from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
+from manila_lite.share.manager.driver_view.share_view import NameTemplates
 from manila_lite.states.share_server import ServerStatus
 
 DriverArguments = tuple[
@@ -20,16 +24,23 @@ DriverArguments = tuple[
     ShareServerForDriver | None,
     ShareServerForDriver | None,
 ]
-"""Source and destination, their snapshots, of which there are none, and
-their share servers."""
+"""Source and destination, the snapshots of the source, those of the
+destination by the ids of the former, and the share servers.
+"""
 
 
 class LoadedShareMigration(typing.NamedTuple):
-    """A running migration and both instances of the share."""
+    """A running migration, both instances of the share, and snapshots.
+
+    `snapshots` are on the source, `copies` on the destination, by the ids of
+    the former.
+    """
 
     migration: ShareMigrationRow
     source: LoadedInstance
     destination: LoadedInstance
+    snapshots: Sequence[LoadedSnapshot] = ()
+    copies: Mapping[str, LoadedSnapshot] = {}
 
     @property
     def lacks_server(self) -> bool:
@@ -50,24 +61,65 @@ def load_migration(session: Session, share_id: str) -> LoadedShareMigration:
     one of the instances no longer exists.
     """
     migration = migrations.get_open(session, share_id)
-    return LoadedShareMigration(
+    loaded = LoadedShareMigration(
         migration,
         share_view.load_instance(session, migration.source_instance_id),
         share_view.load_instance(
             session, migration.destination_instance_id or ''
         ),
     )
+    return (
+        _with_snapshots(session, loaded)
+        if migration.preserve_snapshots
+        else loaded
+    )
+
+
+def _with_snapshots(
+    session: Session, loaded: LoadedShareMigration
+) -> LoadedShareMigration:
+    found = snapshots.list_on_share_instance(session, loaded.source.row.id)
+    copies = {
+        row.snapshot_id: row
+        for row in snapshots.list_on_share_instance(
+            session, loaded.destination.row.id
+        )
+    }
+    metadata = snapshots.list_metadata(
+        session, [row.snapshot_id for row in found]
+    )
+    return loaded._replace(
+        snapshots=[
+            LoadedSnapshot(row, metadata[row.snapshot_id], loaded.source)
+            for row in found
+        ],
+        copies={
+            row.id: LoadedSnapshot(
+                copies[row.snapshot_id],
+                metadata[row.snapshot_id],
+                loaded.destination,
+            )
+            for row in found
+            if row.snapshot_id in copies
+        },
+    )
 
 
 def driver_arguments(
-    loaded: LoadedShareMigration, name_template: str
+    loaded: LoadedShareMigration, names: NameTemplates
 ) -> DriverArguments:
     """Return the arguments common to the driver methods of both phases."""
     return (
-        share_view.share_for_driver(loaded.source, name_template),
-        share_view.share_for_driver(loaded.destination, name_template),
-        [],
-        {},
+        share_view.share_for_driver(loaded.source, names.share),
+        share_view.share_for_driver(loaded.destination, names.share),
+        [
+            share_view.snapshot_for_driver(one, names)
+            for one in loaded.snapshots
+        ],
+        {
+            id: share_view.snapshot_for_driver(copy, names)
+            for id, copy in loaded.copies.items()
+        },
         loaded.source.share_server,
         loaded.destination.share_server,
     )

@@ -38,6 +38,7 @@ from manila_lite.share.manager.driver_view.share_migration_view import (
 from manila_lite.share.manager.driver_view.share_migration_view import (
     LoadedShareMigration,
 )
+from manila_lite.share.manager.driver_view.share_view import NameTemplates
 from manila_lite.share.manager.endpoint import outdated
 from manila_lite.share.manager.guarded_driver import driver_context
 from manila_lite.share.manager.migrations.outcomes import (
@@ -92,17 +93,13 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
         outcomes: ShareMigrationOutcomes,
         work: Client,
         *,
-        name_template: str,
+        names: NameTemplates,
         interval: float,
         probe: DriverProbe,
         message_ttl: int,
     ):
         super().__init__(
-            driver,
-            outcomes,
-            work,
-            name_template=name_template,
-            message_ttl=message_ttl,
+            driver, outcomes, work, names=names, message_ttl=message_ttl
         )
         self.db = db
         self.interval = interval

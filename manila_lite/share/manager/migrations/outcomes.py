@@ -8,6 +8,8 @@ from collections.abc import Callable
 from manila_lite.db.moves import share_migrations as moves
 from manila_lite.db.moves.access_rules import mark_for_resync
 from manila_lite.db.queries.access import share_rules
+from manila_lite.db.queries.access import snapshot_rules
+from manila_lite.db.queries.servers import relocation
 from manila_lite.db.queries.servers import share_servers
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.shares import migrations
@@ -50,16 +52,18 @@ def destination_queue(loaded: LoadedShareMigration) -> str:
 class ShareMigrationOutcomes:
     """Writes the database changes of share migrations.
 
-    `access` is a contract client, `release_server` records that a share has
-    left a share server.
+    `access` and `snapshot_access` are contract clients, `release_server`
+    records that a share has left a share server.
     """
 
     def __init__(
         self,
         access: Client,
+        snapshot_access: Client,
         release_server: Callable[[Session, str | None], None],
     ):
         self.access = access
+        self.snapshot_access = snapshot_access
         self.release_server = release_server
 
     # Share servers
@@ -139,6 +143,7 @@ class ShareMigrationOutcomes:
         source, destination = loaded.source.row, loaded.destination.row
         if share_rules.list_for_instance(session, source.id):
             self._sync(session, destination)
+        self._take_snapshots_over(session, loaded, reply)
         locations = reply.get('export_locations')
         if locations is not None:
             share_instances.replace_export_locations(
@@ -147,6 +152,54 @@ class ShareMigrationOutcomes:
         migration_quota.cut_over(session, source, destination, error)
         self.release_server(session, source.share_server_id)
         moves.end_task(session, source.share_id, 'completed')
+
+    def _take_snapshots_over(
+        self,
+        session: Session,
+        loaded: LoadedShareMigration,
+        reply: ShareMigrationCompleteReply,
+    ) -> None:
+        """Store where snapshots are now, and sync their access rules."""
+        copies = {one.row.id: one.row for one in loaded.copies.values()}
+        reported = {
+            id: update
+            for id, update in (reply.get('snapshot_updates') or {}).items()
+            if id in copies
+        }
+        source = loaded.source.row.id
+        with_rules = snapshot_rules.list_with_rules_on(session, [source])
+        # Same lock order as in requests: the work, then the instance.
+        moved = sorted(
+            loaded.copies[id].row.id
+            for id in with_rules
+            if id in loaded.copies
+        )
+        for id in moved:
+            self.snapshot_access.on(
+                loaded.destination.row.host
+            ).sync_snapshot_access(
+                session,
+                owner_context(loaded.destination.row),
+                snapshot_instance_id=id,
+            )
+        relocation.set_snapshot_locations(
+            session,
+            {
+                id: update['provider_location']
+                for id, update in reported.items()
+                if update.get('provider_location')
+            },
+        )
+        relocation.replace_snapshot_exports(
+            session,
+            {
+                id: normalise_export_locations(update['export_locations'])
+                for id, update in reported.items()
+                if update.get('export_locations') is not None
+                and copies[id].mount_snapshot_support
+            },
+        )
+        relocation.mark_snapshot_rules_stale(session, moved)
 
     # Copies by the data service
 

@@ -10,6 +10,7 @@ from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.manager.driver_view.share_migration_view import (
     LoadedShareMigration,
 )
+from manila_lite.share.manager.driver_view.share_view import NameTemplates
 from manila_lite.share.manager.migrations.outcomes import (
     ShareMigrationOutcomes,
 )
@@ -36,15 +37,11 @@ class MigrationServersEndpoint(ShareMigrationSteps):
         work: Client,
         setup: ServerSetup,
         *,
-        name_template: str,
+        names: NameTemplates,
         message_ttl: int,
     ):
         super().__init__(
-            driver,
-            outcomes,
-            work,
-            name_template=name_template,
-            message_ttl=message_ttl,
+            driver, outcomes, work, names=names, message_ttl=message_ttl
         )
         self.setup = setup
 

@@ -19,6 +19,7 @@ from manila_lite.share.manager.driver_view.share_migration_view import (
 from manila_lite.share.manager.driver_view.share_migration_view import (
     LoadedShareMigration,
 )
+from manila_lite.share.manager.driver_view.share_view import NameTemplates
 from manila_lite.share.manager.endpoint import require_status
 from manila_lite.share.manager.migrations.outcomes import (
     ShareMigrationOutcomes,
@@ -48,13 +49,13 @@ class ShareMigrationSteps:
         outcomes: ShareMigrationOutcomes,
         work: Client,
         *,
-        name_template: str,
+        names: NameTemplates,
         message_ttl: int,
     ):
         self.driver = driver
         self.outcomes = outcomes
         self.work = work
-        self.name_template = name_template
+        self.names = names
         self.message_ttl = message_ttl
 
     def _expect(
@@ -68,9 +69,7 @@ class ShareMigrationSteps:
         return share_migration_view.load_migration(session, job.resource_id)
 
     def _arguments(self, loaded: LoadedShareMigration) -> DriverArguments:
-        return share_migration_view.driver_arguments(
-            loaded, self.name_template
-        )
+        return share_migration_view.driver_arguments(loaded, self.names)
 
     def _notify(
         self,

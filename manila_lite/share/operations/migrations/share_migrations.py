@@ -10,6 +10,7 @@ import orjson
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
+from manila_lite.db.moves import migrated_snapshots
 from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.shares import instances as share_instances
@@ -115,7 +116,7 @@ class ShareMigrations:
         )
         # Behind the guard: no rule, snapshot or replica can be added now.
         instance = share_instances.get(session, target.instance_id)
-        _refuse_immovable(session, instance)
+        _refuse_immovable(session, instance, options)
         _refuse_unsupported(options)
         new_type = _find_new_type(session, instance, options.new_share_type_id)
         network_id = networks.choose_network(
@@ -131,6 +132,8 @@ class ShareMigrations:
             return False
         zone = self._check_destination(session, options.dest_host)
         networks.lock_networks(session, ctx, instance, network_id, zone=zone)
+        if options.preserve_snapshots:
+            migrated_snapshots.begin(session, share.id, instance.id)
         if options.force_host_assisted:
             self._require_data_service(session)
         fire(session, SHARE_TASK, share.id, 'start', updated_at=session.now)
@@ -341,16 +344,26 @@ def _check_reset(
         )
 
 
-def _refuse_immovable(session: Session, instance: rows.InstanceRow) -> None:
+def _refuse_immovable(
+    session: Session,
+    instance: rows.InstanceRow,
+    options: ShareMigrationOptions,
+) -> None:
     """Raise InvalidShare if the share cannot be migrated by itself."""
+    has_snapshots = snapshots.has_snapshots(session, instance.id)
     reasons = {
         'is in the recycle bin': instance.is_soft_deleted,
         'is in a share group': instance.share_group_id,
         'has access rules that are changing or in error': (
             instance.access_rules_status != RulesStatus.ACTIVE
         ),
-        'has snapshots, which are not migrated; delete or unmanage them': (
-            snapshots.has_snapshots(session, instance.id)
+        'has snapshots, which only a migration with preserve_snapshots keeps; '
+        'otherwise delete or unmanage them': (
+            has_snapshots and not options.preserve_snapshots
+        ),
+        'has snapshots, and keeps its share type with them': (
+            has_snapshots
+            and options.new_share_type_id not in (None, instance.share_type_id)
         ),
         'can have replicas': instance.replica_state,
     }
