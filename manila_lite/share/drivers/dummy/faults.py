@@ -214,6 +214,7 @@ class FaultInjector:
             delay = self._delays.get(method, self._delay)
             if delay:
                 self._sleep(delay)
+                self._check_again(method, token)
             outer = getattr(self._current, 'fault', None)
             self._current.fault = fault
             try:
@@ -233,6 +234,11 @@ class FaultInjector:
         if self._gate is None or token is None:
             return contextlib.nullcontext()
         return self._gate.admitted(method, token)
+
+    def _check_again(self, method: str, token: FencingToken | None) -> None:
+        """Refuse to change anything if a later call came meanwhile."""
+        if self._gate is not None and token is not None:
+            self._gate.check(method, token)
 
     def midway(self) -> None:
         """Fail if so scheduled; called by methods half-way through."""

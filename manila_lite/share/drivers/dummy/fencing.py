@@ -1,33 +1,34 @@
-"""The fencing tokens that a dummy back end has seen."""
+"""The fencing tokens that a dummy back end has seen, and calls that overlap.
+
+All of it is in files, since several services may serve one back end.
+"""
 
 from collections.abc import Iterator
 import contextlib
+import fcntl
+import json
+import os
 import pathlib
-import threading
 from typing import NamedTuple
+import uuid
 
 from manila_lite import exception
 from manila_lite.context import FencingToken
+from manila_lite.share.drivers import file_locks
 from manila_lite.share.drivers import records
 
 
 class Overlap(NamedTuple):
-    """Two calls that ran at the same time for different work."""
+    """Two calls that ran at the same time for different work.
+
+    `pid` is the process of the later call, `during_pid` that of the other.
+    """
 
     resource: str
     method: str
     during: str
-
-
-class _Running(NamedTuple):
-    method: str
-    value: int
-
-
-# Of all back ends in this process, so that two services on one are seen.
-_lock = threading.Lock()
-_running: dict[tuple[pathlib.Path, str], list[_Running]] = {}
-_overlaps: dict[pathlib.Path, list[Overlap]] = {}
+    pid: int
+    during_pid: int
 
 
 class FencingGate:
@@ -41,13 +42,21 @@ class FencingGate:
         self.path = path
         self.is_strict = is_strict
         self.refused: list[tuple[str, FencingToken]] = []
-        self._seen = records.RecordFolder(path / 'fencing')
+        self._folder = path / 'fencing'
+        self._calls = self._folder / 'calls'
+        self._seen = records.RecordFolder(self._folder)
 
     @property
     def overlaps(self) -> list[Overlap]:
         """Return the overlapping calls of all services on this back end."""
-        with _lock:
-            return list(_overlaps.get(self.path, ()))
+        with contextlib.suppress(FileNotFoundError):
+            lines = self._overlaps.read_text().splitlines()
+            return [Overlap(*json.loads(line)) for line in lines]
+        return []
+
+    @property
+    def _overlaps(self) -> pathlib.Path:
+        return self._folder / 'overlaps'
 
     @contextlib.contextmanager
     def admitted(self, method: str, token: FencingToken) -> Iterator[None]:
@@ -55,31 +64,79 @@ class FencingGate:
 
         A call that runs beside one for other work is an overlap.
         """
-        call = _Running(method, token.value)
-        with _lock:
+        with self._locked():
             self._check(method, token)
-            running = _running.setdefault((self.path, token.resource), [])
-            for other in running:
-                if other.value != token.value:
-                    _overlaps.setdefault(self.path, []).append(
-                        Overlap(token.resource, method, other.method)
-                    )
-            running.append(call)
+            self._note_overlaps(method, token)
+            file = self._calls / f'{_name(token)}.{uuid.uuid4().hex}'
+            call = _begin(file, method, token)
         try:
             yield
         finally:
-            with _lock:
-                running.remove(call)
-                if not running:
-                    _running.pop((self.path, token.resource), None)
+            file.unlink(missing_ok=True)
+            os.close(call)
+
+    def check(self, method: str, token: FencingToken) -> None:
+        """Raise StaleFencingToken if a later call came during this one."""
+        with self._locked():
+            self._check(method, token)
+
+    def _locked(self) -> contextlib.AbstractContextManager[int]:
+        self._calls.mkdir(parents=True, exist_ok=True)
+        return file_locks.locked(self._folder / 'lock', file_locks.opened_file)
 
     def _check(self, method: str, token: FencingToken) -> None:
-        name = token.resource.replace(':', '.')
-        seen = (self._seen.find(name) or {'value': 0})['value']
+        seen = (self._seen.find(_name(token)) or {'value': 0})['value']
         if token.value > seen:
-            self._seen.put(name, {'value': token.value})
+            self._seen.put(_name(token), {'value': token.value})
         elif token.value < seen and self.is_strict:
             self.refused.append((method, token))
             raise exception.StaleFencingToken(
                 resource=token.resource, seen=seen
             )
+
+    def _note_overlaps(self, method: str, token: FencingToken) -> None:
+        for name in os.listdir(self._calls):
+            if name.rpartition('.')[0] != _name(token):
+                continue
+            other = _find_running(self._calls / name)
+            if other is None or other['value'] == token.value:
+                continue
+            overlap = Overlap(
+                token.resource,
+                method,
+                other['method'],
+                os.getpid(),
+                other['pid'],
+            )
+            with self._overlaps.open('a') as file:
+                file.write(json.dumps(overlap) + '\n')
+
+
+def _name(token: FencingToken) -> str:
+    return token.resource.replace(':', '.')
+
+
+def _begin(file: pathlib.Path, method: str, token: FencingToken) -> int:
+    """Write what runs; the lock on the file ends with the process."""
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    call = {'method': method, 'value': token.value, 'pid': os.getpid()}
+    os.write(descriptor, json.dumps(call).encode())
+    return descriptor
+
+
+def _find_running(file: pathlib.Path) -> records.Record | None:
+    """Return a call that runs; remove what a killed process has left."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY)
+    except FileNotFoundError:  # it has just ended
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return json.loads(os.read(descriptor, 4096))
+    else:
+        file.unlink(missing_ok=True)
+        return None
+    finally:
+        os.close(descriptor)
