@@ -2,6 +2,7 @@
 # make run-nfs  the same with shares that NFS clients mount, as root
 # make cluster  start many nodes on this machine, as root, state in
 #               ./state-cluster; `make stop-cluster` ends them
+# make chaos    beat such a cluster until it breaks
 # make check    style, types, unit tests and one story, in two minutes
 # make test     everything that must be green
 # make exhaust  every crash point and random order, not only a sample
@@ -17,8 +18,9 @@ MINUTES ?= 0
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run run-nfs stop-nfs cluster stop-cluster check lint test test-deploy \
-        exhaust venv genconfig genpolicy docs screenshots changelog clean
+.PHONY: run run-nfs stop-nfs cluster stop-cluster chaos check lint test \
+        test-deploy exhaust venv genconfig genpolicy docs screenshots changelog \
+        clean
 
 run: venv
 	@exec $(BIN)/manila-lite serve --state-dir $(STATE_DIR) $(ARGS)
@@ -36,6 +38,12 @@ cluster: venv
 	@tools/install-cluster-packages
 	@exec $(BIN)/python -W ignore -m tests.cluster \
 	    --folder $(CLUSTER_DIR) up $(ARGS)
+
+# ARGS='--small --seed 7 --rounds 3 --seconds 40'
+chaos: venv
+	@tools/install-cluster-packages
+	@exec $(BIN)/python -W ignore -m tests.cluster \
+	    --folder $(CLUSTER_DIR) chaos $(ARGS)
 
 stop-cluster: venv
 	@$(BIN)/python -m tests.cluster --folder $(CLUSTER_DIR) stop

@@ -1,14 +1,19 @@
 """Start, use, break and end a cluster of many nodes on this machine."""
 
 import argparse
+from collections.abc import Iterator
+import contextlib
 import os
 import pathlib
+import random
 import signal
 import subprocess
 import sys
 import threading
 
+from tests.cluster import chaos
 from tests.cluster import cluster
+from tests.cluster.services import Timing
 from tests.support.cli import Cli
 from tests.support.processes import wait_until
 
@@ -45,6 +50,8 @@ def main() -> int:
         return 1
     if args.command == 'up':
         return up(args)
+    if args.command == 'chaos':
+        return run_chaos(args)
     if args.command == 'stop':
         if not cluster.stop(args.folder):
             print(f'no cluster runs in {args.folder}', file=sys.stderr)
@@ -64,6 +71,22 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest='command', required=True)
     start = commands.add_parser('up', help='start a cluster and wait')
+    beat = commands.add_parser('chaos', help='start one and let it fail')
+    beat.add_argument('--seed', type=int, default=random.randrange(10**6))
+    beat.add_argument('--rounds', type=int, default=5)
+    beat.add_argument('--seconds', type=float, default=60, help='of a round')
+    for parser_of_size in (start, beat):
+        _add_size(parser_of_size)
+    commands.add_parser('stop', help='end the cluster of another process')
+    for name in FAULTS:
+        commands.add_parser(name).add_argument('node')
+    run = commands.add_parser('exec', help='run a command on a node')
+    run.add_argument('node')
+    run.add_argument('words', nargs=argparse.REMAINDER)
+    return parser
+
+
+def _add_size(start: argparse.ArgumentParser) -> None:
     start.add_argument('--port', type=int, default=8786, help='of the API')
     start.add_argument(
         '--small',
@@ -79,30 +102,62 @@ def _parser() -> argparse.ArgumentParser:
         ('data', 'data services'),
     ):
         start.add_argument(f'--{name}', type=int, help=f'number of {what}')
-    commands.add_parser('stop', help='end the cluster of another process')
-    for name in FAULTS:
-        commands.add_parser(name).add_argument('node')
-    run = commands.add_parser('exec', help='run a command on a node')
-    run.add_argument('node')
-    run.add_argument('words', nargs=argparse.REMAINDER)
-    return parser
 
 
-def up(args: argparse.Namespace) -> int:
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+def _new_cluster(args: argparse.Namespace, timing: Timing) -> cluster.Cluster:
     size = cluster.SMALL if args.small else cluster.Size()
     wanted = {
         name: value
         for name in cluster.Size._fields
         if (value := getattr(args, name, None)) is not None
     }
-    running = cluster.Cluster(
+    return cluster.Cluster(
         args.folder.resolve(),
         size._replace(**wanted),
         port=args.port,
+        timing=timing,
         say=lambda text: print(text, flush=True),
     )
+
+
+def run_chaos(args: argparse.Namespace) -> int:
+    """Run rounds until one has found something; print what it was."""
+    print(f'--seed {args.seed}', flush=True)
+    with _until_interrupted(_new_cluster(args, chaos.TIMING)) as running:
+        running.start()
+        running.create_types()
+        rounds = chaos.Chaos(running, args.seed)
+        for number in range(args.rounds):
+            found = rounds.round(args.seconds)
+            print(f'round {number + 1}: {found.text}', flush=True)
+            for problem in found.problems:
+                print(f'  {problem}', flush=True)
+            if found.problems:
+                return 1
+        print('nothing is lost, nothing is wrong')
+        return 0
+    return 1
+
+
+@contextlib.contextmanager
+def _until_interrupted(running: cluster.Cluster) -> Iterator[cluster.Cluster]:
+    """End the cluster after the block, or when it is interrupted."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
+        yield running
+    except KeyboardInterrupt:
+        print('ending', flush=True)
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        running.close()
+
+
+def up(args: argparse.Namespace) -> int:
+    """Start a cluster, print how to use it, wait until interrupted."""
+    with _until_interrupted(
+        _new_cluster(args, cluster.DEMONSTRATION)
+    ) as running:
         running.start()
         first_share(running)
         nodes_by_kind = ' '.join(running.network.nodes)
@@ -118,12 +173,6 @@ def up(args: argparse.Namespace) -> int:
             flush=True,
         )
         watch(running)
-    except KeyboardInterrupt:
-        print('ending', flush=True)
-    finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        running.close()
     return 0
 
 

@@ -10,6 +10,8 @@ import signal
 import time
 from typing import NamedTuple
 
+import pytest
+
 from manila_lite.cmd import manage
 from manila_lite.db.session import Database
 from tests.cluster import brokers
@@ -21,6 +23,7 @@ from tests.cluster.services import Servers
 from tests.cluster.services import Service
 from tests.cluster.services import Timing
 from tests.support import command_line
+from tests.support import requirements
 from tests.support.processes import wait_until
 from tests.support.rest_client import RestClient
 
@@ -111,6 +114,8 @@ class Cluster:
         self.url = f'http://127.0.0.1:{port}/v2'
         self._port = port
         self.proxy: Proxy | None = None
+        self.proxied: set[str] = set()
+        """The servers of this machine, by the names of their backends."""
         self._db: Database | None = None
 
     # Life
@@ -162,6 +167,7 @@ class Cluster:
                     'locks', REDIS_PORT, (f'locks 127.0.0.1:{REDIS_PORT}',)
                 )
             )
+        self.proxied = {one.name for one in backends if one and one.is_local}
         self.proxy.start(
             [node for name, node in found.items() if name.startswith('api')],
             [one for one in backends if one is not None],
@@ -289,6 +295,15 @@ def _place(kind: str, name: str, shares: int) -> tuple[str, str]:
             ('pair', PAIR) if number < 3 <= shares else (name, f'beta{number}')
         )
     return name, 'none'
+
+
+def require() -> None:
+    """Skip a test where a small cluster cannot run; fail it if CI is set."""
+    if os.geteuid() != 0:
+        pytest.skip('only root may make network namespaces')
+    for program in ('ip', 'haproxy'):
+        if not shutil.which(program):
+            requirements.missing(f'{program} is not installed')
 
 
 def _clear(folder: pathlib.Path) -> None:

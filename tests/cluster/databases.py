@@ -225,6 +225,9 @@ wsrep-sst-method = rsync
     def start_node(self, node: Node, is_first: bool = False) -> None:
         """Start a node and wait until it has what the others have."""
         self.spawn(node, is_first)
+        self.wait_until_synced(node)
+
+    def wait_until_synced(self, node: Node) -> None:
         wait_until(
             lambda: self.state(node) == 'Synced',
             f'{node.name} is synced: {node.folder}/log',

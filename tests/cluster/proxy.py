@@ -68,6 +68,10 @@ class Backend(NamedTuple):
     servers: tuple[str, ...]
     options: tuple[str, ...] = ()
 
+    @property
+    def is_local(self) -> bool:
+        return all(LOOPBACK in server for server in self.servers)
+
     def section(self, node: Node) -> str:
         lines = [
             'mode tcp',

@@ -7,7 +7,7 @@ accepted at all.
 """
 
 import collections
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent import futures
 import contextlib
 import random
@@ -74,9 +74,16 @@ class Load:
     """Sends `per_minute` requests from several clients until `stop`."""
 
     def __init__(
-        self, rest: Callable[[], RestClient], seed: int, per_minute: int = 200
+        self,
+        rest: Callable[[], RestClient],
+        seed: int,
+        per_minute: int = 200,
+        clients: int = CLIENTS,
+        weights: Mapping[str, int] = WEIGHTS,
     ):
         self._rest = rest
+        self._number = clients
+        self.weights = weights
         self._interval = 60 / per_minute
         self._seed = seed
         self._stop = threading.Event()
@@ -87,7 +94,7 @@ class Load:
         self.accepted: collections.Counter[str] = collections.Counter()
         self.unanswered = 0
         self.server_errors: list[str] = []
-        self._pool = futures.ThreadPoolExecutor(CLIENTS)
+        self._pool = futures.ThreadPoolExecutor(clients)
         self._clients: list[futures.Future] = []
 
     def start(self) -> None:
@@ -95,7 +102,7 @@ class Load:
         self._next_at = time.monotonic()
         self._clients = [
             self._pool.submit(self._run_client, number)
-            for number in range(CLIENTS)
+            for number in range(self._number)
         ]
 
     def stop(self) -> None:
@@ -107,11 +114,14 @@ class Load:
     # Requests
 
     def _run_client(self, number: int) -> None:
-        client = LoadClient(
-            self, self._rest(), random.Random(f'{self._seed} {number}')
+        client = self.new_client(
+            self._rest(), random.Random(f'{self._seed} {number}')
         )
         while not self._stop.wait(self._reserve_slot()):
             client.send_request()
+
+    def new_client(self, user: RestClient, rng: random.Random) -> 'LoadClient':
+        return LoadClient(self, user, rng)
 
     def _reserve_slot(self) -> float:
         """Return the seconds until the caller may send its request."""
@@ -238,7 +248,8 @@ class LoadClient:
         self.rng = rng
 
     def send_request(self) -> None:
-        (verb,) = self.rng.choices([*WEIGHTS], [*WEIGHTS.values()])
+        weights = self.load.weights
+        (verb,) = self.rng.choices([*weights], [*weights.values()])
         if verb == 'create':
             self._attempt(verb, self.create)
             return
@@ -272,11 +283,23 @@ class LoadClient:
         self.load.requested[verb] += 1
         if code in (200, 202):
             self.load.accepted[verb] += 1
-        elif code >= 500 and code != 503:
+        elif self._is_of_proxy(code):
+            self.load.unanswered += 1
+        elif code >= 500 and not self._may_be_repeated(code):
             self.load.server_errors.append(
                 f'{verb} was answered with {code}: {self.user.last.text}'
             )
         return True
+
+    def _is_of_proxy(self, code: int) -> bool:
+        """Whether a proxy says that the API has ended without an answer."""
+        return (
+            code in (502, 504)
+            and 'x-openstack-request-id' not in self.user.last.headers
+        )
+
+    def _may_be_repeated(self, code: int) -> bool:
+        return code == 503 and 'Retry-After' in self.user.last.headers
 
     def _send(self, method: str, path: str, body: object = None) -> int:
         # Any status code is fine.
@@ -329,8 +352,10 @@ class LoadClient:
         share.sizes.add(size)
         before, share.wanted = share.wanted, None
         code = self._act(f'/shares/{share.id}', verb, {'new_size': size})
-        # Unchanged if refused; unknown without a response.
-        share.wanted = size if code == 202 else before
+        # Unchanged if refused; unknown without a response, or if the answer
+        # to the commit was lost.
+        if code < 500:
+            share.wanted = size if code == 202 else before
         return code
 
     def take_snapshot(self, share: TrackedShare) -> int | None:
@@ -361,7 +386,7 @@ class LoadClient:
         code = self._act(
             f'/shares/{share.id}', 'revert', {'snapshot_id': candidates[-1].id}
         )
-        if code == 202:  # back to any size it may have had
+        if code == 202 or code >= 500:  # back to any size it may have had
             share.sizes |= set(range(1, max(share.sizes) + 1))
         else:
             share.wanted = before
