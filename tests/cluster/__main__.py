@@ -204,6 +204,10 @@ def watch(running: cluster.Cluster) -> None:
                 if not node.pids():
                     print(f'{node.name} ended, starting it', flush=True)
                     server.spawn(node)
+        locks = running.network.nodes.get('locks')
+        if locks is not None and not locks.pids():
+            print('locks ended, starting it', flush=True)
+            running.start_locks()
 
 
 if __name__ == '__main__':

@@ -366,7 +366,7 @@ class PostgresPair(DatabaseCluster):
     @property
     def direct_url(self) -> str:
         node = next(self._primaries())
-        return f'postgresql+psycopg2://postgres@/{NAME}?host={node.folder}'
+        return f'postgresql+psycopg2://{NAME}@/{NAME}?host={node.folder}'
 
     def _primaries(self) -> Iterator[Node]:
         for node in self.nodes:
