@@ -455,16 +455,9 @@ class Shares:
         instance_id: str,
         status: str,
     ) -> None:
-        """Set a status by `reset_status`; raises InvalidInput.
-
-        An instance of a running migration keeps its status: what else would
-        be possible then, such as extending, would miss the other instance.
-        `reset_task_state` ends the migration.
-        """
+        """Set a status by `reset_status`; raises InvalidInput."""
         event = reset_event(SHARE_INSTANCE, status)
         resets.reset_status(session, instance_id, event)
-        instance = share_instances.get(session, instance_id)
-        refuse_migrating(session, instance.share_id)
 
     def _refuse_soft_deleted(self, share: rows.ShareTarget) -> None:
         if share.is_soft_deleted:

@@ -262,26 +262,6 @@ def test_other_operations_wait_for_the_end(cloud, share):
     cloud.check_invariants()
 
 
-def test_no_instance_is_reset_during_a_migration(cloud, share):
-    """The share could be extended then, and its copy would miss that."""
-    to_phase1(cloud, share)
-    found = cloud.api.get(f'/shares/{share}/instances')['share_instances']
-    assert len(found) == 2
-    for row in found:
-        answer = cloud.api.request(
-            'POST',
-            f'/share_instances/{row["id"]}/action',
-            {'reset_status': {'status': 'available'}},
-            expect=400,
-        )
-        assert 'is busy' in str(answer.json)
-    cloud.api.act(share, 'reset_status', {'status': 'available'}, expect=400)
-    migrations.cancel(cloud, share)
-    cloud.settle()
-    cloud.api.act(share, 'reset_status', {'status': 'error'}, expect=202)
-    cloud.check_invariants()
-
-
 def test_a_destination_without_room_is_reported(build_cloud):
     cloud = build_cloud(
         capacity=10, backend_conf='max_over_subscription_ratio = 1\n'
