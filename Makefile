@@ -109,7 +109,7 @@ docs: venv
 # Debian's Chromium is installed first. Look at the pictures before you commit.
 screenshots: venv
 	tools/install-browser
-	$(BIN)/python tools/make-screenshots
+	$(BIN)/python tools/make_screenshots.py
 
 # The notes of all releases, from the working tree and the tags.
 changelog: venv

@@ -20,7 +20,7 @@ SCRIPTS = sorted(
     path
     for folder in ('deploy', 'deploy/lib', 'tools')
     for path in (ROOT / folder).iterdir()
-    if path.is_file() and path.name != 'local.conf'
+    if path.is_file() and path.suffix != '.py' and path.name != 'local.conf'
 )
 VARIABLES = """
 NODE_IP=192.0.2.11

@@ -1,7 +1,6 @@
 """Share servers with real clients in the networks of tenants."""
 
 import contextlib
-import os
 import pathlib
 import time
 
@@ -405,10 +404,3 @@ def test_shares_without_servers_keep_their_mode():
             exception.BadConfiguration, match='shares without a share server'
         ):
             tenants.ServedSite(options)
-
-
-def test_share_on_a_server_cannot_be_unmanaged(site, server):
-    share, _ = site.share(server)
-    with pytest.raises(exception.UnmanageInvalidShare):
-        site.driver.unmanage_with_server(share, server)
-    assert os.path.isdir(site.folder(server))

@@ -179,7 +179,9 @@ def with_palette(png: bytes) -> bytes:
     return b''.join(
         [
             png[:8],
-            chunk(b'IHDR', struct.pack('>IIBBBBB', width, height, 8, 3, 0, 0, 0)),
+            chunk(
+                b'IHDR', struct.pack('>IIBBBBB', width, height, 8, 3, 0, 0, 0)
+            ),
             chunk(b'PLTE', b''.join(palette)),
             chunk(b'IDAT', zlib.compress(b''.join(rows), 9)),
             chunk(b'IEND', b''),
@@ -207,7 +209,9 @@ def decoded(png: bytes) -> tuple[int, int, bytes]:
         (length,) = struct.unpack_from('>I', png, at)
         kind, content = png[at + 4 : at + 8], png[at + 8 : at + 8 + length]
         if kind == b'IHDR':
-            width, height, depth, colours = struct.unpack_from('>IIBB', content)
+            width, height, depth, colours = struct.unpack_from(
+                '>IIBB', content
+            )
         elif kind == b'IDAT':
             data += content
         at += length + 12
@@ -234,9 +238,7 @@ def unfilter(kind: int, line: bytearray, above: bytes, step: int) -> None:
         guess = (0, left, up, (left + up) // 2, 0)[kind]
         if kind == 4:
             whole = left + up - corner
-            guess = min(
-                (left, up, corner), key=lambda one: abs(whole - one)
-            )
+            guess = min((left, up, corner), key=lambda one: abs(whole - one))
         line[place] = (line[place] + guess) & 255
 
 
