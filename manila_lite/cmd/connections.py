@@ -93,7 +93,17 @@ class HttpServer:
         while self._is_busy() and time.monotonic() < deadline:
             pause.wait(_CLOSING_INTERVAL)
         self._dispatcher.shutdown(timeout=1)
-        trigger.pull_trigger(self._close_connections)
+        pulled = threading.Event()
+
+        def close_connections() -> None:
+            # A loop that is awake anyway would close the trigger too soon.
+            pulled.wait()
+            self._close_connections()
+
+        try:
+            trigger.pull_trigger(close_connections)
+        finally:
+            pulled.set()
 
     def _stop_accepting(self) -> None:
         for listener in self._listeners:

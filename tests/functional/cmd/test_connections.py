@@ -6,6 +6,7 @@ import threading
 import time
 
 import pytest
+from waitress.trigger import trigger as waitress_trigger
 
 from manila_lite import conf as options
 from manila_lite.cmd.web import web_server
@@ -202,5 +203,29 @@ def test_requests_that_run_end_before_the_server_does(tmp_path, connect):
     may_end.set()
     assert busy.recv(1000).startswith(b'HTTP/1.1 200 OK')
     closing.join(TIMEOUT)
+    thread.join(TIMEOUT)
+    assert not thread.is_alive()
+
+
+def test_server_can_end_when_its_loop_is_awake_already(
+    configured, monkeypatch
+):
+    """Something else may wake the loop between a request and its signal."""
+    wake = waitress_trigger._physical_pull
+
+    def wake_twice(trigger):
+        wake(trigger)
+        time.sleep(0.1)
+        wake(trigger)
+
+    _, path = configured(
+        '[DEFAULT]\nosapi_share_listen = 127.0.0.1\n'
+        'osapi_share_listen_port = 0\n'
+    )
+    server = web_server(answer, options.new(files=[path]))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    monkeypatch.setattr(waitress_trigger, '_physical_pull', wake_twice)
+    server.close()
     thread.join(TIMEOUT)
     assert not thread.is_alive()
