@@ -330,7 +330,6 @@ def test_delete_removes_the_snapshot_and_returns_quota(cloud, member, share):
         'deleting',
         'error_deleting',
         'restoring',
-        'migrating',
         'unmanage_starting',
         'unmanage_error',
     ],
@@ -342,6 +341,20 @@ def test_status_may_forbid_deletion(cloud, member, admin, share, status):
     assert status in fault['message']
     act_on_snapshot(member, snapshot, 'force_delete', expect=403)
     act_on_snapshot(admin, snapshot, 'force_delete')
+    cloud.settle()
+    member.get(f'/snapshots/{snapshot}', expect=404)
+
+
+def test_migrating_snapshot_is_not_even_deleted_by_force(
+    cloud, member, admin, share
+):
+    """Without a migration of its share, its status can be reset."""
+    snapshot = create_available_snapshot(cloud, member, share)
+    act_on_snapshot(admin, snapshot, 'reset_status', {'status': 'migrating'})
+    delete_snapshot(member, snapshot, expect=400)
+    act_on_snapshot(admin, snapshot, 'force_delete', expect=403)
+    act_on_snapshot(admin, snapshot, 'reset_status', {'status': 'error'})
+    delete_snapshot(member, snapshot)
     cloud.settle()
     member.get(f'/snapshots/{snapshot}', expect=404)
 
