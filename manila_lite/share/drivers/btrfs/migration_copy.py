@@ -230,6 +230,11 @@ class MigrationCopy:
             for _ in range(_MOST_LAST_ROUNDS):
                 if not self._send():
                     break
+            else:
+                raise exception.ShareBackendException(
+                    msg=f'{self.source} goes on changing, although no client '
+                    'can reach it'
+                )
             *_, content = self._ours.received_for(self.name)
         return self._create_share(content)
 
@@ -238,6 +243,8 @@ class MigrationCopy:
         """Let clients use the source again if the block fails."""
         try:
             yield
+        except exception.StaleFencingToken:
+            raise  # another process completes it
         except BaseException:
             try:
                 with self._here.changing(self.source):

@@ -281,6 +281,36 @@ def test_clients_are_back_when_the_last_changes_cannot_be_sent(
     site.near.delete_share(CTX, share)
 
 
+def test_source_that_goes_on_changing_is_not_replaced(site):
+    """Somebody on this machine writes to it without the NFS server."""
+    share, moved = site.create(), site.share('host@far#spare')
+    file = site.volume(site.near, share) / 'log'
+    site.copy(share, moved)
+    ended = threading.Event()
+
+    def write():
+        with file.open('ab', buffering=0) as log:
+            while not ended.is_set():
+                log.write(b'x')
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        with pytest.raises(
+            exception.ShareBackendException, match='goes on changing'
+        ):
+            site.call('complete', share, moved)
+    finally:
+        ended.set()
+        writer.join()
+    client, path = site.client(), f'/shares/{share.name}'
+    client.write(path, 'notes', b'still here')
+    written = file.stat().st_size
+    site.complete(share, moved)
+    assert (site.volume(site.far, moved) / 'log').stat().st_size == written
+    site.far.delete_share(CTX, moved)
+
+
 def test_lost_destination_ends_the_migration_and_nothing_else(site):
     share, moved = site.create(), site.share('host@far#spare')
     site.copy(share, moved)
