@@ -109,11 +109,7 @@ HELD = (
 )
 DUE = sa.and_(WORK.c.state == QUEUED, WORK.c.next_try_at <= db_now())
 OTHER = WORK.alias('other')
-# Rows of the release before this one have no exclusion key.
-EXCLUSION_KEY = sa.func.coalesce(
-    WORK.c.exclusion_key, WORK.c.resource + ':' + WORK.c.resource_id
-)
-IS_BUSY = sa.exists().where(OTHER.c.running_key == EXCLUSION_KEY)
+IS_BUSY = sa.exists().where(OTHER.c.running_key == engine.EXCLUSION_KEY)
 ABANDONED = sa.and_(WORK.c.state == RUNNING, WORK.c.lease_until < db_now())
 # Not looked up in an index of states, for the same reason.
 _STATE = sa.func.coalesce(WORK.c.state, '')
@@ -139,7 +135,7 @@ CLAIM = {
     )
     .values(
         state=RUNNING,
-        running_key=EXCLUSION_KEY,
+        running_key=engine.EXCLUSION_KEY,
         fence=NEXT_FENCE,
         attempt=WORK.c.attempt + 1,
         owner=sa.bindparam('new_owner'),
@@ -178,7 +174,7 @@ RAISE_FENCE = (
     sa.update(WORK).where(*HELD).values(fence=sa.bindparam('new_fence'))
 )
 STEP = sa.update(WORK).where(*HELD).values(step=sa.bindparam('new_step'))
-EXCLUSION_KEY_OF = sa.select(EXCLUSION_KEY).where(
+EXCLUSION_KEY_OF = sa.select(engine.EXCLUSION_KEY).where(
     WORK.c.id == sa.bindparam('work_id')
 )
 REMOVE = sa.delete(WORK).where(

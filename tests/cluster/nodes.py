@@ -21,7 +21,7 @@ NETWORK = '198.18.210'
 """Addresses reserved for tests of networks, which are routed nowhere."""
 
 NAMESPACES = pathlib.Path('/run/netns')
-# $0 is the name of the node; it is told the names of the others.
+# $0 is the host name of the node, $@ the command.
 ENTER = 'mount --bind {hosts} /etc/hosts && hostname "$0" && exec "$@"'
 _CLONE_NEWUTS, _CLONE_NEWNET = 0x04000000, 0x40000000
 _libc = ctypes.CDLL(None, use_errno=True)

@@ -52,6 +52,16 @@ class Work(base.Base):
     needs_release = mapped_column(sa.Integer)
 
 
+EXCLUSION_KEY: sa.ColumnElement[str] = sa.func.coalesce(
+    Work.__table__.c.exclusion_key,
+    Work.__table__.c.resource + ':' + Work.__table__.c.resource_id,
+)
+"""The key that work runs under.
+
+Rows of the release before this one have no exclusion key.
+"""
+
+
 class Transition(base.Base):
     """The journal: one row per move of any state machine.
 

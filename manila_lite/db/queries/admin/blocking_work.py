@@ -11,12 +11,7 @@ WORK = engine.Work.__table__
 BLOCKER = WORK.alias('blocker')
 
 IS_BLOCKER = sa.and_(
-    # As in `work.statements`, which claims by it.
-    BLOCKER.c.running_key
-    == sa.func.coalesce(
-        WORK.c.exclusion_key, WORK.c.resource + ':' + WORK.c.resource_id
-    ),
-    WORK.c.state == 'queued',
+    BLOCKER.c.running_key == engine.EXCLUSION_KEY, WORK.c.state == 'queued'
 )
 """The condition of a join of work with what it waits for."""
 

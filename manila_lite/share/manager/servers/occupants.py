@@ -92,7 +92,7 @@ class Occupant(abc.ABC):
     @property
     @abc.abstractmethod
     def metadata(self) -> dict[str, typing.Any]:
-        """What the driver is told when it builds a server for it."""
+        """The metadata for `setup_server`, if a server is built for it."""
 
 
 class NewShare(Occupant):
