@@ -14,25 +14,28 @@ SHARE = 'share_instance:1'
 _context = multiprocessing.get_context('forkserver')
 
 
-def call_until_told(path, value, begun, end):
+def call_until_told(path, value, told):
     with FencingGate(path).admitted(
         'create_share', FencingToken(SHARE, value)
     ):
-        begun.set()
-        end.wait()
+        told.send('begun')
+        told.recv()
 
 
 @pytest.fixture
 def other(tmp_path):
     """Another process that is in a call with token 3."""
-    begun, end = _context.Event(), _context.Event()
+    # A pipe, since an event whose waiter was killed is never set.
+    here, there = _context.Pipe()
     process = _context.Process(
-        target=call_until_told, args=(tmp_path, 3, begun, end)
+        target=call_until_told, args=(tmp_path, 3, there)
     )
     process.start()
-    assert begun.wait(60)
+    there.close()
+    assert here.poll(60) and here.recv() == 'begun'
     yield process
-    end.set()
+    if process.is_alive():
+        here.send('end')
     process.join()
 
 
