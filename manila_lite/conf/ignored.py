@@ -58,8 +58,13 @@ _IGNORED = (
         """api_rate_limit fatal_exception_format_errors max_gigabytes
         monkey_patch monkey_patch_modules rootwrap_config
         scheduler_json_config_location share_service_inithost_offload
-        osapi_share_workers run_external_periodic_tasks backdoor_port
+        run_external_periodic_tasks backdoor_port
         backdoor_socket log_options graceful_shutdown_timeout""",
+    ),
+    _Ignored(
+        'use "manila-lite services" with --apis',
+        'DEFAULT',
+        'osapi_share_workers',
     ),
     _Ignored('answers are not validated', 'api', 'response_validation'),
     _Ignored(

@@ -19,8 +19,9 @@ UNAVAILABLE = (db_exc.DBError, exception.ServiceUnavailable)
 _CONFLICTS: dict[str, frozenset[object]] = {
     'sqlite': frozenset({sqlite3.SQLITE_BUSY}),
     # Deadlock, also at the COMMIT of Galera; lock wait timeout; record
-    # changed since last read; conflict in MySQL group replication.
-    'mysql': frozenset({1213, 1205, 1020, 3101}),
+    # changed since last read; conflict in MySQL group replication; no lock of
+    # a counter of rows (or its end, which repeating does not change).
+    'mysql': frozenset({1213, 1205, 1020, 3101, 1467}),
     # Deadlock, serialization failure, lock_timeout.
     'postgresql': frozenset({'40P01', '40001', '55P03'}),
 }
@@ -32,6 +33,10 @@ _READ_ONLY: dict[str, frozenset[object]] = {
     'postgresql': frozenset({'25006'}),
 }
 _OPTION_PREVENTS_STATEMENT = 1290
+
+# "WSREP has not yet prepared node for application use": a node of Galera that
+# lost the others, or gets its data. It refuses statements before it runs them.
+_NOT_READY = 1047
 
 _FULL: dict[str, frozenset[object]] = {
     # Full disk; I/O error; read-only file system.
@@ -46,12 +51,22 @@ _FULL: dict[str, frozenset[object]] = {
 _STORAGE_ENGINE_ERROR = 1030
 
 
-class ReadOnlyServer(db_exc.DBConnectionError):
-    """The connection is to a server that refuses writes.
+class WrongServer(db_exc.DBConnectionError):
+    """The connection is to a server that does not run the transaction.
 
-    It was the primary server when the connection was made. Nothing was
-    written, and a new connection may reach the new primary.
+    Nothing was written, and a new connection may reach another server.
     """
+
+
+class ReadOnlyServer(WrongServer):
+    """The server refuses writes.
+
+    It was the primary server when the connection was made.
+    """
+
+
+class ServerNotReady(WrongServer):
+    """The server is a node of Galera that is not part of its cluster now."""
 
 
 def translate(
@@ -60,13 +75,16 @@ def translate(
     """Return the error that callers know, or None to leave it as it is.
 
     DBDeadlock means that the transaction lost against another one,
-    DatabaseFull that the server has no room. On ReadOnlyServer the pool
-    drops this connection and all older ones.
+    DatabaseFull that the server has no room. On a WrongServer the pool drops
+    this connection and all older ones.
     """
     kind = 'mysql' if _is_mysql(context.dialect) else context.dialect.name
     error = context.original_exception
     if _code(kind, error) in _CONFLICTS[kind]:
         return db_exc.DBDeadlock(context.sqlalchemy_exception)
+    if kind == 'mysql' and _code(kind, error) == _NOT_READY:
+        context.is_disconnect = True
+        return ServerNotReady(context.sqlalchemy_exception)
     if writes and _is_read_only(kind, error):
         context.is_disconnect = True
         return ReadOnlyServer(context.sqlalchemy_exception)

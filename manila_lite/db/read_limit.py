@@ -87,8 +87,6 @@ class AppliedLimit:
             connection.exec_driver_sql(
                 f'SET LOCAL statement_timeout = {_milliseconds(seconds)}'
             )
-        else:
-            _limit_on_mysql(connection, seconds)
 
     def __exit__(
         self,
@@ -104,15 +102,17 @@ class AppliedLimit:
             ) from error
 
 
-def _limit_on_mysql(connection: sa.Connection, seconds: float) -> None:
-    """Prefix every statement, which saves a round trip.
+def prepare(engine: sa.Engine) -> None:
+    """Let the statements of an engine for reads have their limit.
 
-    The listener ends with the connection object, which is of this
-    transaction only.
+    On MySQL and MariaDB it is a prefix, which saves a round trip; the other
+    databases need no preparation. One listener for all connections, since a
+    listener of a connection would have to be added by every read.
     """
-    is_mariadb = getattr(connection.dialect, 'is_mariadb', False)
+    if engine.dialect.name not in ('mysql', 'mariadb'):
+        return
 
-    @event.listens_for(connection, 'before_cursor_execute', retval=True)
+    @event.listens_for(engine, 'before_cursor_execute', retval=True)
     def limit(
         connection: sa.Connection,
         cursor: object,
@@ -121,7 +121,10 @@ def _limit_on_mysql(connection: sa.Connection, seconds: float) -> None:
         context: object,
         executemany: bool,
     ) -> tuple[str, object]:
-        if is_mariadb:
+        seconds = _seconds.get()
+        if not seconds:
+            return statement, parameters
+        if getattr(connection.dialect, 'is_mariadb', False):
             return (
                 f'SET STATEMENT max_statement_time = {seconds} FOR '
                 + statement,

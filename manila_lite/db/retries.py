@@ -16,7 +16,7 @@ LIMIT = 20.0
 
 MAX_REPAIRS = 4
 MAX_MOVES = 4
-"""Attempts on new connections to find a server that accepts writes."""
+"""Attempts on new connections to find a server that is the right one."""
 
 LONGEST_PAUSE = 0.5
 
@@ -46,7 +46,7 @@ class Attempts:
 
     @property
     def primary_moved(self) -> bool:
-        """Whether a server refused the transaction as read-only."""
+        """Whether another server than at first ran the transaction."""
         return self._moves > 0
 
     def wait_for_next(self, error: Exception) -> None:
@@ -63,10 +63,7 @@ class Attempts:
             self._conflicts += 1
             metrics.DATABASE_DEADLOCKS.increment()
             self._pause(self._conflicts, error)
-        elif (
-            isinstance(error, errors.ReadOnlyServer)
-            and self._moves < MAX_MOVES
-        ):
+        elif isinstance(error, errors.WrongServer) and self._moves < MAX_MOVES:
             self._moves += 1
             self._pause(self._moves, error)
         else:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import contextlib
 import logging
 import re
+import time
 import typing
 
 import sqlalchemy as sa
@@ -46,6 +47,13 @@ _MYSQL_LOCK = sa.select(sa.func.get_lock(_NAME, 3600))
 _MYSQL_RELEASE = sa.select(sa.func.release_lock(_NAME))
 _POSTGRESQL_TIMEOUT = sa.text("SET LOCAL lock_timeout = '1h'")
 _POSTGRESQL_LOCK = sa.select(sa.func.pg_advisory_xact_lock(0x6D616E696C61))
+
+PATIENCE = 3600.0
+"""Seconds for which a migration waits for others."""
+
+_ADDITION = re.compile(
+    r'^\s*(CREATE (?:UNIQUE )?(?:TABLE|INDEX)|ALTER TABLE \S+ ADD COLUMN) '
+)
 
 # As alembic creates it.
 _VERSION = sa.Table(
@@ -106,7 +114,23 @@ def sync(db: Database) -> None:
         check(db)
     except SchemaMismatch:
         with _schema_lock(db):
-            db.write(_sync)
+            _sync_beside_others(db)
+
+
+def _sync_beside_others(db: Database) -> None:
+    """Migrate, again while transactions of running services are in the way.
+
+    MariaDB gives up a change of a table when a row that refers to it stays
+    locked, and goes on where it has stopped.
+    """
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return db.write(_sync)
+        except exception.DatabaseBusy:
+            if time.monotonic() > deadline:
+                raise
+            LOG.warning('The migration waits for other transactions')
 
 
 def migrate(session: Session, revision: str) -> None:
@@ -115,6 +139,13 @@ def migrate(session: Session, revision: str) -> None:
     from alembic import util
 
     options = configuration(session.connection)
+    if session.dialect == 'mysql':
+        sa.event.listen(
+            session.connection,
+            'before_cursor_execute',
+            _make_repeatable,
+            retval=True,
+        )
     try:
         if revision == 'base':
             command.downgrade(options, revision)
@@ -127,6 +158,20 @@ def migrate(session: Session, revision: str) -> None:
             found='has a schema that this release does not know',
             advice=str(error),
         ) from error
+
+
+def _make_repeatable(
+    connection: sa.Connection,
+    cursor: object,
+    statement: str,
+    parameters: typing.Any,
+    *rest: object,
+) -> tuple[str, typing.Any]:
+    """Let a migration go on after those of its statements that have run.
+
+    MariaDB commits each; the version is that of before until all have run.
+    """
+    return _ADDITION.sub(r'\1 IF NOT EXISTS ', statement), parameters
 
 
 def configuration(connection: sa.Connection | None = None) -> 'config.Config':

@@ -179,6 +179,7 @@ class Database:
             self._read_engine = engines.create_engine(
                 url, 'read', clock=clock, **engine_options
             )
+            read_limit.prepare(self._read_engine)
             self._write_lock = contextlib.nullcontext()
         self._writer: sa.Connection | None = None
 
@@ -248,12 +249,12 @@ class Database:
         kwargs: dict[str, typing.Any],
         by: Initiator | None,
     ) -> T:
-        with (
-            engines.connected(self._read_engine) as connection,
-            connection.begin(),
-            read_limit.apply(connection),
-        ):
-            return function(Session(self, connection, by), *args, **kwargs)
+        with engines.connected(self._read_engine) as connection:
+            # Closing ends it by a rollback; after a commit, the pool would
+            # send another one.
+            connection.begin()
+            with read_limit.apply(connection):
+                return function(Session(self, connection, by), *args, **kwargs)
 
     def _write_once(
         self,
@@ -299,6 +300,14 @@ class Database:
             found[use, 'in_use'] = pool.checkedout()
             found[use, 'idle'] = pool.checkedin()
         return found
+
+    def start_after_fork(self) -> None:
+        """Start in a forked process; its parent has closed the connections.
+
+        What the parent has compiled is used again, its random numbers are
+        not: two processes that wait for each other would go on doing so.
+        """
+        self.rng = random.Random()
 
     def dispose(self) -> None:
         """Close every connection."""

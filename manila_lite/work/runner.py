@@ -115,16 +115,19 @@ class Runner:
 
     def sweep(self) -> int:
         """Find due and abandoned work without a hint; return the count."""
-        found = self.db.read(
-            table.sweep,
+        due, soon = self.db.read(
+            table.sweep_ahead,
             self.queues,
             self.executor.handlers,
             self.settings.batch,
+            self.settings.sweep_interval,
             release=self.release,
         )
-        for work_id, abandoned in found:
+        for work_id, abandoned in due:
             self.wake(work_id, abandoned)
-        return len(found)
+        for work_id, delay in soon:
+            self._wake_after(delay, work_id)
+        return len(due)
 
     def start(self) -> None:
         self._swept_at = self._renewed_at = time.monotonic()

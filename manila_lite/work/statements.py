@@ -1,17 +1,16 @@
 """The SQL of the work table."""
 
+import functools
 import typing
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import mysql
-from sqlalchemy.dialects import postgresql
-from sqlalchemy.dialects import sqlite
 
 from manila_lite.db.clock import db_now
 from manila_lite.db.clock import larger_of
 from manila_lite.db.models import engine
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
+from manila_lite.db.upsert import build_upsert
 
 WORK = engine.Work.__table__
 
@@ -59,45 +58,30 @@ INSERT = (
 _NEW_RELEASE = sa.bindparam('new_release', type_=WORK.c.needs_release.type)
 
 
-def _upsert(dialect: str) -> sa.Insert:
-    """Return an upsert: insert the row, or count one more request for it.
+@functools.cache
+def upsert(dialect: str) -> sa.Executable:
+    """Return a statement that inserts a row, or counts one more request.
 
-    The statement returns id and state of the row.
+    It returns id and state of the row.
     """
-    first: dict[str, typing.Any] = {
-        'state': QUEUED,
-        'attempt': 0,
-        'fence': 0,
-        'asked': 1,
-        'next_try_at': db_now(),
-    }
-    again = {
-        'asked': WORK.c.asked + 1,
-        'args': sa.bindparam('new_args', type_=WORK.c.args.type),
-        'needs_release': _NEW_RELEASE,
-    }
-    if dialect == 'mysql':
-        return (
-            mysql.insert(WORK)
-            .values(first)
-            .on_duplicate_key_update(again)
-            .returning(*_RETURNED)
-        )
-    insert: typing.Any = {
-        'sqlite': sqlite.insert,
-        'postgresql': postgresql.insert,
-    }[dialect]
-    return (
-        insert(WORK)
-        .values(first)
-        .on_conflict_do_update(index_elements=['one_key'], set_=again)
-        .returning(*_RETURNED)
-    )
+    return build_upsert(
+        dialect,
+        WORK,
+        values={
+            'state': QUEUED,
+            'attempt': 0,
+            'fence': 0,
+            'asked': 1,
+            'next_try_at': db_now(),
+        },
+        changes={
+            'asked': WORK.c.asked + 1,
+            'args': sa.bindparam('new_args', type_=WORK.c.args.type),
+            'needs_release': _NEW_RELEASE,
+        },
+        keys=('one_key',),
+    ).returning(*_RETURNED)
 
-
-UPSERT = {
-    dialect: _upsert(dialect) for dialect in ('sqlite', 'mysql', 'postgresql')
-}
 
 # The owner, too: a failover may lose a claim and its fence. Queued work has
 # none. With the state, MariaDB would look rows up in an index of states, and
@@ -264,13 +248,23 @@ WITHDRAW = sa.delete(WORK).where(
     WORK.c.kind == sa.bindparam('of_kind'),
     WORK.c.state == QUEUED,
 )
+_DUE_SOON = sa.and_(
+    WORK.c.state == QUEUED,
+    WORK.c.needs_release.is_not(None),
+    WORK.c.next_try_at > db_now(),
+    WORK.c.next_try_at <= db_now() + sa.bindparam('ahead', type_=sa.Double()),
+)
 SWEEP = (
-    sa.select(WORK.c.id, WORK.c.state)
+    sa.select(
+        WORK.c.id,
+        WORK.c.state,
+        (WORK.c.next_try_at - db_now()).label('due_in'),
+    )
     .where(
         IN_QUEUES,
         WORK.c.kind.in_(sa.bindparam('kinds', expanding=True)),
         IS_UNDERSTOOD,
-        sa.or_(sa.and_(DUE, ~IS_BUSY), ABANDONED),
+        sa.or_(sa.and_(DUE, ~IS_BUSY), ABANDONED, _DUE_SOON),
     )
     .order_by(WORK.c.created_at, WORK.c.id)
     .limit(sa.bindparam('batch'))

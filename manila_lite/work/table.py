@@ -181,7 +181,7 @@ def submit(
         work_id, state, share_id = session.rows(sql.INSERT, **values)[0]
     else:
         work_id, state, share_id = session.rows(
-            sql.UPSERT[session.dialect],
+            sql.upsert(session.dialect),
             **values,
             new_args=values['args'],
             new_release=needs_release,
@@ -451,14 +451,38 @@ def sweep(
     Oldest first. Work of other kinds, or that needs a newer release, is left
     alone.
     """
-    rows = session.rows(
+    return sweep_ahead(session, queues, kinds, batch, 0.0, release=release)[0]
+
+
+def sweep_ahead(
+    session: Session,
+    queues: Collection[str],
+    kinds: Collection[str],
+    batch: int,
+    ahead: float,
+    *,
+    release: int = THIS_RELEASE,
+) -> tuple[list[tuple[str, bool]], list[tuple[str, float]]]:
+    """Return the same, and pairs (work id, seconds) of work that is due soon.
+
+    That is within the seconds `ahead`, and only what the previous release
+    does not know: a process of release 1 puts such work off whenever it finds
+    it due, so another one has to claim it at that moment.
+    """
+    due, soon = [], []
+    for row in session.rows(
         sql.SWEEP,
         queues=list(queues),
         kinds=list(kinds),
         batch=batch,
         own_release=release,
-    )
-    return [(row.id, row.state == RUNNING) for row in rows]
+        ahead=ahead,
+    ):
+        if row.state == QUEUED and row.due_in > 0:
+            soon.append((row.id, row.due_in))
+        else:
+            due.append((row.id, row.state == RUNNING))
+    return due, soon
 
 
 def expire_leases(

@@ -7,6 +7,7 @@ variables override the default addresses of the servers.
 from collections.abc import Callable, Iterator
 import contextlib
 import functools
+import importlib.util
 import os
 import pathlib
 import sqlite3
@@ -76,6 +77,21 @@ def temporary_database(kind: str, folder: pathlib.Path) -> Iterator[str]:
         )
     finally:
         _run(server, _DROP[kind].format(name), kind)
+
+
+def through(driver: str, url: str) -> str:
+    """Return the URL with another driver, and without options of the first.
+
+    Skips when the driver is not installed; fails if CI is set.
+    """
+    if driver == 'mysql+mysqldb' and not importlib.util.find_spec('MySQLdb'):
+        requirements.missing(
+            'mysqlclient is not installed, see tools/install-mysqlclient'
+        )
+    parsed = sa.make_url(url)
+    if driver != parsed.drivername:
+        parsed = parsed.set(drivername=driver, query={})
+    return parsed.render_as_string(hide_password=False)
 
 
 def _run(server: sa.Engine, statement: str, kind: str) -> None:

@@ -35,13 +35,17 @@ class MariaDbServer:
     `read_only` concerns.
     """
 
-    def __init__(self, folder: pathlib.Path, port: int):
+    def __init__(self, folder: pathlib.Path, port: int, pid: int):
         self.port = port
+        self.pid = pid
         self.url = f'mysql+pymysql://{USER}@127.0.0.1:{port}/{DATABASE}'
         self._admin = sa.create_engine(
             'mysql+pymysql://root@localhost/mysql',
             connect_args={'unix_socket': str(folder / 'socket')},
             isolation_level='AUTOCOMMIT',
+            # A node that rejects queries rejects this as well.
+            skip_autocommit_rollback=True,
+            pool_reset_on_return=None,
             poolclass=sa.pool.NullPool,
         )
 
@@ -50,6 +54,14 @@ class MariaDbServer:
         with self._admin.connect() as connection:
             for statement in statements:
                 connection.exec_driver_sql(statement)
+
+    def status(self, *names: str) -> dict[str, int]:
+        """Return status variables that are numbers, summed since the start."""
+        with self._admin.connect() as connection:
+            found = dict(
+                connection.exec_driver_sql('SHOW GLOBAL STATUS').all()
+            )
+        return {name: int(found[name]) for name in names}
 
 
 @contextlib.contextmanager
@@ -94,7 +106,7 @@ def run(
     ):
         try:
             _wait_for(port, process, folder / 'log')
-            server = MariaDbServer(folder, port)
+            server = MariaDbServer(folder, port, process.pid)
             server.execute(
                 f'CREATE DATABASE {DATABASE}',
                 f"CREATE USER {USER}@'127.0.0.1'",
@@ -103,6 +115,33 @@ def run(
             yield server
         finally:
             process.kill()
+
+
+@contextlib.contextmanager
+def run_galera(folder: pathlib.Path) -> Iterator[MariaDbServer]:
+    """Run the only node of a Galera cluster.
+
+    Skips when Galera is not installed; fails if CI is set.
+    """
+    provider = pathlib.Path('/usr/lib/galera/libgalera_smm.so')
+    if not provider.exists():
+        requirements.missing('galera-4 is not installed')
+    port = free_port()
+    with run(
+        folder,
+        '--binlog-format=ROW',
+        '--innodb-autoinc-lock-mode=2',
+        '--wsrep-on=ON',
+        f'--wsrep-provider={provider}',
+        '--wsrep-provider-options='
+        f'base_host=127.0.0.1;base_port={port};gcache.size=8M;'
+        f'gmcast.listen_addr=tcp://127.0.0.1:{port}',
+        '--wsrep-cluster-address=gcomm://',
+        '--wsrep-node-address=127.0.0.1',
+        '--wsrep-sst-method=skip',
+        '--wsrep-new-cluster',
+    ) as server:
+        yield server
 
 
 def _require(*commands: str) -> None:

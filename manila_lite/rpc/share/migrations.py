@@ -24,12 +24,12 @@ class ShareMigrationRpc(Contract):
         action=Action.UPDATE,
     )
     def start_share_migration(
-        self, ctx: Ctx, share_id: str, with_servers: bool = False
+        self, ctx: Ctx, share_id: str, needs_release_2: bool = False
     ) -> None:
         """Start the first phase.
 
-        `with_servers` says that either instance is on a share server, which
-        the previous release does not support.
+        `needs_release_2` is set for what release 1 does not support:
+        another share type, share servers, and snapshots.
         """
 
     @durable(

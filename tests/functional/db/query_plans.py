@@ -92,8 +92,12 @@ def recorded_statements():
         sa.event.remove(sa.Engine, 'before_cursor_execute', note)
 
 
-def explain_scans(db, statements):
-    """Return the tables of which statements read many rows."""
+def explain_scans(db, statements, *, in_order=False):
+    """Return the tables of which statements read many rows.
+
+    With `in_order`, a scan that ends early, as for a page in the order of an
+    index, is none.
+    """
     found = {}
     for statement, parameters in statements:
         with db.engine.connect() as connection:
@@ -103,7 +107,7 @@ def explain_scans(db, statements):
             if db.dialect == 'sqlite':
                 rows.append(_steps(connection, statement, parameters))
             connection.rollback()
-        for table in _SCANS[db.dialect](rows):
+        for table in _SCANS[db.dialect](rows, in_order):
             found[table] = '\n'.join(map(str, [statement, *rows]))
     return found
 
@@ -125,27 +129,28 @@ def _steps(connection, statement, parameters):
     return (steps, 'steps')
 
 
-def _scans_of_sqlite(rows):
+def _scans_of_sqlite(rows, in_order):
     *rows, (steps, _) = rows
     if steps > MANY * STEPS_OF_ROW:
         yield f'any table, {steps} steps'
-    for row in rows:
+    for row in () if in_order else rows:
         found = re.match(r'SCAN (\w+)', row[-1])
         if found and not found[1].startswith(('anon_', 'CONSTANT')):
             yield found[1]
 
 
-def _scans_of_mysql(rows):
+def _scans_of_mysql(rows, in_order):
     for row in rows:
         # A name in brackets is the result of a subquery.
         if row.table and row.table[0] != '<':
             # With a rowid filter, its part follows in brackets.
             read = float((row.r_rows or '0').partition(' ')[0])
-            if row.type in ('ALL', 'index') or read > MANY:
+            is_scan = row.type in ('ALL', 'index') and not in_order
+            if is_scan or read > MANY:
                 yield row.table
 
 
-def _scans_of_postgresql(rows):
+def _scans_of_postgresql(rows, in_order):
     def visit(node):
         # Many scans are planned but end early, or are not executed at all.
         read = node['Actual Rows'] + node.get('Rows Removed by Filter', 0)

@@ -71,7 +71,7 @@ QUERIES = {
         member_sources.check_not_being_cloned,
         '00000014-0000-4000-8000-100000000007',
     ),
-    'sweep for work': (table.sweep, [SERVICE], [KIND], 10),
+    'sweep for work': (table.sweep_ahead, [SERVICE], [KIND], 10, 60.0),
     'leases of a dead process': (table.expire_leases, [SERVICE]),
     'heartbeat': (
         lambda session: incarnations.heartbeat(

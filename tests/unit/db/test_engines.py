@@ -1,10 +1,15 @@
-"""What transactions demand of PostgreSQL, and what sessions keep."""
+"""Drivers, what transactions demand of PostgreSQL, what sessions keep."""
+
+import datetime
+import importlib.util
 
 import pytest
 import sqlalchemy as sa
 from sqlalchemy import event
 
+from manila_lite.db import engines
 from manila_lite.db import schema
+from manila_lite.db.models import types
 from manila_lite.db.session import Database
 from tests.support import databases
 
@@ -106,3 +111,54 @@ def test_schema_is_locked_by_a_transaction_not_a_session(db):
     schema.sync(db)
     watcher.dispose()
     assert held == [('commit', 1), ('committed', 0)]
+
+
+def test_mysql_without_a_driver_uses_the_one_in_c_if_installed():
+    found = engines.with_driver('mysql://me:secret@db/manila?charset=utf8mb4')
+    driver = 'mysqldb' if importlib.util.find_spec('MySQLdb') else 'pymysql'
+    assert found == f'mysql+{driver}://me:secret@db/manila?charset=utf8mb4'
+
+
+def test_greenlets_are_not_blocked_by_a_driver_in_c():
+    found = engines.with_driver('mysql://me:secret@db/x', threads=False)
+    assert found == 'mysql+pymysql://me:secret@db/x'
+
+
+@pytest.mark.parametrize(
+    'url',
+    [
+        'mysql+pymysql://me:secret@db/x',
+        'mysql+mysqldb://me:secret@db/x',
+        'postgresql://me:secret@db/x',
+        'sqlite:////var/lib/manila/x',
+    ],
+)
+def test_other_urls_are_left_alone(url):
+    assert engines.with_driver(url) == url
+
+
+@pytest.mark.parametrize('driver', ['mysql+pymysql', 'mysql+mysqldb'])
+@pytest.mark.parametrize('database_url', ['mysql'], indirect=True)
+def test_drivers_of_mariadb_agree(database_url, driver):
+    """Row counts are of matched rows, sessions in UTC, text any character."""
+    db = Database(databases.through(driver, database_url))
+    row = {'id': 'one', 'name': 'a 𝄞', 'is_public': True}
+    table = types.ShareType.__table__
+    change = sa.update(table).values(name=row['name'])
+
+    def work(session):
+        session.run(sa.insert(table), **row, created_at=session.now)
+        return session.now, session.run(change), session.run(change)
+
+    try:
+        now, *counts = db.write(work)
+        found = db.read(lambda session: session.one(sa.select(table)))
+        zone = db.read(
+            lambda session: session.value(sa.text('SELECT @@time_zone'))
+        )
+    finally:
+        db.dispose()
+    assert counts == [1, 1]
+    assert (found.name, found.is_public) == ('a 𝄞', True)
+    assert abs(found.created_at - now) < datetime.timedelta(seconds=1)
+    assert zone == '+00:00'

@@ -9,11 +9,14 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite import exception
+from manila_lite import metrics
 from manila_lite.db import errors
 from manila_lite.db.session import Database
+from tests.support import databases
 from tests.support import mariadb_server
 
-DRIVERS = ('mysql+pymysql', 'postgresql+psycopg2', 'postgresql+psycopg')
+MARIADB = ('mysql+pymysql', 'mysql+mysqldb')
+POSTGRESQL = ('postgresql+psycopg2', 'postgresql+psycopg')
 THINGS = sa.Table(
     'things',
     sa.MetaData(),
@@ -36,12 +39,12 @@ def total(session):
     return session.value(TOTAL)
 
 
-@pytest.fixture(params=DRIVERS)
+@pytest.fixture(params=MARIADB + POSTGRESQL)
 def url(request, shared_database):
     """The address of a server, for each driver, with some things."""
     kind = request.param.partition('+')[0]
-    given = sa.make_url(shared_database(kind)).set(drivername=request.param)
-    yield from with_things(given)
+    given = databases.through(request.param, shared_database(kind))
+    yield from with_things(sa.make_url(given))
 
 
 def with_things(given):
@@ -90,6 +93,10 @@ def fail_once(code):
     return attempt
 
 
+def conflicts_counted():
+    return metrics.DATABASE_DEADLOCKS.family().samples[()]
+
+
 def raise_on_server(session, code):
     session.run(
         sa.text(
@@ -104,27 +111,33 @@ def raise_on_server(session, code):
 @pytest.mark.parametrize(
     'url, code',
     [
-        *[(DRIVERS[0], code) for code in (1213, 1205, 1020, 3101)],
         *[
             (driver, code)
-            for driver in DRIVERS[1:]
+            for driver in MARIADB
+            for code in (1213, 1205, 1020, 3101, 1467)
+        ],
+        *[
+            (driver, code)
+            for driver in POSTGRESQL
             for code in ('40P01', '40001', '55P03')
         ],
     ],
     indirect=['url'],
 )
-def test_lost_conflict_is_retried(db, code):
+def test_lost_conflict_is_retried_and_counted(db, code):
+    counted = conflicts_counted()
     assert db.write(fail_once(code)) == 2
     assert (db.retries, db.read(total)) == (1, 1)
+    assert conflicts_counted() == counted + 1
 
 
 @pytest.mark.parametrize(
     'url, code',
     [
-        *[(DRIVERS[0], code) for code in (1021, 1114, 1026)],
+        *[(driver, code) for driver in MARIADB for code in (1021, 1114, 1026)],
         *[
             (driver, code)
-            for driver in DRIVERS[1:]
+            for driver in POSTGRESQL
             for code in ('53100', '58030')
         ],
     ],
@@ -198,7 +211,7 @@ def fails_at_first_commit(db):
         )
 
 
-@pytest.mark.parametrize('url', DRIVERS[1:], indirect=True)
+@pytest.mark.parametrize('url', POSTGRESQL, indirect=True)
 @pytest.mark.usefixtures('fails_at_first_commit')
 def test_conflict_lost_at_the_commit_is_retried(db):
     db.write(grow)
@@ -315,3 +328,69 @@ def test_server_that_stays_read_only_is_a_connection_error(
     with pytest.raises(db_exc.DBConnectionError):
         db.write(grow)
     assert 0 < sum(pauses) < 1
+
+
+# A node of Galera that is not part of its cluster
+
+NOT_READY = 1047
+
+
+@pytest.mark.parametrize('url', MARIADB, indirect=True)
+@pytest.mark.parametrize('use', ['read', 'write'])
+def test_node_that_is_not_ready_is_left_by_all_connections(db, use):
+    seen = []
+    counted = conflicts_counted()
+
+    def attempt(session):
+        seen.append(connection_id(session))
+        if len(seen) == 1:
+            raise_on_server(session, NOT_READY)
+
+    getattr(db, use)(attempt)
+    assert len(set(seen)) == 2
+    assert db.retries == 1
+    assert conflicts_counted() == counted
+
+
+@pytest.fixture(scope='module')
+def node(tmp_path_factory):
+    """The only node of a cluster."""
+    with mariadb_server.run_galera(tmp_path_factory.mktemp('node')) as server:
+        yield server
+
+
+@pytest.fixture(params=MARIADB)
+def things_on_node(request, node):
+    given = databases.through(request.param, node.url)
+    for url in with_things(sa.make_url(given)):
+        yield url
+        node.execute('SET GLOBAL wsrep_reject_queries = NONE')
+
+
+@pytest.mark.parametrize('use, work', [('read', total), ('write', grow)])
+def test_node_that_becomes_ready_again_is_used(
+    node, things_on_node, new_database, use, work
+):
+    def recover(seconds):
+        node.execute('SET GLOBAL wsrep_reject_queries = NONE')
+
+    db = new_database(things_on_node, sleep=recover)
+    assert db.write(total) == db.read(total) == 0
+    node.execute('SET GLOBAL wsrep_reject_queries = ALL')
+    assert getattr(db, use)(work) == {'read': 0, 'write': 1}[use]
+    assert db.retries == 1
+
+
+def test_node_that_stays_unready_is_a_connection_error(
+    node, things_on_node, new_database
+):
+    pauses = []
+    db = new_database(things_on_node, sleep=pauses.append)
+    for use, work in ((db.read, total), (db.write, grow)):
+        use(total)
+        node.execute('SET GLOBAL wsrep_reject_queries = ALL')
+        with pytest.raises(db_exc.DBConnectionError):
+            use(work)
+        node.execute('SET GLOBAL wsrep_reject_queries = NONE')
+        use(total)
+    assert 0 < sum(pauses) < 2

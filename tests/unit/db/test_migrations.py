@@ -12,11 +12,13 @@ from alembic.runtime import migration
 import pytest
 import sqlalchemy as sa
 
+from manila_lite.db import engines
 from manila_lite.db import models
 from manila_lite.db import schema
 from manila_lite.db.session import Database
 from tests.support import databases
 from tests.support import expansion
+from tests.support.processes import wait_until
 
 
 @pytest.fixture(params=databases.KINDS)
@@ -189,6 +191,58 @@ def test_concurrent_syncs_succeed(empty):
         )
         == 1
     )
+
+
+class Interrupted(BaseException):  # which nothing wraps
+    pass
+
+
+@pytest.mark.parametrize('make_empty', ['mysql'], indirect=True)
+def test_migration_goes_on_after_any_of_its_statements(make_empty):
+    """MariaDB commits each of them; the version changes with the last."""
+    created, interrupted = make_empty(), make_empty()
+    schema.sync(created)
+    interrupted.write(schema.migrate, schema.FIRST_RELEASED)
+    seen = set()
+
+    def interrupt(connection, cursor, statement, *rest):
+        if (
+            statement.split()[0] in ('ALTER', 'CREATE', 'UPDATE')
+            and statement not in seen
+        ):
+            seen.add(statement)
+            raise Interrupted
+
+    sa.event.listen(interrupted.engine, 'after_cursor_execute', interrupt)
+    while schema.version(interrupted) != schema.HEAD:
+        with contextlib.suppress(Interrupted):
+            schema.sync(interrupted)
+    assert catalog(interrupted) == catalog(created)
+    assert len(seen) > int(schema.HEAD) - int(schema.FIRST_RELEASED)
+
+
+@pytest.mark.parametrize('make_empty', ['mysql'], indirect=True)
+def test_migration_waits_for_locked_rows_of_other_tables(
+    make_empty, monkeypatch, caplog
+):
+    """MariaDB gives up a change of a table to which such a row refers."""
+    monkeypatch.setattr(engines, 'LOCK_TIMEOUT', 1.0)
+    empty = make_empty()
+    empty.write(schema.migrate, schema.FIRST_RELEASED)
+    waiting = Database(empty.url, retry_limit=0.0)
+    with futures.ThreadPoolExecutor(1) as threads:
+        with empty.engine.begin() as connection:
+            connection.exec_driver_sql(
+                'UPDATE share_instance_access_map SET id = id'
+            )
+            ended = threads.submit(schema.sync, waiting)
+            wait_until(
+                lambda: 'waits for other transactions' in caplog.text,
+                'it waits',
+            )
+        ended.result(60)
+    assert schema.version(empty) == schema.HEAD
+    waiting.dispose()
 
 
 def test_database_without_schema_is_refused(empty):

@@ -1,5 +1,10 @@
 """What the previous release knows, and what needs this one."""
 
+import json
+import os
+import subprocess
+import sys
+
 import pytest
 
 from manila_lite import exception
@@ -11,12 +16,41 @@ from manila_lite.rpc import share
 from manila_lite.rpc.contract import Contract
 from manila_lite.rpc.contract import call
 from manila_lite.rpc.contract import durable
+from tests.support import previous_release
 
 METHODS = {
     method.kind: method
     for declared in contracts.ALL
     for method in declared.methods.values()
 }
+
+LIST_METHODS = """
+import importlib
+import json
+import pkgutil
+
+from manila_lite import rpc
+from manila_lite.rpc import contract
+
+
+def contracts(parent):
+    for one in parent.__subclasses__():
+        yield one
+        yield from contracts(one)
+
+
+for found in pkgutil.walk_packages(rpc.__path__, f'{rpc.__name__}.'):
+    importlib.import_module(found.name)
+print(
+    json.dumps(
+        {
+            method.kind: sorted(method.args)
+            for one in contracts(contract.Contract)
+            for method in getattr(one, 'methods', {}).values()
+        }
+    )
+)
+"""
 
 
 class AccessLaterRpc(Contract):
@@ -116,3 +150,18 @@ def test_old_calls_are_sent_as_the_previous_release_sends_them(
 ):
     client.on('node@old').hear_share_migration(None, share_id='s')
     assert transport.calls == [('hear_share_migration', {'share_id': 's'})]
+
+
+def test_record_of_the_previous_release_is_that_of_its_code(tmp_path):
+    folder = previous_release.install(tmp_path / 'old')
+    listed = subprocess.run(
+        [sys.executable, '-c', LIST_METHODS],
+        env={**os.environ, 'PYTHONPATH': str(folder)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(listed.stdout) == {
+        kind: sorted(args) for kind, args in previous.KINDS.items()
+    }

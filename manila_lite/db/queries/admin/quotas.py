@@ -10,14 +10,12 @@ import functools
 import typing
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import mysql
-from sqlalchemy.dialects import postgresql
-from sqlalchemy.dialects import sqlite
 
 from manila_lite.db.models import quotas
 from manila_lite.db.rows import ProjectUsageRow
 from manila_lite.db.rows import ScopeUsageRow
 from manila_lite.db.session import Session
+from manila_lite.db.upsert import build_upsert
 
 PROJECT = 'project'
 SHARE_TYPE = 'share_type'
@@ -111,19 +109,8 @@ _LOCK = {
 
 @functools.cache
 def _lock_statement(dialect: str) -> sa.Executable:
-    if dialect == 'mysql':
-        return (
-            mysql.insert(USAGE)
-            .values(_LOCK)
-            .on_duplicate_key_update(reserved=0)
-        )
-    insert = postgresql.insert if dialect == 'postgresql' else sqlite.insert
-    return (
-        insert(USAGE)
-        .values(_LOCK)
-        .on_conflict_do_update(
-            index_elements=list(Key._fields), set_={'reserved': 0}
-        )
+    return build_upsert(
+        dialect, USAGE, values=_LOCK, changes={'reserved': 0}, keys=Key._fields
     )
 
 

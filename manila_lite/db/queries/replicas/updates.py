@@ -11,14 +11,18 @@ from manila_lite.db.models import snapshots
 from manila_lite.db.rows import ReplicaIdRow
 from manila_lite.db.rows import SyncedReplica
 from manila_lite.db.session import Session
-from manila_lite.states import share_instance
 from manila_lite.states import snapshot_instance
+from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_replica import PASSIVE
 from manila_lite.states.share_replica import ReplicaState
 
-POLLED_STATUSES = frozenset({InstanceStatus.AVAILABLE, InstanceStatus.ERROR})
-"""The statuses in which no other work will report on a replica."""
+POLLED_STATUSES = SHARE_INSTANCE.at_rest - {InstanceStatus.AWAITING_TRANSFER}
+"""The statuses in which no other work will report on a replica.
+
+One that was active and failed to be resized or reverted stays in error when
+it becomes passive.
+"""
 
 INSTANCE = shares.ShareInstance.__table__
 OTHER = INSTANCE.alias('other')
@@ -81,7 +85,7 @@ _UPDATE_COPYING = sa.update(SNAPSHOT_INSTANCE).where(
 _LAST_MOVE = (
     sa.select(JOURNAL.c.event)
     .where(
-        JOURNAL.c.resource == share_instance.SHARE_INSTANCE.resource,
+        JOURNAL.c.resource == SHARE_INSTANCE.resource,
         JOURNAL.c.resource_id == sa.bindparam('replica_id'),
     )
     .order_by(JOURNAL.c.id.desc())

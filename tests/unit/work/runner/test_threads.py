@@ -8,6 +8,7 @@ import time
 from oslo_db import exception as db_exc
 import pytest
 
+from manila_lite import release
 from manila_lite.rpc.contract import Contract
 from manila_lite.rpc.contract import durable
 from manila_lite.rpc.contract import endpoint_handlers
@@ -310,3 +311,18 @@ def test_a_runner_knows_that_leases_are_not_renewed(start, db, painter):
     )
     db.on_step = lambda name: None
     wait_until(lambda: runner.problem() is None, 'it works again')
+
+
+@pytest.mark.parametrize('clock', [time.time])
+def test_newer_work_that_was_put_off_runs_as_soon_as_it_is_due(
+    db, start, painter
+):
+    """Release 1 puts off what it does not know whenever it finds it due."""
+    args = {'instance_id': 'i'}
+    plain = submit_work(db, args=args)
+    newer = submit_work(db, args=args, needs_release=release.NUMBER)
+    db.write(table.postpone, plain, 0.1)
+    db.write(table.postpone, newer, 0.5)
+    start()
+    assert painter.wait_for(1) == [newer]
+    assert row(db, plain).state == table.QUEUED
