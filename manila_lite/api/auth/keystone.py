@@ -1,7 +1,8 @@
 """Authentication by tokens of the identity service.
 
 Keystone's own middleware validates the token, refuses invalid ones and
-describes the caller in headers that clients cannot set.
+describes the caller in headers that clients cannot set. What it found is kept
+for a short time.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,6 +13,7 @@ from oslo_config import cfg
 
 from manila_lite import context
 from manila_lite.api.auth import caller
+from manila_lite.api.auth import token_cache
 from manila_lite.api.auth.caller import App
 from manila_lite.api.auth.caller import Authenticated
 from manila_lite.policies.enforcer import Enforcer
@@ -21,22 +23,33 @@ def authenticate(
     conf: cfg.ConfigOpts, app: App, enforcer: Enforcer
 ) -> Authenticated:
     """Wrap the app in token authentication."""
-    validating = auth_token.AuthProtocol(
-        KeystoneContextMiddleware(app, enforcer),
-        {
-            'oslo_config_config': conf,
-            # Requests without a valid token never reach the app.
-            'delay_auth_decision': False,
-        },
-    )
+    for group, options in auth_token.list_opts():
+        conf.register_opts(options, group)
     require_cache_library(conf)
-    return Authenticated(validating)
+    token_cache_time = conf.keystone_authtoken.token_cache_time
+    lifetime = token_cache.lifetime(token_cache_time)
+    settings = {
+        'oslo_config_config': conf,
+        # Requests without a valid token never reach the app.
+        'delay_auth_decision': False,
+        'token_cache_time': token_cache_time - lifetime,
+    }
+    behind: App = KeystoneContextMiddleware(app, enforcer)
+    if not lifetime:
+        return Authenticated(auth_token.AuthProtocol(behind, settings))
+    cache = token_cache.TokenCache(lifetime)
+    validating = auth_token.AuthProtocol(
+        token_cache.RememberMiddleware(behind, cache), settings
+    )
+    return Authenticated(
+        token_cache.KnownTokenMiddleware(behind, validating, cache)
+    )
 
 
 def require_cache_library(conf: cfg.ConfigOpts) -> None:
-    """Raise cfg.Error without the library of the cache of tokens.
+    """Raise cfg.Error without a library that the cache of tokens needs.
 
-    keystonemiddleware imports it with the first request, which would fail
+    keystonemiddleware imports them with the first request, which would fail
     as would all others.
     """
     section = conf.keystone_authtoken
@@ -46,12 +59,22 @@ def require_cache_library(conf: cfg.ConfigOpts) -> None:
         module, package = 'bmemcached', 'python-binary-memcached'
     else:
         module, package = 'memcache', 'manila_lite[memcached]'
-    if importlib.util.find_spec(module) is None:
-        raise cfg.Error(
-            'memcached_servers in section [keystone_authtoken] needs the '
-            f'Python module {module}, which is not installed: '
-            f"pip install '{package}'"
+    needed = [('memcached_servers', module, package)]
+    if section.memcache_security_strategy == 'ENCRYPT':
+        needed.append(
+            (
+                'memcache_security_strategy = ENCRYPT',
+                'cryptography',
+                'manila_lite[memcached]',
+            )
         )
+    for option, module, package in needed:
+        if importlib.util.find_spec(module) is None:
+            raise cfg.Error(
+                f'{option} in section [keystone_authtoken] needs the '
+                f'Python module {module}, which is not installed: '
+                f"pip install '{package}'"
+            )
 
 
 class KeystoneContextMiddleware:

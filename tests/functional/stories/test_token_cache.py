@@ -49,6 +49,11 @@ def test_cached_token_outlives_a_restart(install, keystone, protection):
         assert keystone.validations == 1
         memcached.kill()
         memcached.wait()
+        # The process still knows the token; a new one asks Keystone again.
+        assert user.get('/shares') == {'shares': []}
+        assert keystone.validations == 1
+        installation.stop()
+        installation.start()
         assert user.get('/shares') == {'shares': []}
         assert keystone.validations == 2
         output = installation.running['serve'].output

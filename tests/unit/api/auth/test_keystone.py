@@ -1,12 +1,14 @@
 """Tokens of the identity service, validated by its middleware."""
 
 import dataclasses
+import sys
 
 from keystoneauth1 import adapter
 from keystoneauth1 import exceptions
 from keystoneauth1 import loading
 from keystoneauth1 import session
 import openstack
+from oslo_config import cfg
 import pytest
 
 from tests.support.keystone_server import Keystone
@@ -186,3 +188,16 @@ def test_wrong_password_gives_no_token(keystone, alice):
     stranger = dataclasses.replace(alice, password='guess')
     with pytest.raises(exceptions.Unauthorized):
         sign_in(keystone, stranger).get_token()
+
+
+def test_encryption_of_cached_tokens_needs_its_library(
+    make_app, keystone, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, 'cryptography', None)
+    with pytest.raises(cfg.Error, match='ENCRYPT .* module cryptography'):
+        make_app(
+            'keystone',
+            f'{keystone.service_config()}'
+            'memcached_servers = 127.0.0.1:11211\n'
+            'memcache_security_strategy = ENCRYPT\n',
+        )
