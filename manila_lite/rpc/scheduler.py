@@ -107,11 +107,11 @@ class PlacementRpc(Contract):
         detail=Detail.NO_VALID_HOST,
     )
     def migrate_share_to_host(
-        self, ctx: Ctx, share_id: str, host: str, with_servers: bool = False
+        self, ctx: Ctx, share_id: str, host: str, needs_release_2: bool = False
     ) -> None:
         """Allocate capacity on the destination of a migration.
 
-        `with_servers` is that of `start_share_migration`.
+        `needs_release_2` is that of `start_share_migration`.
         """
 
     @call(timeout=30)

@@ -8,10 +8,11 @@ of the process whether oslo.service uses threads or eventlet, and only
 `cmd` may choose that, with `init_backend`.
 """
 
-import collections
 from collections.abc import Callable, Iterable, Mapping
 from concurrent import futures
+import itertools
 import logging
+import math
 import threading
 import time
 import typing
@@ -20,6 +21,7 @@ from manila_lite import conf as options
 from manila_lite import context
 from manila_lite import exception
 from manila_lite import metrics
+from manila_lite.db import errors
 
 LOG = logging.getLogger(__name__)
 
@@ -31,6 +33,15 @@ POOL_SIZE = 2
 
 BROKER_TIMEOUT = 5.0
 """Seconds that a start waits for a broker that does not respond."""
+
+BATCH = 50
+"""Hints in one message, at most."""
+
+BATCHES_SINCE = 2
+"""The release whose services know messages with several hints."""
+
+RELEASES_KEPT = 30.0
+"""Seconds for which the oldest release of a topic is not looked up again."""
 
 RABBIT = 'oslo_messaging_rabbit'
 
@@ -196,6 +207,11 @@ class Transport:
 def prepare_rabbit(conf: typing.Any) -> type[Exception]:
     """Use quorum queues, which survive a broker, unless configured.
 
+    Hints need neither these nor the confirmation of the broker, but oslo has
+    one kind of queue for all messages of a server, always asks for
+    confirmation, and a queue cannot change its kind while a process of the
+    previous release declares it. `HintSender` sends fewer messages instead.
+
     The queue manager stays off, and transient queues keep random names
     that expire: it would give two services of one program on one host the
     same reply queue, and each would take replies meant for the other.
@@ -345,6 +361,10 @@ class HintSender:
 
     `sent`, `failed` and `dropped` count hints since the start. A lost
     hint is no error: the sweep of the service finds the work a bit later.
+
+    The broker confirms each message, which takes milliseconds. Hints for a
+    queue that arrive meanwhile leave together in the next message, unless
+    `oldest_release` tells of a service that knows only single hints.
     """
 
     LOG_INTERVAL = 60.0
@@ -355,6 +375,7 @@ class HintSender:
         *,
         capacity: int = 10_000,
         clock: Callable[[], float] = time.monotonic,
+        oldest_release: Callable[[str, str | None], int | None] | None = None,
     ):
         self.sent = 0
         self.failed = 0
@@ -364,9 +385,12 @@ class HintSender:
         self._clock = clock
         self._logged_at = -self.LOG_INTERVAL
         self._clients: dict[str, RpcClient] = {}
-        self._waiting: collections.OrderedDict[tuple[str, str, str], None] = (
-            collections.OrderedDict()
-        )
+        self._oldest_release = oldest_release
+        # Per topic, whether its services know batches, and until when.
+        self._batching: dict[str, tuple[bool, float]] = {}
+        # Per topic and queue, the ids in the order of their arrival.
+        self._waiting: dict[tuple[str, str], dict[str, None]] = {}
+        self._size = 0
         self._changed = threading.Condition()
         self._stopping = False
         self._thread: threading.Thread | None = None
@@ -376,14 +400,14 @@ class HintSender:
 
         A queue with the name of its topic means any server of the topic.
         """
-        hint = (topic, queue, work_id)
         with self._changed:
-            if hint in self._waiting:
+            if work_id in self._waiting.get((topic, queue), ()):
                 return
-            if self._stopping or len(self._waiting) >= self._capacity:
+            if self._stopping or self._size >= self._capacity:
                 self._drop(1)
                 return
-            self._waiting[hint] = None
+            self._waiting.setdefault((topic, queue), {})[work_id] = None
+            self._size += 1
             # Started by the first hint, as a server may fork before that.
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(
@@ -400,31 +424,62 @@ class HintSender:
         if self._thread is not None:
             self._thread.join(timeout)
         with self._changed:
-            self._drop(len(self._waiting))
+            self._drop(self._size)
             self._waiting.clear()
+            self._size = 0
 
     def _drop(self, number: int) -> None:
         self.dropped += number
         metrics.HINTS_LOST.increment(by=number)
 
     def _run(self) -> None:
-        while (hint := self._next()) is not None:
-            topic, queue, work_id = hint
+        while (batch := self._next()) is not None:
+            topic, queue, work_ids = batch
+            if not work_ids:  # dropped in the meantime
+                continue
+            args: dict[str, typing.Any] = {'work_id': work_ids[0]}
+            if work_ids[1:]:
+                args['more'] = work_ids[1:]
             try:
-                self._client(topic, queue).cast(
-                    None, 'hint', {'work_id': work_id}
-                )
-                self.sent += 1
-                metrics.HINTS_SENT.increment()
+                self._client(topic, queue).cast(None, 'hint', args)
+                self.sent += len(work_ids)
+                metrics.HINTS_SENT.increment(by=len(work_ids))
             except exception.ServiceUnavailable as error:
-                self._note_failure(queue, error)
+                self._note_failure(queue, error, len(work_ids))
 
-    def _next(self) -> tuple[str, str, str] | None:
+    def _next(self) -> tuple[str, str, list[str]] | None:
+        """Wait for hints; return what goes into the next message."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._stopping)
             if not self._waiting:
                 return None
-            return self._waiting.popitem(last=False)[0]
+            (topic, queue), found = next(iter(self._waiting.items()))
+            several = len(found) > 1
+        # May ask the database, for which no sender waits.
+        limit = BATCH if several and self._knows_batches(topic) else 1
+        with self._changed:
+            found = self._waiting.pop((topic, queue), {})
+            taken = list(itertools.islice(found, limit))
+            for work_id in taken:
+                del found[work_id]
+            if found:  # the other queues come first
+                self._waiting[topic, queue] = found
+            self._size -= len(taken)
+        return topic, queue, taken
+
+    def _knows_batches(self, topic: str) -> bool:
+        if self._oldest_release is None:
+            return True
+        knows, until = self._batching.get(topic, (False, -math.inf))
+        now = self._clock()
+        if now >= until:
+            try:
+                oldest = self._oldest_release(topic, None)
+                knows = oldest is None or oldest >= BATCHES_SINCE
+            except errors.UNAVAILABLE:
+                knows = False
+            self._batching[topic] = (knows, now + RELEASES_KEPT)
+        return knows
 
     def _client(self, topic: str, queue: str) -> RpcClient:
         client = self._clients.get(topic)
@@ -432,9 +487,9 @@ class HintSender:
             client = self._clients[topic] = self._transport.client(topic)
         return client if queue == topic else client.to(queue)
 
-    def _note_failure(self, queue: str, error: Exception) -> None:
-        self.failed += 1
-        metrics.HINTS_LOST.increment()
+    def _note_failure(self, queue: str, error: Exception, lost: int) -> None:
+        self.failed += lost
+        metrics.HINTS_LOST.increment(by=lost)
         if self._clock() - self._logged_at >= self.LOG_INTERVAL:
             self._logged_at = self._clock()
             LOG.warning(
@@ -476,9 +531,16 @@ class _HintEndpoint:
     def __init__(self, wake: Callable[[str], object]):
         self._wake = wake
 
-    def hint(self, ctx: object, work_id: str, **newer: object) -> None:
+    def hint(
+        self,
+        ctx: object,
+        work_id: str,
+        more: Iterable[str] = (),
+        **newer: object,
+    ) -> None:
         """Wake the runner; what a newer release says beside it is ignored."""
-        self._wake(work_id)
+        for one in (work_id, *more):
+            self._wake(one)
 
     def ping(self, ctx: object) -> None:
         """Do nothing: the sender wants to know whether the bus works."""

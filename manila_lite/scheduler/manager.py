@@ -425,7 +425,7 @@ class PlacementEndpoint:
         job: typing.Any,
         share_id: str,
         host: str,
-        with_servers: bool = False,
+        needs_release_2: bool = False,
     ) -> None:
         """Allocate capacity on the destination of a migration."""
         instance, specs, subnets = job.prepared
@@ -461,7 +461,7 @@ class PlacementEndpoint:
             Host.parse(instance.host).service_host,
             {
                 'share_id': instance.share_id,
-                'with_servers': job.args.get('with_servers', False),
+                'needs_release_2': job.args['needs_release_2'],
             },
         )
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 
+from oslo_db import exception as db_exc
 import oslo_messaging
 from oslo_service import backend
 import pytest
@@ -119,6 +120,104 @@ def test_duplicate_hints_are_sent_once(gated, listener, received):
     assert (sender.sent, sender.dropped) == (2, 0)
 
 
+class CountingTransport(GatedTransport):
+    """Counts the messages that leave."""
+
+    messages = 0
+
+    def client(self, topic):
+        return CountingClient(super().client(topic), self)
+
+
+class CountingClient:
+    def __init__(self, client, counting):
+        self._client, self._counting = client, counting
+
+    def to(self, server):
+        return CountingClient(self._client.to(server), self._counting)
+
+    def cast(self, *args):
+        self._counting.messages += 1
+        self._client.cast(*args)
+
+
+def send_while_one_is_sent(transport_, sender, number):
+    """Send a hint, and others while the broker has not confirmed it."""
+    sender.send('manila-share', 'host@one', 'first')
+    assert transport_.reached.wait(10)
+    for n in range(number):
+        sender.send('manila-share', 'host@one', f'w{n}')
+    transport_.gate.set()
+    sender.stop(timeout=10)
+    return ['first', *(f'w{n}' for n in range(number))]
+
+
+def test_hints_that_wait_leave_in_few_messages(
+    rpc_transport, listener, received
+):
+    counting = CountingTransport(rpc_transport)
+    sender = transport.HintSender(counting)
+    number = 2 * transport.BATCH + 1
+    sent = send_while_one_is_sent(counting, sender, number)
+    assert received.wait(len(sent)) == sent
+    assert counting.messages == 1 + 3
+    assert (sender.sent, sender.failed) == (len(sent), 0)
+
+
+@pytest.mark.parametrize(
+    'oldest, messages', [(1, 6), (2, 2), (3, 2), (None, 2)]
+)
+def test_services_of_the_previous_release_get_single_hints(
+    rpc_transport, listener, received, oldest, messages
+):
+    asked = []
+
+    def oldest_release(topic, host):
+        asked.append((topic, host))
+        return oldest
+
+    counting = CountingTransport(rpc_transport)
+    sender = transport.HintSender(counting, oldest_release=oldest_release)
+    sent = send_while_one_is_sent(counting, sender, 5)
+    assert received.wait(len(sent)) == sent
+    assert counting.messages == messages
+    assert asked == [('manila-share', None)]
+
+
+def test_hints_leave_one_by_one_while_the_database_is_away(
+    rpc_transport, listener, received
+):
+    def oldest_release(topic, host):
+        raise db_exc.DBConnectionError
+
+    counting = CountingTransport(rpc_transport)
+    sender = transport.HintSender(counting, oldest_release=oldest_release)
+    sent = send_while_one_is_sent(counting, sender, 5)
+    assert received.wait(len(sent)) == sent
+    assert counting.messages == 6
+
+
+def test_many_hints_for_one_queue_do_not_delay_those_for_another(
+    rpc_transport, listener, received, serving
+):
+    serving(
+        transport.HintListener(
+            rpc_transport, 'manila-share', 'host@two', received.add
+        )
+    )
+    counting = CountingTransport(rpc_transport)
+    sender = transport.HintSender(counting)
+    sender.send('manila-share', 'host@one', 'first')
+    assert counting.reached.wait(10)
+    for n in range(3 * transport.BATCH):
+        sender.send('manila-share', 'host@one', f'w{n}')
+    sender.send('manila-share', 'host@two', 'other')
+    counting.gate.set()
+    sender.stop(timeout=10)
+    arrived = received.wait(2 + 3 * transport.BATCH)
+    assert arrived.index('other') <= 1 + 2 * transport.BATCH
+
+
 def test_hint_beyond_the_capacity_is_dropped_and_never_waits(gated, listener):
     sender = transport.HintSender(gated, capacity=3)
     sender.send('manila-share', 'host@one', 'in hand')
@@ -166,7 +265,7 @@ def test_lost_hints_are_counted_and_logged_now_and_then(rpc_transport, caplog):
     sender = transport.HintSender(rpc_transport, clock=lambda: 1000.0)
     with caplog.at_level(logging.WARNING, transport.__name__):
         for number in range(20):
-            sender.send('manila-share', 'host@nobody', f'w{number}')
+            sender.send('manila-share', f'host@nobody{number}', 'w')
         sender.stop()
     assert (sender.sent, sender.failed) == (0, 20)
     assert len(caplog.records) == 1
@@ -178,7 +277,7 @@ def test_lost_hints_are_logged_again_after_a_minute(rpc_transport, caplog):
     sender = transport.HintSender(rpc_transport, clock=lambda: next(minutes))
     with caplog.at_level(logging.WARNING, transport.__name__):
         for number in range(3):
-            sender.send('manila-share', 'host@nobody', f'w{number}')
+            sender.send('manila-share', f'host@nobody{number}', 'w')
         sender.stop()
     assert [record.args[1] for record in caplog.records] == [1, 2, 3]
 
