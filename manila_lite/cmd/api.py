@@ -10,6 +10,8 @@ import os
 import time
 import typing
 
+from oslo_config import cfg
+
 from manila_lite import masking
 from manila_lite.cmd import console
 from manila_lite.cmd import running
@@ -29,19 +31,24 @@ def main() -> None:
         files = arguments(PROG).config_file
         conf = start.configure(PROG, config_files=files)
         running.refuse_open_noauth(conf, conf.osapi_share_listen)
-        signals = running.receive_signals(PROG, conf)
-        db = start.database(conf, pause=signals.pause)
-        start.check_database(conf, db)
-        with running.process(conf, db) as process:
-            app, _ = build_api(process)
-            server = web_server(app, conf)
-            process.db.write(sets.refresh_defaults, process.limits())
-            running.serve_until_stopped(
-                process,
-                signals,
-                [running.WebServer(server, conf.api_drain_time)],
-                has_api=True,
-            )
+        serve(conf)
+
+
+def serve(conf: cfg.ConfigOpts, forked: running.Forked | None = None) -> None:
+    """Serve until a signal ends the process."""
+    signals = running.receive_signals(PROG, conf)
+    db = running.checked_database(conf, signals, forked)
+    with running.process(conf, db) as process:
+        app, _ = build_api(process)
+        server = web_server(app, conf, forked.sockets if forked else ())
+        process.db.write(sets.refresh_defaults, process.limits())
+        running.serve_until_stopped(
+            process,
+            signals,
+            [running.WebServer(server, conf.api_drain_time)],
+            has_api=True,
+            on_ready=forked.on_ready if forked else None,
+        )
 
 
 def arguments(prog: str, argv: list[str] | None = None) -> typing.Any:
@@ -65,7 +72,9 @@ def _application() -> typing.Callable:
     start.check_database(conf, db)
     transport = running.connect(conf)
     process = Process(conf, db, transport=transport)
-    connect_hints(db, HintSender(transport))
+    connect_hints(
+        db, HintSender(transport, oldest_release=process.oldest_release)
+    )
     app, _ = build_api(process)
     masking.remember_secret_options(conf)
     return app

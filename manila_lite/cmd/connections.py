@@ -5,7 +5,7 @@ may do in between is limited: the time to send a request, the time without
 activity, and the number of connections.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 import socket
 import struct
 import threading
@@ -25,7 +25,10 @@ from manila_lite.cmd.web import Limits
 from manila_lite.cmd.web import listen_on_any_address
 
 _ACCEPTED_AT_ONCE = 64
-"""Connections to accept before other sockets are looked at again."""
+"""Connections to accept before other sockets are looked at again.
+
+One, if other processes accept them as well: so that each gets its part.
+"""
 
 _CLOSING_INTERVAL = 0.02
 """Seconds between looks for requests that still run, when it closes."""
@@ -45,6 +48,7 @@ class HttpServer:
         limits: Limits,
         socket_options: Iterable[tuple[int, int, int]] = (),
         threads: int = THREADS,
+        sockets: Sequence[socket.socket] = (),
     ):
         settings = waitress_adjustments.Adjustments(
             host=host,
@@ -70,9 +74,10 @@ class HttpServer:
                 adj=settings,
                 dispatcher=self._dispatcher,
                 limits=limits,
+                accepted_at_once=1 if sockets else _ACCEPTED_AT_ONCE,
                 **where,
             )
-            for where in _sockets(host, port, settings)
+            for where in _sockets(host, port, settings, sockets)
         ]
         self._dispatcher.set_thread_count(threads)
         self.port = self._listeners[0].effective_port
@@ -129,14 +134,27 @@ class HttpServer:
 
 
 def _sockets(
-    host: str, port: int, settings: waitress_adjustments.Adjustments
+    host: str,
+    port: int,
+    settings: waitress_adjustments.Adjustments,
+    shared: Sequence[socket.socket],
 ) -> list[dict[str, typing.Any]]:
     """Return the arguments of a listener for each socket."""
-    if host != ANY_ADDRESS:
+    if not shared and host != ANY_ADDRESS:
         return [{'sockinfo': address} for address in settings.listen]
-    found = listen_on_any_address(port, BACKLOG)
-    address = (found.family, found.type, found.proto, found.getsockname())
-    return [{'_sock': found, 'sockinfo': address, 'bind_socket': False}]
+    return [
+        {
+            '_sock': found,
+            'sockinfo': (
+                found.family,
+                found.type,
+                found.proto,
+                found.getsockname(),
+            ),
+            'bind_socket': False,
+        }
+        for found in shared or [listen_on_any_address(port, BACKLOG)]
+    ]
 
 
 class _Channel(waitress_channel.HTTPChannel):
@@ -219,9 +237,14 @@ class _Listener(waitress_server.TcpWSGIServer):
     channel_class = _Channel
 
     def __init__(
-        self, *args: typing.Any, limits: Limits, **kwargs: typing.Any
+        self,
+        *args: typing.Any,
+        limits: Limits,
+        accepted_at_once: int,
+        **kwargs: typing.Any,
     ):
         self._limits = limits
+        self._accepted_at_once = accepted_at_once
         super().__init__(*args, **kwargs)
 
     def add_task(self, channel: _Channel) -> None:
@@ -235,7 +258,7 @@ class _Listener(waitress_server.TcpWSGIServer):
         )
 
     def handle_accept(self) -> None:
-        for _ in range(_ACCEPTED_AT_ONCE):
+        for _ in range(self._accepted_at_once):
             if len(self._map) >= self._limits.connections:
                 self._close_least_active()
             known = len(self._map)

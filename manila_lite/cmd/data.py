@@ -5,15 +5,17 @@ from manila_lite.cmd.build.data import build_data
 from manila_lite.cmd.build.health import checks_of_data_process
 from manila_lite.cmd.build.metrics import page_of_process
 
+COMMAND = registered.Command(
+    'manila-lite-data',
+    build_data,
+    port=lambda conf: conf.monitoring.data_port,
+    checks=checks_of_data_process,
+    page=page_of_process,
+)
+
 
 def main() -> None:
-    registered.serve(
-        'manila-lite-data',
-        build_data,
-        port=lambda conf: conf.monitoring.data_port,
-        checks=checks_of_data_process,
-        page=page_of_process,
-    )
+    COMMAND.run()
 
 
 if __name__ == '__main__':

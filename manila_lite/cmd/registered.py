@@ -1,7 +1,10 @@
 """Run a service of its own that is registered and takes work from a queue."""
 
 from collections.abc import Callable
+import dataclasses
 import typing
+
+from oslo_config import cfg
 
 from manila_lite.cmd import monitoring
 from manila_lite.cmd import running
@@ -11,34 +14,44 @@ from manila_lite.cmd.build.process import Process
 from manila_lite.cmd.build.registration import RegisteredService
 
 
-def serve(
-    prog: str,
-    build: Callable[[Process], RegisteredService],
-    *,
-    port: Callable[[typing.Any], int],
-    checks: Callable[..., typing.Any],
-    page: Callable[[Process], typing.Any],
-) -> None:
-    """Serve until a signal ends the process.
+@dataclasses.dataclass(frozen=True)
+class Command:
+    """The program of such a service.
 
     `checks` builds the health checks from the process and its runner, `page`
     the metrics; `port` returns where they are from the configuration.
     """
-    with start.report_errors(prog):
-        conf = start.configure(prog, config_files=arguments(prog).config_file)
-        signals = running.receive_signals(prog, conf)
-        db = start.database(conf, pause=signals.pause)
-        start.check_database(conf, db)
+
+    prog: str
+    build: Callable[[Process], RegisteredService]
+    port: Callable[[typing.Any], int]
+    checks: Callable[..., typing.Any]
+    page: Callable[[Process], typing.Any]
+
+    def run(self) -> None:
+        with start.report_errors(self.prog):
+            files = arguments(self.prog).config_file
+            self.serve(start.configure(self.prog, config_files=files))
+
+    def serve(
+        self, conf: cfg.ConfigOpts, forked: running.Forked | None = None
+    ) -> None:
+        """Serve until a signal ends the process."""
+        signals = running.receive_signals(self.prog, conf)
+        db = running.checked_database(conf, signals, forked)
         with running.process(conf, db) as process:
-            service = build(process)
+            service = self.build(process)
             monitored = monitoring.servers(
                 conf,
-                port(conf),
-                checks(process, service.runners[0]),
-                page(process),
+                self.port(conf),
+                self.checks(process, service.runners[0]),
+                self.page(process),
             )
             with start.if_possible('Registering the service'):
                 service.register()
             running.serve_until_stopped(
-                process, signals, [*monitored, service]
+                process,
+                signals,
+                [*monitored, service],
+                on_ready=forked.on_ready if forked else None,
             )

@@ -1,7 +1,8 @@
 """Start the services of a process, wait for a signal, stop them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 import contextlib
+import dataclasses
 import functools
 import gc
 import ipaddress
@@ -19,6 +20,8 @@ from manila_lite import masking
 from manila_lite.cmd import CONCURRENCY
 from manila_lite.cmd import known_options
 from manila_lite.cmd import report
+from manila_lite.cmd import start
+from manila_lite.cmd import supervisor
 from manila_lite.cmd.build.process import Process
 from manila_lite.cmd.build.process import connect_hints
 from manila_lite.cmd.reload import Reloader
@@ -37,9 +40,36 @@ STOP_TIMEOUT = 60.0
 """Seconds to wait for running driver calls when the process stops."""
 
 
+@dataclasses.dataclass(frozen=True)
+class Forked:
+    """What a service has in common with the process it is forked from.
+
+    No connection of the database is open.
+    """
+
+    db: Database
+    on_ready: Callable[[], None]
+    sockets: Sequence[socket.socket] = ()
+
+
+def checked_database(
+    conf: cfg.ConfigOpts, signals: Signals, forked: Forked | None
+) -> Database:
+    """Return the database, after the check that the service may use it."""
+    if forked is None:
+        db = start.database(conf, pause=signals.pause)
+    else:
+        db = forked.db
+        db.start_after_fork()
+    start.check_database(conf, db)
+    return db
+
+
 def receive_signals(prog: str, conf: cfg.ConfigOpts) -> Signals:
     """Receive signals from now on; SIGUSR2 writes a report at once."""
-    return Signals(functools.partial(report.write, prog, conf))
+    signals = Signals(functools.partial(report.write, prog, conf))
+    supervisor.receive_all()
+    return signals
 
 
 @contextlib.contextmanager
@@ -48,9 +78,9 @@ def process(
 ) -> Iterator[Process]:
     """Build a process with transport, hints and locks; close it after."""
     rpc_transport = connect(conf, default_url)
-    sender = HintSender(rpc_transport)
     locks = Coordinator(conf, f'{conf.host}-{os.getpid()}')
     built = Process(conf, db, transport=rpc_transport, locks=locks)
+    sender = HintSender(rpc_transport, oldest_release=built.oldest_release)
     connect_hints(db, sender)
     try:
         yield built

@@ -1,5 +1,7 @@
 """manila-lite serve: all services in one process, with one command.
 
+`manila-lite services` is in another module.
+
 API, scheduler, share and data service over SQLite, `memory://` and file locks.
 Without a configuration file there are two back ends, `local` (real
 directories) and `dummy` (no storage), with a default share type on the
@@ -19,6 +21,7 @@ from oslo_concurrency import lockutils
 from manila_lite import conf as options
 from manila_lite.cmd import console
 from manila_lite.cmd import running
+from manila_lite.cmd import separate
 from manila_lite.cmd import start
 from manila_lite.cmd.build.api import build_api
 from manila_lite.cmd.build.data import build_data
@@ -64,7 +67,11 @@ _LOOK_AROUND = """\
 
 def main() -> None:
     with start.report_errors(PROG):
-        _serve(_arguments())
+        args = _arguments()
+        if args.command == 'services':
+            separate.run(args)
+        else:
+            _serve(args)
 
 
 def _arguments() -> typing.Any:
@@ -96,6 +103,7 @@ def _arguments() -> typing.Any:
         default='127.0.0.1',
         help='address of this machine that clients mount them from',
     )
+    separate.add_to(commands)
     serve.add_argument('--host', help='address to listen on')
     serve.add_argument('--port', type=console.port, help='port to listen on')
     return parser.parse_args()

@@ -2,6 +2,8 @@
 
 import pathlib
 
+from oslo_config import cfg
+
 from manila_lite.cmd import liveness
 from manila_lite.cmd import lock_reach
 from manila_lite.cmd import monitoring
@@ -17,32 +19,39 @@ PROG = 'manila-lite-share'
 
 def main() -> None:
     with start.report_errors(PROG):
-        conf = start.configure(PROG, config_files=arguments(PROG).config_file)
-        signals = running.receive_signals(PROG, conf)
-        db = start.database(conf, pause=signals.pause)
-        start.check_database(conf, db)
-        folder = pathlib.Path(conf.state_path, 'alive')
-        with (
-            running.process(conf, db) as process,
-            liveness.hold_lock(folder, process.id),
-        ):
-            lock_reach.warn(conf, db)
-            share = build_share_service(process)
-            monitored = monitoring.servers(
-                conf,
-                conf.monitoring.share_port,
-                checks_of_share_process(process, share.backends),
-                page_of_process(process),
+        serve(start.configure(PROG, config_files=arguments(PROG).config_file))
+
+
+def serve(conf: cfg.ConfigOpts, forked: running.Forked | None = None) -> None:
+    """Serve until a signal ends the process."""
+    signals = running.receive_signals(PROG, conf)
+    db = running.checked_database(conf, signals, forked)
+    folder = pathlib.Path(conf.state_path, 'alive')
+    with (
+        running.process(conf, db) as process,
+        liveness.hold_lock(folder, process.id),
+    ):
+        lock_reach.warn(conf, db)
+        share = build_share_service(process)
+        monitored = monitoring.servers(
+            conf,
+            conf.monitoring.share_port,
+            checks_of_share_process(process, share.backends),
+            page_of_process(process),
+        )
+        with start.if_possible('Taking over from dead processes'):
+            liveness.reap_dead(
+                folder, lambda id: share.take_over_from_dead(process, id)
             )
-            with start.if_possible('Taking over from dead processes'):
-                liveness.reap_dead(
-                    folder, lambda id: share.take_over_from_dead(process, id)
-                )
-            with start.if_possible('Retiring back ends'):
-                share.retire_others(process)
-            running.serve_until_stopped(
-                process, signals, [*monitored, share], has_backends=True
-            )
+        with start.if_possible('Retiring back ends'):
+            share.retire_others(process)
+        running.serve_until_stopped(
+            process,
+            signals,
+            [*monitored, share],
+            has_backends=True,
+            on_ready=forked.on_ready if forked else None,
+        )
 
 
 if __name__ == '__main__':

@@ -19,6 +19,7 @@ from sqlalchemy import exc as sa_exc
 from manila_lite import conf as options
 from manila_lite import exception
 from manila_lite import masking
+from manila_lite.cmd import CONCURRENCY
 from manila_lite.cmd import log_levels
 from manila_lite.cmd import log_masking
 from manila_lite.db import engines
@@ -144,7 +145,9 @@ def database(
         if path:
             sqlite_file.check(path)
         db = Database(
-            section.connection,
+            engines.with_driver(
+                section.connection, threads=CONCURRENCY == 'threading'
+            ),
             retry_limit=conf.transaction_retry_limit,
             **db_options.engine_options(section),
         )

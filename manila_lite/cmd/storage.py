@@ -99,6 +99,13 @@ def remove_user(args: argparse.Namespace) -> None:
 
 def _users(args: argparse.Namespace) -> SmbUsers:
     root = pathlib.Path(os.path.abspath(args.root))
+    if args.share_server:
+        return servers.users_of(root, args.share_server)
+    if servers.has_servers(root):
+        raise exception.InvalidInput(
+            reason='each share server of the back end has users of its own; '
+            'name one with --share-server'
+        )
     if not (root / 'smb').is_dir():
         raise exception.InvalidInput(
             reason=f'{root} is no btrfs_root of a back end that has been '
@@ -145,6 +152,11 @@ def add_to(nouns: typing.Any) -> None:
     for verb in ('add', 'list', 'remove'):
         users[verb].add_argument(
             '--root', required=True, metavar='DIR', help='its btrfs_root'
+        )
+        users[verb].add_argument(
+            '--share-server',
+            metavar='ID',
+            help='the share server, if it has share servers',
         )
     for verb in ('add', 'remove'):
         users[verb].add_argument('name', metavar='NAME')

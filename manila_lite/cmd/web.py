@@ -1,6 +1,7 @@
 """The web servers: waitress with threads, eventlet's own with eventlet."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+import contextlib
 import dataclasses
 import errno
 import logging
@@ -54,8 +55,15 @@ _FEW_CLIENTS = Limits(
 _FEW_THREADS = 4
 
 
-def web_server(app: typing.Any, conf: cfg.ConfigOpts) -> typing.Any:
-    """Return a listening server; `run` serves until `close`."""
+def web_server(
+    app: typing.Any,
+    conf: cfg.ConfigOpts,
+    sockets: Sequence[socket.socket] = (),
+) -> typing.Any:
+    """Return a listening server; `run` serves until `close`.
+
+    It listens on sockets that it shares with other processes, if given.
+    """
     return _listen(
         app,
         conf.osapi_share_listen,
@@ -63,7 +71,23 @@ def web_server(app: typing.Any, conf: cfg.ConfigOpts) -> typing.Any:
         _limits(conf),
         _keepalive_options(conf),
         THREADS,
+        sockets,
     )
+
+
+def shared_sockets(conf: cfg.ConfigOpts) -> list[socket.socket]:
+    """Return listening sockets for the API servers of several processes."""
+    host, port = conf.osapi_share_listen, conf.osapi_share_listen_port
+    with _report_refusal(host, port):
+        if host == ANY_ADDRESS:
+            return [listen_on_any_address(port, BACKLOG)]
+        found = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        return [
+            socket.create_server(address[:2], family=family, backlog=BACKLOG)
+            for family, *_, address in found
+        ]
 
 
 def small_server(app: typing.Any, host: str, port: int) -> typing.Any:
@@ -78,13 +102,20 @@ def _listen(
     limits: Limits,
     socket_options: list[SocketOption],
     threads: int,
+    sockets: Sequence[socket.socket] = (),
 ) -> typing.Any:
     if host == ANY_ADDRESS:
         app = _with_plain_addresses(app)
-    try:
+    with _report_refusal(host, port):
         return _server_class()(
-            app, host, port, limits, socket_options, threads
+            app, host, port, limits, socket_options, threads, sockets
         )
+
+
+@contextlib.contextmanager
+def _report_refusal(host: str, port: int) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise options.BadConfiguration(
             f'cannot listen on {host} port {port}: {error.strerror}'
@@ -197,6 +228,7 @@ class _EventletServer:
         limits: Limits,
         options: Iterable[SocketOption],
         threads: int,
+        sockets: Sequence[socket.socket] = (),
     ):
         import eventlet
         import eventlet.wsgi

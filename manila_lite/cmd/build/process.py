@@ -64,10 +64,11 @@ class Process:
             contract,
             table.submit_durable,
             self.transport,
-            oldest_release=self._oldest_release,
+            oldest_release=self.oldest_release,
         )
 
-    def _oldest_release(self, topic: str, host: str | None) -> int | None:
+    def oldest_release(self, topic: str, host: str | None) -> int | None:
+        """Return the oldest release that a message to a topic may reach."""
         return self.db.read(
             releases.oldest, topic, host, self.conf.service_down_time
         )

@@ -90,6 +90,11 @@ def test_api_description_is_made_on_demand(loaded):
     )
 
 
+def test_dialect_of_postgresql_is_loaded_where_it_is_used(loaded):
+    assert 'sqlalchemy.dialects.sqlite' in loaded
+    assert 'sqlalchemy.dialects.postgresql' not in loaded
+
+
 def test_one_lock_service_is_loaded(loaded):
     assert {
         name for name in loaded if name.startswith('tooz.drivers.')

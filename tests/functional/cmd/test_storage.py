@@ -8,6 +8,7 @@ from manila_lite.cmd.manage import main
 import manila_lite.conf
 from manila_lite.share.drivers.btrfs import machine
 from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
+from manila_lite.share.drivers.btrfs.servers import ShareServer
 from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.support import command_line
 from tests.support import storage
@@ -131,3 +132,28 @@ def test_users_of_cifs_shares_are_added_listed_and_removed(folder):
     user('remove', 'alice')
     assert 'alice' not in user('list')
     assert 'no user' in user('remove', 'alice', code=1)
+
+
+def test_each_share_server_has_users_of_its_own(folder):
+    ids = ('one', 'two')
+    (folder / 'servers').mkdir()
+    for server_id in ids:
+        ShareServer(folder / 'servers' / server_id).write([], is_ready=False)
+
+    def user(*args, **values):
+        return manage(
+            'storage', 'user', *args, '--root', str(folder), **values
+        )
+
+    on_one, on_two = (('--share-server', server_id) for server_id in ids)
+    refused = user('list', *on_one, code=1)
+    assert 'share server one does not exist' in refused
+    for server_id in ids:
+        ShareServer(folder / 'servers' / server_id).write([], is_ready=True)
+    user('add', 'alice', *on_one, stdin='a secret\n')
+    user('add', 'bob', *on_two, stdin='a secret\n')
+    assert user('list', *on_one).split() == ['name', 'alice']
+    assert user('list', *on_two).split() == ['name', 'bob']
+    assert 'with --share-server' in user('list', code=1)
+    user('remove', 'alice', *on_one)
+    assert 'alice' not in user('list', *on_one)

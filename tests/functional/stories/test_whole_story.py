@@ -5,6 +5,7 @@ These processes are the installed commands, not forked ones.
 
 import pytest
 
+from tests.support import databases
 from tests.support.installation import SEPARATE
 from tests.support.installation import SERVE
 
@@ -44,13 +45,16 @@ def test_in_one_process(install, concurrency):
 def test_in_separate_services(
     install, new_database, broker_url, kind, concurrency
 ):
+    url = new_database(kind)
+    if kind == 'mysql':  # the service chooses the driver
+        url = databases.through('mysql', url)
     run_story(
         install(
             kind=SEPARATE,
             concurrency=concurrency,
             forked=False,
             backends=BACKENDS,
-            database_url=new_database(kind),
+            database_url=url,
             options=f'{OPTIONS}transport_url = {broker_url}',
         )
     )

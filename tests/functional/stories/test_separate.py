@@ -1,0 +1,109 @@
+"""Services of a node in processes that are forked from one."""
+
+import os
+import pathlib
+import signal
+import socket
+
+import pytest
+import requests
+
+from tests.support.installation import SERVICES
+from tests.support.processes import Command
+from tests.support.processes import wait_until
+
+
+@pytest.fixture
+def node(install):
+    found = install(
+        kind=SERVICES,
+        options='default_share_type = default\ntransport_url = memory://\n',
+    )
+    return found.start()
+
+
+def processes(installation):
+    """Return the process of each service, by name."""
+    parent = installation.running['services'].pid
+    children = pathlib.Path(f'/proc/{parent}/task/{parent}/children')
+    return {
+        pathlib.Path(f'/proc/{pid}/comm').read_text().strip(): int(pid)
+        for pid in children.read_text().split()
+    }
+
+
+def test_each_service_has_a_process_and_they_share_the_work(node):
+    assert set(processes(node)) == {
+        'api 1',
+        'api 2',
+        'scheduler',
+        'share',
+        'data',
+    }
+    user = node.rest()
+    user.make_default_type()
+    user.create_available()
+    assert {
+        (one['binary'], one['state'])
+        for one in user.get('/services')['services']
+    } == {
+        ('manila-scheduler', 'up'),
+        ('manila-share', 'up'),
+        ('manila-data', 'up'),
+    }
+
+
+def test_requests_are_answered_while_an_api_is_started_again(node):
+    killed = processes(node)['api 1']
+    os.kill(killed, signal.SIGKILL)
+
+    def is_replaced():
+        answer = requests.get(f'{node.root}/', timeout=10)
+        assert answer.status_code == 300
+        return processes(node).get('api 1', killed) != killed
+
+    wait_until(is_replaced, 'the API is started again')
+
+
+def test_nothing_listens_once_they_are_stopped(node):
+    found = processes(node)
+    assert node.stop()
+    assert not any(
+        pathlib.Path(f'/proc/{pid}').exists() for pid in found.values()
+    )
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(('127.0.0.1', node.port)).close()
+
+
+def test_stop_is_not_delayed_by_services_that_are_idle(node):
+    assert node.stop()['services'] < 10
+
+
+@pytest.mark.parametrize(
+    'concurrency, options, text',
+    [
+        ('eventlet', '', 'MANILA_LITE_CONCURRENCY'),
+        ('threading', 'osapi_share_listen = 192.0.2.1', 'noauth'),
+    ],
+)
+def test_refused_start_is_one_line(install, concurrency, options, text):
+    installation = install(kind=SERVICES, options=options)
+    configured = installation.conf.read_text()
+    if options:
+        installation.conf.write_text(
+            configured.replace('osapi_share_listen = 127.0.0.1', options)
+        )
+    command = Command(
+        'manila-lite',
+        'services',
+        *('--config-file', installation.conf),
+        log=installation.folder / 'refused.log',
+        concurrency=concurrency,
+    )
+    try:
+        assert command.wait_for_exit() == 1
+    finally:
+        command.kill()
+    *_, line = command.output.splitlines()
+    assert line.startswith('manila-lite: ')
+    assert text in line
