@@ -115,7 +115,9 @@ class PromotionWriter:
         stale = [
             one.row
             for one in share.replicas
-            if share.rules.get(one.row.id)
+            # No back end has those of a replica that was placed on none.
+            if one.row.host
+            and share.rules.get(one.row.id)
             and not rules_in_force(by_id.get(one.row.id))
         ]
         self.rules.submit(session, owner_context(job), stale)

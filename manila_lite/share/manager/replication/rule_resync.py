@@ -43,16 +43,14 @@ class RuleResync:
         replicas: Iterable[ReplicaRow | InstanceRow],
     ) -> None:
         """Submit the work that resyncs all snapshots on the replicas."""
-        hosts = {row.id: row.host for row in replicas}
+        hosts = {row.id: row.host for row in replicas if row.host}
         # Same lock order as in requests: the work, then the instance.
         for id, replica_id in snapshot_rules.list_with_rules_on(
             session, hosts
         ).items():
-            host = hosts[replica_id]
-            if host:
-                self.snapshot_client.on(host).sync_snapshot_access(
-                    session, ctx, snapshot_instance_id=id
-                )
+            self.snapshot_client.on(hosts[replica_id]).sync_snapshot_access(
+                session, ctx, snapshot_instance_id=id
+            )
         snapshot_rules.mark_stale_on_share_instances(session, hosts)
 
 

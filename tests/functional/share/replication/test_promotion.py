@@ -6,6 +6,7 @@ import sqlalchemy as sa
 from manila_lite import exception
 from manila_lite.db.models import services
 from manila_lite.db.models import shares
+from manila_lite.db.queries.admin import recovery
 from tests.functional.share.replication.replica_states import let_in
 from tests.functional.share.replication.replica_states import messages
 from tests.functional.share.replication.replica_states import refused
@@ -130,6 +131,23 @@ def test_replica_takes_over_from_a_lost_one(cloud, share_id):
         'beta': ('available', 'active'),
     }
     cloud.check_invariants()
+
+
+def test_promotion_leaves_nothing_to_do_about_a_replica_without_a_back_end(
+    cloud, share_id
+):
+    """A fourth one fits nowhere; no service would ever resync its rules."""
+    cloud.allow(share_id)
+    replica_id = cloud.replicate(share_id, 'beta')
+    cloud.replicate(share_id, 'gamma')
+    fourth = cloud.request_replica(share_id)
+    cloud.settle()
+    assert cloud.replica(fourth).host is None
+    cloud.ask('promote', replica_id)
+    cloud.settle()
+    assert cloud.active(share_id).id == replica_id
+    for kind in recovery.KINDS:
+        assert not cloud.db.read(recovery.list_in_flight, kind, most=9)
 
 
 def test_failed_promotion_leaves_all_replicas_in_error(cloud, share_id):

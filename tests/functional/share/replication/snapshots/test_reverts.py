@@ -150,3 +150,23 @@ def test_incomplete_snapshot_cannot_be_reverted_to(cloud, share_id):
     cloud.settle()
     cloud.update()
     cloud.check_invariants()
+
+
+def test_replica_that_failed_to_be_reverted_follows_another_one(build_cloud):
+    """It is passive after a promotion, and gets new snapshots all the same."""
+    cloud = build_cloud('readable')
+    share_id = cloud.create_share_on('alpha')
+    old_id = cloud.active(share_id).id
+    replica_id = cloud.replicate(share_id, 'beta')
+    reverted = cloud.snapshot(share_id)
+    cloud.update()
+    cloud.driver('alpha').fail_next('revert_to_replicated_snapshot')
+    cloud_snapshots.revert(cloud, share_id, reverted)
+    cloud.settle()
+    cloud.update()
+    assert cloud.ask('promote', replica_id)
+    cloud.settle()
+    assert cloud.states(share_id)['alpha'][0] == 'reverting_error'
+    snapshot_id = cloud.snapshot(share_id)
+    cloud.update()
+    assert cloud.snapshots_on(old_id)[snapshot_id] == 'available'
