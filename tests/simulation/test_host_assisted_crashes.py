@@ -42,6 +42,15 @@ def fail(cloud, share):
     cloud.settle()
 
 
+def fall_back(cloud, share):
+    """Let the driver fail at the start, half-way."""
+    cloud.driver('alpha').half_fail_next('migration_start')
+    migrations.start(cloud, share, writable=False, expect=None)
+    cloud.settle()
+    migrations.complete(cloud, share, expect=None)
+    cloud.settle()
+
+
 def retype(cloud, share):
     host_assisted.start(cloud, share, expect=None, **migrations.to_gold(cloud))
     cloud.settle()
@@ -58,7 +67,7 @@ def retype_and_cancel(cloud, share):
 
 VERBS = {
     verb.__name__: verb
-    for verb in (migrate, cancel, fail, retype, retype_and_cancel)
+    for verb in (migrate, cancel, fail, fall_back, retype, retype_and_cancel)
 }
 
 

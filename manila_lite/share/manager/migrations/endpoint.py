@@ -113,7 +113,7 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
         return self._expect(session, job, ShareTask.IN_PROGRESS)
 
     def start_share_migration(
-        self, job: JobContext, share_id: str, with_servers: bool = False
+        self, job: JobContext, share_id: str, needs_release_2: bool = False
     ) -> None:
         loaded: LoadedShareMigration = job.prepared
         if loaded.lacks_server:
@@ -125,18 +125,43 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
         ):
             return
         if host_assisted:
-            job.hand_over(
-                self.outcomes.request_destination,
-                job.claim,
-                loaded,
-                self.driver.configuration.migration_ignore_files,
-            )
+            self._request_destination(job, loaded)
             return
         with self._undo_late_call(job, loaded):
-            self.driver.migration_start(
-                driver_context(), *self._arguments(loaded)
-            )
-            job.hand_over(self._started, job.claim)
+            try:
+                self.driver.migration_start(
+                    driver_context(), *self._arguments(loaded)
+                )
+            except exception.ServiceUnavailable:
+                raise  # it is called again
+            except Exception:
+                if not self._can_be_host_assisted(loaded):
+                    raise
+                LOG.exception(
+                    'The driver cannot migrate share %s; the data service '
+                    'copies it',
+                    share_id,
+                )
+                self._cancel(loaded)
+                self._request_destination(job, loaded)
+            else:
+                job.hand_over(self._started, job.claim)
+
+    def _request_destination(
+        self, job: JobContext, loaded: LoadedShareMigration
+    ) -> None:
+        job.hand_over(
+            self.outcomes.request_destination,
+            job.claim,
+            loaded,
+            self.driver.configuration.migration_ignore_files,
+        )
+
+    def _can_be_host_assisted(self, loaded: LoadedShareMigration) -> bool:
+        """Return whether the data service can do all that was demanded."""
+        return isinstance(self.driver, ConnectionSupport) and not any(
+            getattr(loaded.migration, name) for name in DRIVER_ONLY
+        )
 
     def _needs_host_assistance(self, loaded: LoadedShareMigration) -> bool:
         """Return whether the data service has to copy.
@@ -157,9 +182,7 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
             if getattr(loaded.migration, name) and not offer.get(name)
         ]
         if not offer.get('compatible'):
-            if not any(
-                getattr(loaded.migration, name) for name in DRIVER_ONLY
-            ) and isinstance(self.driver, ConnectionSupport):
+            if self._can_be_host_assisted(loaded):
                 return True
             raise ShareMigrationRefused(
                 reason=f'the driver of {loaded.migration.source_host} cannot '

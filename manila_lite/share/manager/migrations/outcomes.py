@@ -89,7 +89,7 @@ class ShareMigrationOutcomes:
             job,
             _START,
             migration.source_host,
-            {'share_id': migration.share_id, 'with_servers': True},
+            {'share_id': migration.share_id, 'needs_release_2': True},
         )
 
     # Access rules

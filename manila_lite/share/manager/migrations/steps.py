@@ -29,7 +29,7 @@ from manila_lite.work.notify import notify_user
 from manila_lite.work.table import Claim
 
 
-class ShareMigrationRefused(exception.ManilaLiteError):
+class ShareMigrationRefused(exception.Invalid):
     """The driver cannot fulfil the request; this call has done nothing."""
 
     message = 'The share cannot be migrated: {reason}'

@@ -47,7 +47,7 @@ _LEAVING = frozenset({ServerStatus.DELETING, ServerStatus.INACTIVE})
 """The statuses of a destination that is removed or waits for that."""
 
 
-class ServerMigrationRefused(exception.ManilaLiteError):
+class ServerMigrationRefused(exception.Invalid):
     """The driver of the destination cannot fulfil the request."""
 
     message = 'The share server cannot be migrated: {reason}'

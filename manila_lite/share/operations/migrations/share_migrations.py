@@ -160,7 +160,12 @@ class ShareMigrations:
             ctx,
             share_id=share.id,
             host=options.dest_host,
-            with_servers=bool(network_id or instance.share_server_id),
+            needs_release_2=bool(
+                new_type
+                or network_id
+                or instance.share_server_id
+                or options.preserve_snapshots
+            ),
         )
         return True
 

@@ -171,6 +171,50 @@ def test_copy_is_tried_again_while_a_share_service_is_away(
     assert state(cloud, share) == ('migrating', 'data_copying_completed')
 
 
+FAULTS = pytest.mark.parametrize(
+    'fault', ['fail_next', 'half_fail_next', 'lose_reply_next']
+)
+
+
+@FAULTS
+def test_share_whose_driver_fails_at_the_start_is_copied(cloud, share, fault):
+    getattr(cloud.driver('alpha'), fault)('migration_start')
+    migrations.start(cloud, share, writable=False)
+    cloud.settle()
+    assert state(cloud, share) == ('migrating', 'data_copying_completed')
+    assert host_assisted.names(copied_to(cloud, share)) == host_assisted.COPIED
+    cloud.check_invariants()
+    migrations.complete(cloud, share)
+    cloud.settle()
+    assert state(cloud, share) == ('available', 'migration_success')
+    assert cloud.driver('alpha').inventory() == {}
+    cloud.check_invariants()
+
+
+@pytest.mark.parametrize('demanded', ['writable', 'nondisruptive'])
+def test_share_is_not_copied_if_only_its_driver_does_what_was_demanded(
+    cloud, share, demanded
+):
+    cloud.driver('alpha').fail_next('migration_start')
+    migrations.start(cloud, share, **{'writable': False, demanded: True})
+    cloud.settle()
+    assert state(cloud, share) == ('available', 'migration_error')
+    assert cloud.driver('beta').inventory() == {}
+    cloud.check_invariants()
+
+
+def test_copy_of_the_driver_that_cannot_be_removed_stays_visible(cloud, share):
+    cloud.driver('alpha').half_fail_next('migration_start')
+    cloud.driver('alpha').fail_next('migration_cancel', None)
+    migrations.start(cloud, share, writable=False)
+    cloud.settle()
+    assert state(cloud, share) == ('available', 'migration_error')
+    assert migrations.instances(cloud, share) == [
+        (ALPHA, 'available'),
+        (BETA, 'error'),
+    ]
+
+
 def test_refused_destination_leaves_the_share_as_it_was(cloud, share):
     cloud.driver('beta').fail_next('create_share')
     host_assisted.start(cloud, share)

@@ -285,7 +285,7 @@ def test_a_destination_without_room_is_reported(build_cloud):
 
 @pytest.mark.parametrize('offers', [(), ('compatible', 'writable')])
 def test_a_driver_that_cannot_do_it_leaves_the_share_available(
-    cloud, share, offers
+    cloud, share, offers, caplog
 ):
     cloud.driver('alpha').set_share_migration_capabilities(offers)
     migrations.start(cloud, share)
@@ -298,6 +298,7 @@ def test_a_driver_that_cannot_do_it_leaves_the_share_available(
     (message,) = cloud.api.get('/messages')['messages']
     assert message['resource_id'] == share
     assert cloud.driver('beta').inventory() == {}
+    assert not [one for one in caplog.records if one.exc_info]
     cloud.check_invariants()
 
 
