@@ -44,15 +44,16 @@ OPTS = [
         'btrfs_cifs',
         default=False,
         help='Whether there are CIFS shares besides NFS shares. They need '
-        'Samba. Users of the back end are added with "manila-lite-manage '
-        'storage user add".',
+        'Samba. Users of the back end, or of each of its share servers, are '
+        'added with "manila-lite-manage storage user add".',
     ),
     cfg.PortOpt(
         'btrfs_smb_port',
         default=445,
         help='Port of the SMB server, which listens on '
         'btrfs_export_addresses. Many clients use no other port: give each '
-        'btrfs back end of a machine its own addresses or its own port.',
+        'btrfs back end of a machine its own addresses or its own port. The '
+        'SMB servers of share servers listen on their own addresses.',
     ),
     cfg.StrOpt(
         'btrfs_revert_mode',

@@ -65,6 +65,7 @@ class _SnapshotAccessClient(_AccessClient):
 
 class _AccessRulesContract:
     level = 'rw'
+    changes = 25
 
     def rule(self, harness, access_client, access_to, **values):
         share = getattr(access_client.item, 'share', access_client.item)
@@ -164,7 +165,7 @@ class _AccessRulesContract:
         self, harness, access_client, seed
     ):
         rng, rules = random.Random(seed), {}
-        for _ in range(25):
+        for _ in range(self.changes):
             changes = {}
             for to in rng.sample(TARGETS, rng.randint(0, 3)):
                 rule = rules.pop(to, None)

@@ -8,6 +8,7 @@ from tests.drivers.replication_sites import Sites
 from tests.drivers.share_migration_contract import KINDS
 from tests.drivers.share_migration_contract import SharePair
 from tests.support import storage
+from tests.support import tenant_network
 
 BTRFS = 'btrfs'
 
@@ -31,9 +32,9 @@ def pytest_addoption(parser):
 
 def pytest_ignore_collect(collection_path, config):
     """Run only the contract for third-party drivers."""
-    if collection_path.name.endswith('_crashes.py') and config.getoption(
-        'driver', default=None
-    ):
+    name = collection_path.name
+    is_ours = name.endswith('_crashes.py') or name.startswith('test_btrfs_')
+    if is_ours and config.getoption('driver', default=None):
         return True
     return None
 
@@ -50,7 +51,10 @@ def own_options(tmp_path):
 
 
 def pytest_generate_tests(metafunc):
-    if 'harness' in metafunc.fixturenames:
+    has_own = hasattr(metafunc.cls, 'harness') or hasattr(
+        metafunc.module, 'harness'
+    )
+    if 'harness' in metafunc.fixturenames and not has_own:
         named = metafunc.config.getoption('driver', default=None)
         metafunc.parametrize(
             'harness',
@@ -102,7 +106,8 @@ def sites(request, tmp_path):
     if style:
         if name == BTRFS:
             tmp_path = request.getfixturevalue('btrfs_folder')
-        sites = Sites(tmp_path, name, style, bool(servers))
+        more = request.getfixturevalue('options_for')(name, servers)
+        sites = Sites(tmp_path, name, style, bool(servers), more)
     else:
         peers = request.config.getoption('driver_peers', default='')
         if not peers:
@@ -142,6 +147,26 @@ def folder_for(request, tmp_path):
         return request.getfixturevalue('btrfs_folder')
 
     return find
+
+
+@pytest.fixture
+def options_for(request):
+    """Provide the options that back ends with share servers need."""
+
+    def find(name, servers):
+        if name != BTRFS or not servers:
+            return ''
+        return f'btrfs_bridge = {request.getfixturevalue("server_bridge")}'
+
+    return find
+
+
+@pytest.fixture(scope='session')
+def server_bridge():
+    """Provide a bridge for share servers, which has no clients."""
+    storage.require_servers()
+    with tenant_network.bridge() as name:
+        yield name
 
 
 @pytest.fixture

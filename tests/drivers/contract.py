@@ -180,7 +180,7 @@ class ShareContract:
             reply = status_or_skip(process, share)
             assert reply['status'] == 'available'
             assert reply.get('size', 2) == 2
-            assert reply.get('share_proto', 'NFS') == 'NFS'
+            assert reply.get('share_proto', 'NFS') == share.share_proto
             assert (
                 base.normalise_export_locations(
                     reply.get('export_locations', locations)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 import contextlib
 import os
+import random
 import signal
 import sys
 import tempfile
@@ -35,6 +36,7 @@ STEPS = frozenset(
         'manila_lite.mount',
         'manila_lite.unmount',
         'manila_lite.nfs',
+        'manila_lite.smb',
     }
 )
 
@@ -70,16 +72,21 @@ def killed_at_steps(
     counts: Callable[[str, tuple], bool] = lambda *step: True,
     most: int = 5,
     least: int = 1,
+    limit: int | None = None,
 ) -> Iterator[Scene]:
     """Yield scenes in which a process acted and was killed, each at a step.
 
-    A sample of all steps is tried. In the last scene the process finished;
-    it takes at least so many steps.
+    A sample of all steps is tried, and no more than `limit` where all cases
+    are. In the last scene the process finished; it takes at least so many
+    steps.
     """
     whole = build('whole')
     steps = _steps_of(lambda: act(whole), counts)
     assert steps >= least, f'there are only {steps} steps to be killed at'
-    for step in sampling.sample(range(1, steps + 1), most):
+    chosen = sampling.sample(range(1, steps + 1), most)
+    if limit is not None and limit < len(chosen):
+        chosen = random.Random(sampling.seed()).sample(chosen, limit)
+    for step in chosen:
         scene = build(str(step))
         killed_at(step, lambda scene=scene: act(scene), counts)
         yield scene

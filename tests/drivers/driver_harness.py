@@ -82,6 +82,9 @@ def directory_at(driver: ShareDriver, location: str) -> pathlib.Path | None:
     """Return the directory that users of a location see, if it is here."""
     if isinstance(driver, BtrfsDriver):
         _, _, path = location.partition(':/')
+        if location.startswith('\\\\'):
+            kind, _, name = location.rpartition('\\')[2].rpartition('.')
+            path = f'{kind or "shares"}/{name}'
         pools = driver.backend.pools.values()
         return next(p.top / path for p in pools if (p.top / path).is_dir())
     return pathlib.Path(location) if os.path.isdir(location) else None
@@ -91,6 +94,7 @@ def names_on(driver: BtrfsDriver) -> set[str]:
     """Return the names of volumes, records and exports of a back end."""
     tops = (
         *(folder for folder, _ in nfs_servers(driver)),
+        driver.backend.root / 'smb',
         *(pool.top for pool in driver.backend.pools.values()),
     )
     return {

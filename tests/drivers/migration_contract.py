@@ -44,6 +44,7 @@ btrfs_root = {root}
 btrfs_pools = pool:{pool}
 btrfs_bridge = {bridge}
 btrfs_nfs_port = 2049
+btrfs_cifs = {has_cifs}
 """
 
 
@@ -52,6 +53,7 @@ class MigrationPair:
 
     driver = 'dummy'
     nondisruptive = True
+    share_proto = 'NFS'
 
     def __init__(self, folder):
         file = folder / 'pair.conf'
@@ -74,7 +76,9 @@ class MigrationPair:
         info = here.network_info('10.20.0.5')
         self.server = here.server(info, self.source.setup_server(info))
         self.server = dataclasses.replace(self.server, host='host@here')
-        self.share = here.share(host='host@here#pool')
+        self.share = here.share(
+            host='host@here#pool', share_proto=self.share_proto
+        )
         self.source.create_share(CTX, self.share, self.server)
         self.write('content')
         self.snapshot = here.snapshot(self.share)
@@ -140,7 +144,11 @@ class MigrationPair:
             host,
             network,
             network,
-            {'shares_size': 1, 'snapshots_size': 1, 'shares_req_spec': []},
+            {
+                'shares_size': 1,
+                'snapshots_size': 1,
+                'shares_req_spec': [{'share_proto': self.share_proto}],
+            },
         )
 
 
@@ -162,7 +170,11 @@ class BtrfsPair(MigrationPair):
             folder / name / 'pool.img', self.pool_sizes.get(name, _POOL_SIZE)
         )
         return _BTRFS_FILE.format(
-            name=name, root=folder / name / 'r', pool=pool, bridge=self.bridge
+            name=name,
+            root=folder / name / 'r',
+            pool=pool,
+            bridge=self.bridge,
+            has_cifs=self.share_proto == 'CIFS',
         )
 
     def volume(self, driver, item=None):

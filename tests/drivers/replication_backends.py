@@ -60,6 +60,7 @@ def _backends():
         if style != 'writable':
             yield 'local', style, ''
             yield 'btrfs', style, ''
+            yield 'btrfs', style, 'servers'
 
 
 BACKENDS = list(_backends())

@@ -23,6 +23,7 @@ from tests.drivers.driver_harness import DriverHarness
 from tests.drivers.driver_harness import DummyUsers
 from tests.drivers.driver_harness import names_on
 from tests.support import storage
+from tests.support import tenant_network
 
 REPLY_KEYS = set(ShareMigrationCompatibility.__annotations__)
 METHODS = ('start', 'continue', 'complete', 'cancel', 'get_progress')
@@ -33,13 +34,15 @@ KINDS = {
     'dummy': ('dummy', 'NFS'),
     'btrfs': ('btrfs', 'NFS'),
     'btrfs-cifs': ('btrfs', 'CIFS'),
+    'btrfs-servers': ('btrfs', 'NFS'),
+    'btrfs-cifs-servers': ('btrfs', 'CIFS'),
 }
 """Drivers that migrate shares, and the protocols of these."""
 
 _COMMON = """
 [{name}]
 share_driver = {driver}
-driver_handles_share_servers = false
+driver_handles_share_servers = {with_servers}
 """
 _OPTIONS = {
     'dummy': """
@@ -52,6 +55,7 @@ dummy_driver_share_migration_steps = 3
 btrfs_root = {folder}/{name}
 btrfs_pools = pool:{folder}/{name}.img
 btrfs_nfs_port = {nfs}
+btrfs_bridge = {bridge}
 btrfs_cifs = {cifs}
 btrfs_smb_port = {smb}
 """,
@@ -63,8 +67,11 @@ class SharePair:
     """A back end with a share, and another one that it can migrate to."""
 
     def __init__(self, folder, kind):
+        self._resources = contextlib.ExitStack()
         folder.mkdir(exist_ok=True)
         self.driver, self.share_proto = KINDS[kind]
+        with_servers = kind.endswith('servers')
+        bridge = self._add_bridge() if with_servers else ''
         if self.driver == 'btrfs':
             for name in ('here', 'there'):
                 storage.create_pool(folder / f'{name}.img', _POOL_SIZE)
@@ -78,6 +85,8 @@ class SharePair:
                     nfs=storage.free_port(),
                     smb=storage.free_port(),
                     cifs=self.share_proto == 'CIFS',
+                    with_servers=with_servers,
+                    bridge=bridge,
                 )
                 for name in ('here', 'there')
             )
@@ -103,11 +112,32 @@ class SharePair:
             share_proto=self.share_proto,
             share_id=self.share.share_id,
         )
-        self.source.create_share(CTX, self.share)
+        self.servers = (
+            (
+                self._set_up(here, self.source, '10.20.0.5'),
+                self._set_up(there, self.target, '10.20.0.9'),
+            )
+            if with_servers
+            else (None, None)
+        )
+        self.source.create_share(CTX, self.share, self.servers[0])
+        self.snapshot = here.snapshot(self.share)
+        self.moved_snapshot = there.snapshot(self.moved)
+        self.write('earlier')
+        self.source.create_snapshot(CTX, self.snapshot)
         self.rules = [here.rule(self.share, CLIENT)]
         if self.share_proto == 'NFS':
             self.allow(self.source, self.share)
         self.write('content')
+
+    def _add_bridge(self):
+        """Return a bridge of share servers."""
+        storage.require_servers()
+        return self._resources.enter_context(tenant_network.bridge())
+
+    def _set_up(self, harness, driver, address):
+        info = harness.network_info(address)
+        return harness.server(info, driver.setup_server(info))
 
     def restart(self):
         """Start both drivers as new processes would."""
@@ -117,14 +147,21 @@ class SharePair:
 
     def clean_up(self):
         self.restart()
-        for driver, share in (
-            (self.source, self.share),
-            (self.target, self.moved),
+        for driver, share, snapshot in (
+            (self.source, self.share, self.snapshot),
+            (self.target, self.moved, self.moved_snapshot),
         ):
             try:
+                driver.delete_snapshot(CTX, snapshot)
                 driver.delete_share(CTX, share)
             except exception.ShareResourceNotFound:
                 continue
+        for driver, server in zip(
+            (self.source, self.target), self.servers, strict=True
+        ):
+            if server:
+                driver.teardown_server({'server_id': server.id})
+        self._resources.close()
 
     # Clients
 
@@ -154,35 +191,41 @@ class SharePair:
         except exception.ShareResourceNotFound:
             return False
 
+    def has_snapshot(self, driver, snapshot):
+        """Return whether there is a snapshot with its content."""
+        try:
+            status = driver.get_snapshot_status(snapshot)['status']
+        except exception.SnapshotResourceNotFound:
+            return False
+        if status != 'available' or not isinstance(driver, BtrfsDriver):
+            return status == 'available'
+        pool, record = driver.backend.get_snapshot(snapshot)
+        path = pool.path(Kind.SNAPSHOT, record['volume'])
+        return DirectoryUsers(path).read() == 'earlier'
+
     def traces(self):
-        """Return which of the two names the wrong back ends know."""
-        found = set()
-        for driver, share in (
-            (self.source, self.moved),
-            (self.target, self.share),
-        ):
-            if isinstance(driver, BtrfsDriver):
-                found |= {share.name} & names_on(driver)
-            else:
-                found |= {share.id} & set(driver.inventory())
-        return found
+        """Return which names the wrong back ends know."""
+        return _known(self.source, self.moved, self.moved_snapshot) | _known(
+            self.target, self.share, self.snapshot
+        )
 
     def left_at_source(self):
         """Return what is left of the share on the source."""
-        if isinstance(self.source, BtrfsDriver):
-            return {self.share.name} & names_on(self.source)
-        return {self.share.id} & set(self.source.inventory())
+        return _known(self.source, self.share, self.snapshot)
 
     def left_at_destination(self):
-        if isinstance(self.target, BtrfsDriver):
-            return {self.moved.name} & names_on(self.target)
-        return {self.moved.id} & set(self.target.inventory())
+        return _known(self.target, self.moved, self.moved_snapshot)
 
     # Calls
 
     def call(self, operation):
         return getattr(self.source, f'migration_{operation}')(
-            CTX, self.share, self.moved, [], {}
+            CTX,
+            self.share,
+            self.moved,
+            [self.snapshot],
+            {self.snapshot.id: self.moved_snapshot},
+            *self.servers,
         )
 
     def check(self, **values):
@@ -192,7 +235,7 @@ class SharePair:
         )
         self.made['there'].shares.remove(destination)
         return self.source.migration_check_compatibility(
-            CTX, self.share, destination
+            CTX, self.share, destination, *self.servers
         )
 
     def copy(self):
@@ -213,6 +256,15 @@ class SharePair:
             one['path']
             for one in normalise_export_locations(reply['export_locations'])
         ]
+
+
+def _known(driver, share, snapshot):
+    """Return what a back end knows of a share and its snapshot."""
+    if isinstance(driver, BtrfsDriver):
+        return {share.name, snapshot.name} & names_on(driver)
+    return {share.id, snapshot.id} & (
+        set(driver.inventory()) | set(driver.snapshot_inventory())
+    )
 
 
 class ShareMigrationContract:
@@ -258,6 +310,9 @@ class MigratedSharesContract:
         assert not share_pair.is_at(share_pair.source, share_pair.share)
         assert not share_pair.left_at_source()
         assert not share_pair.traces()
+        assert share_pair.has_snapshot(
+            share_pair.target, share_pair.moved_snapshot
+        )
         assert share_pair.call('continue')
 
     def test_moved_share_can_be_used(self, share_pair):
@@ -269,6 +324,7 @@ class MigratedSharesContract:
         share_pair.target.extend_share(share_pair.moved, 2)
         status = share_pair.target.get_share_status(share_pair.moved)
         assert (status['status'], status['size']) == ('available', 2)
+        share_pair.target.delete_snapshot(CTX, share_pair.moved_snapshot)
         share_pair.target.delete_share(CTX, share_pair.moved)
         assert not share_pair.left_at_destination()
 
@@ -287,6 +343,7 @@ class MigratedSharesContract:
         assert share_pair.clients() == clients
         users = share_pair.users(share_pair.source, share_pair.share)
         assert users.read() == 'more'
+        assert share_pair.has_snapshot(share_pair.source, share_pair.snapshot)
 
     def test_what_clients_write_between_the_phases_is_moved(self, share_pair):
         share_pair.copy()
@@ -310,6 +367,7 @@ class MigratedSharesContract:
 
     def test_it_says_where_it_can_migrate_to(self, share_pair):
         assert share_pair.check()['compatible']
+        assert share_pair.check()['preserve_snapshots']
         assert set(share_pair.check()) <= REPLY_KEYS
         for host in ('host@there#elsewhere', 'host@elsewhere#pool'):
             assert not any(share_pair.check(host=host).values())

@@ -58,7 +58,7 @@ class Scene(BtrfsPair):
         server = self.source.backend.servers.find(self.server.id)
         return (
             server is not None
-            and server.is_answering()
+            and not server.silent_daemon()
             and len(server.nfs.numbers()) > 0
         )
 

@@ -23,9 +23,13 @@ pytestmark = pytest.mark.usefixtures('no_power_failures')
 class Scene(Sites):
     """A share with a snapshot and an outdated replica."""
 
-    def __init__(self, folder, name, style, has_replica=True):
+    def __init__(
+        self, folder, name, style, has_replica=True, servers='', more=''
+    ):
         folder.mkdir()
-        super().__init__(folder, name, style, names=('here', 'there'))
+        super().__init__(
+            folder, name, style, bool(servers), more, names=('here', 'there')
+        )
         self.folder = folder
         self.write('then')
         self.saved = self.snapshot()
@@ -195,9 +199,9 @@ OPERATIONS = {
     ),
 }
 CASES = [
-    (operation, name, style)
+    (operation, name, style, servers)
     for name, style, servers in BACKENDS
-    if not servers
+    if not servers or name == 'btrfs'
     for operation in OPERATIONS
     if style in OPERATIONS[operation].styles
 ]
@@ -215,22 +219,31 @@ def _finish(scene: Scene, operation: Operation) -> None:
     assert not list(scene.folder.glob('*/work/*'))
 
 
-def _scene(folder, name, style, operation) -> Scene:
-    scene = Scene(folder, name, style, operation.has_replica)
+def _scene(folder, case, options_for) -> Scene:
+    operation, name, style, servers = case
+    operation = OPERATIONS[operation]
+    scene = Scene(
+        folder,
+        name,
+        style,
+        operation.has_replica,
+        servers,
+        options_for(name, servers),
+    )
     if operation is OPERATIONS['promote_alone']:
         scene.here.make_unreachable()
     return scene
 
 
 @sampling.enumeration
-@pytest.mark.parametrize('operation, name, style', CASES)
+@pytest.mark.parametrize('case', CASES, ids='-'.join)
 def test_operation_killed_at_every_step_can_be_repeated(
-    operation, name, style, folder_for
+    case, folder_for, options_for
 ):
-    operation = OPERATIONS[operation]
-    top = folder_for(name)
+    operation = OPERATIONS[case[0]]
+    top = folder_for(case[1])
     for scene in killed_at_steps(
-        lambda folder: _scene(top / folder, name, style, operation),
+        lambda folder: _scene(top / folder, case, options_for),
         operation.act,
         changes,
         most=5,
@@ -239,25 +252,18 @@ def test_operation_killed_at_every_step_can_be_repeated(
 
 
 @sampling.enumeration
-@pytest.mark.parametrize('name', sorted({name for _, name, _ in CASES}))
+@pytest.mark.parametrize('name', sorted({case[1] for case in CASES}))
 @pytest.mark.parametrize('seed', sampling.seeds(150, 8))
 def test_operation_killed_again_and_again_can_be_repeated(
-    name, seed, folder_for
+    name, seed, folder_for, options_for
 ):
     rng = random.Random(seed)
-    operation, name, style = rng.choice(
-        [case for case in CASES if case[1] == name]
-    )
-    scene = _scene(
-        folder_for(name) / 'scene', name, style, OPERATIONS[operation]
-    )
+    case = rng.choice([case for case in CASES if case[1] == name])
+    operation = OPERATIONS[case[0]]
+    scene = _scene(folder_for(name) / 'scene', case, options_for)
     for _ in range(rng.randint(2, 5)):
-        killed_at(
-            rng.randint(1, 40),
-            lambda: OPERATIONS[operation].act(scene),
-            changes,
-        )
-    _finish(scene, OPERATIONS[operation])
+        killed_at(rng.randint(1, 40), lambda: operation.act(scene), changes)
+    _finish(scene, operation)
 
 
 @sampling.enumeration

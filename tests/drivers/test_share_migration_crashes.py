@@ -33,6 +33,7 @@ class Scene(SharePair):
         """Return whether the source serves its clients, and is alone."""
         return (
             self.is_at(self.source, self.share)
+            and self.has_snapshot(self.source, self.snapshot)
             and self.clients() == self.before
             and not self.left_at_destination()
             and not self.traces()
@@ -42,6 +43,7 @@ class Scene(SharePair):
         return (
             self.is_at(self.target, self.moved)
             and self.read() == 'last'
+            and self.has_snapshot(self.target, self.moved_snapshot)
             and not self.left_at_source()
             and not self.traces()
         )

@@ -17,12 +17,13 @@ class SmbError(Exception):
 
 
 class SmbClient(typing.NamedTuple):
-    """A user at an address and port of this machine."""
+    """A user of a server, in a network namespace of this machine."""
 
     user: str
     port: int
     password: str = PASSWORD
     address: str = '127.0.0.1'
+    namespace: str | None = None
 
     def __call__(self, share: str, command: str) -> str:
         """Run one command of smbclient in a share; return what it prints."""
@@ -78,6 +79,11 @@ class SmbClient(typing.NamedTuple):
 
     def _command(self, share: str) -> list[str]:
         return [
+            *(
+                ['ip', 'netns', 'exec', self.namespace]
+                if self.namespace
+                else []
+            ),
             'smbclient',
             '--configfile=/dev/null',
             f'--port={self.port}',

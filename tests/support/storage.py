@@ -10,9 +10,11 @@ import os
 import pathlib
 import shutil
 import tempfile
+import typing
 
 import pytest
 
+from manila_lite.share.drivers import file_locks
 from manila_lite.share.drivers.btrfs import daemons
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs import machine
@@ -23,6 +25,7 @@ from tests.support.processes import free_port
 
 PREFIX = 'manila-btrfs-'
 POOL_SIZE = 8 << 30
+_LEFTOVERS_LOCK = pathlib.Path(tempfile.gettempdir(), 'manila-btrfs.lock')
 
 
 def missing() -> str | None:
@@ -94,6 +97,44 @@ def btrfs_server_options():
         )
 
 
+@pytest.fixture(scope='session')
+def btrfs_cifs_options():
+    """Provide those of a back end with CIFS shares."""
+    require_cifs()
+    with folder() as path:
+        yield options(path, btrfs_cifs=True, btrfs_smb_port=free_port())
+
+
+class CifsServers(typing.NamedTuple):
+    """The options of a back end with CIFS shares on share servers."""
+
+    options: dict
+    client: tenant_network.TenantClient
+
+
+@pytest.fixture(scope='session')
+def btrfs_cifs_servers():
+    """Provide those of one with share servers, and a client of these."""
+    require_cifs()
+    require_servers()
+    with (
+        tenant_network.bridge() as bridge,
+        tenant_network.client_on(bridge, '10.20.0.99/24') as client,
+        folder() as path,
+    ):
+        yield CifsServers(
+            options(
+                path,
+                driver_handles_share_servers=True,
+                btrfs_bridge=bridge,
+                btrfs_nfs_port=2049,
+                btrfs_cifs=True,
+            )
+            | {'btrfs_smb_port': 445},
+            client,
+        )
+
+
 def create_pool(path: pathlib.Path, size: int = POOL_SIZE) -> pathlib.Path:
     """Create a file that holds an empty btrfs."""
     machine.create_image(path, size)
@@ -130,9 +171,11 @@ def remove(path: pathlib.Path) -> None:
 
 
 def _remove_leftovers() -> None:
-    for parent in (pathlib.Path('/dev/shm'), pathlib.Path('/tmp')):
-        for path in parent.glob(f'{PREFIX}*'):
-            pid = path.name.removeprefix(PREFIX).partition('-')[0]
-            if pid.isdigit() and not pathlib.Path('/proc', pid).exists():
-                with contextlib.suppress(FileNotFoundError):  # another run
-                    remove(path)
+    # Two workers would unmount the same folders, and one of them fail.
+    with file_locks.locked(_LEFTOVERS_LOCK, file_locks.opened_file):
+        for parent in (pathlib.Path('/dev/shm'), pathlib.Path('/tmp')):
+            for path in parent.glob(f'{PREFIX}*'):
+                pid = path.name.removeprefix(PREFIX).partition('-')[0]
+                if pid.isdigit() and not pathlib.Path('/proc', pid).exists():
+                    with contextlib.suppress(FileNotFoundError):
+                        remove(path)

@@ -15,6 +15,7 @@ import subprocess
 import typing
 
 from tests.support.nfs_client import NfsClient
+from tests.support.smb_client import SmbClient
 
 _BRIDGE, _CLIENT = 'mlt', 'mlc'
 _DEVICES = pathlib.Path('/sys/class/net')
@@ -51,6 +52,12 @@ class TenantClient:
 
     def __init__(self, namespace: str):
         self._namespace = pathlib.Path('/run/netns', namespace)
+
+    def smb(self, user: str, host: str, port: int) -> SmbClient:
+        """Return a user who connects to an SMB server from the namespace."""
+        return SmbClient(
+            user, port, address=host, namespace=self._namespace.name
+        )
 
     def nfs(self, host: str, port: int) -> NfsClient:
         """Connect to an NFS server from the namespace."""

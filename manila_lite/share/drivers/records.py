@@ -109,6 +109,10 @@ class RecordFolder:
         finally:
             new.unlink(missing_ok=True)
 
+    def flush(self) -> None:
+        """Let the names of all records survive a power failure."""
+        sync_directory(self._path)
+
     def find(self, name: str) -> Record | None:
         return find(self._file(name))
 

@@ -1,12 +1,16 @@
 """Replicas of a share that NFS clients mount, on two btrfs back ends.
 
-Requests use the official command line; the clients are real ones.
+Requests use the official command line; the clients are real ones. Those of
+share servers are in the network of the tenant.
 """
+
+import contextlib
 
 import pytest
 
 from tests.functional.stories.conftest import new_installation
 from tests.support import storage
+from tests.support import tenant_network
 from tests.support.cli import Cli
 from tests.support.nfs_client import NfsClient
 from tests.support.nfs_client import NfsError
@@ -15,9 +19,17 @@ from tests.support.processes import wait_until
 
 WRITER = '127.0.0.2'
 SIDES = ('north', 'south')
+ADDRESSES = {'north': '10.32.0.10', 'south': '10.32.0.20'}
+TENANT_CLIENT = '10.32.0.99'
+PORT = 2049
 
 
 class Site:
+    """Two back ends of one domain, and a client at an address."""
+
+    client = WRITER
+    has_servers = 'false'
+
     def __init__(self, installation, style, ports):
         self.installation, self.ports = installation, ports
         self.cli = Cli(
@@ -25,11 +37,22 @@ class Site:
         )
         self.rest = installation.rest('admin')
         self.cli(
-            *('share type create', 'mirrored', 'false'),
+            *('share type create', 'mirrored', self.has_servers),
             *('--extra-specs', f'replication_type={style}'),
             *('--snapshot-support', 'true'),
             *('--revert-to-snapshot-support', 'true'),
         )
+
+    def create(self):
+        """Create a share that the client has access to; return its id."""
+        share = self.cli('share create', 'NFS', 1, *self.network())['id']
+        self.rest.wait_at_rest(share)
+        self.cli('share access create', share, 'ip', self.client)
+        return share
+
+    def network(self):
+        """Return the options of a new share that name its network."""
+        return ()
 
     def replica(self, id):
         return self.rest.get(f'/share-replicas/{id}')['share_replica']
@@ -50,8 +73,11 @@ class Site:
         locations = self.rest.get(f'/share-replicas/{id}/export-locations')
         (path,) = (one['path'] for one in locations['export_locations'])
         side = self.replica(id)['host'].partition('@')[2].partition('#')[0]
-        client = NfsClient('127.0.0.1', self.ports[side], WRITER)
-        return client, path.partition(':')[2]
+        address, _, path = path.partition(':')
+        return self.connect(side, address), path
+
+    def connect(self, side, address):
+        return NfsClient(address, self.ports[side], self.client)
 
     def sees(self, id, name, text):
         """Return whether clients of a replica read a text."""
@@ -66,41 +92,97 @@ class Site:
         self.wait(id, 'active')
 
 
-@pytest.fixture(params=['readable', 'dr'])
+class ServedSite(Site):
+    """The same with share servers, which are on a bridge with the client."""
+
+    client = TENANT_CLIENT
+    has_servers = 'true'
+
+    def __init__(self, installation, style, machine):
+        super().__init__(installation, style, {})
+        self.machine = machine
+
+    def network(self):
+        self.cli('share network create', '--name', 'net')
+        return '--share-network', 'net'
+
+    def connect(self, side, address):
+        assert address == ADDRESSES[side]
+        return self.machine.nfs(address, PORT)
+
+
+@pytest.fixture(
+    params=[
+        (style, servers)
+        for style in ('readable', 'dr')
+        for servers in (False, True)
+    ],
+    ids=lambda param: '-on-servers'.join([param[0], ''][: 1 + param[1]]),
+)
 def site(request, tmp_path):
-    storage.require()
-    with storage.folder() as folder:
+    style, with_servers = request.param
+    with contextlib.ExitStack() as stack:
+        if with_servers:
+            storage.require_servers()
+            bridge = stack.enter_context(tenant_network.bridge())
+            machine = stack.enter_context(
+                tenant_network.client_on(bridge, f'{TENANT_CLIENT}/24')
+            )
+        storage.require()
+        folder = stack.enter_context(storage.folder())
         ports = {side: free_port() for side in SIDES}
         backends = {
             side: {
                 'share_driver': 'btrfs',
-                'driver_handles_share_servers': False,
+                'driver_handles_share_servers': with_servers,
                 'replication_domain': 'domain',
                 'backend_availability_zone': side,
-                'btrfs_replication_type': request.param,
+                'btrfs_replication_type': style,
                 'btrfs_root': str(folder / side),
                 'btrfs_pools': 'pool:'
                 + str(storage.create_pool(folder / f'{side}.img')),
-                'btrfs_export_addresses': '127.0.0.1',
-                'btrfs_nfs_port': ports[side],
+                **(
+                    _on_bridge(bridge, ADDRESSES[side])
+                    if with_servers
+                    else {
+                        'btrfs_export_addresses': '127.0.0.1',
+                        'btrfs_nfs_port': ports[side],
+                    }
+                ),
             }
             for side in SIDES
         }
-        with new_installation(
-            tmp_path / 'installation',
-            options='default_share_type = mirrored\n'
-            'replica_state_update_interval = 1',
-            backends=backends,
-        ) as installation:
-            installation.start()
-            yield Site(installation, request.param, ports)
+        installation = stack.enter_context(
+            new_installation(
+                tmp_path / 'installation',
+                options='default_share_type = mirrored\n'
+                'replica_state_update_interval = 1',
+                backends=backends,
+            )
+        )
+        installation.start()
+        yield (
+            ServedSite(installation, style, machine)
+            if with_servers
+            else Site(installation, style, ports)
+        )
+
+
+def _on_bridge(bridge, address):
+    """Return the options of share servers with an address."""
+    return {
+        'btrfs_bridge': bridge,
+        'btrfs_nfs_port': PORT,
+        'standalone_network_plugin_gateway': '10.32.0.1',
+        'standalone_network_plugin_mask': '24',
+        'standalone_network_plugin_network_type': 'flat',
+        'standalone_network_plugin_allowed_ip_ranges': address,
+    }
 
 
 def test_share_is_promoted_there_and_back(site, request):
-    style = request.node.callspec.params['site']
-    share = site.cli('share create', 'NFS', 1)['id']
-    site.rest.wait_at_rest(share)
-    site.cli('share access create', share, 'ip', WRITER)
+    style, _ = request.node.callspec.params['site']
+    share = site.create()
     (first,) = (
         one['id'] for one in site.rest.get('/share-replicas')['share_replicas']
     )

@@ -42,13 +42,15 @@ class BtrfsAccess:
             if is_closed and share['status'] != _MIGRATING:
                 closing.forget(pool, share['name'])
                 is_closed = False
+            read_only = self._roles.is_read_only(share)
             return self._backend.exports.publish(
                 Kind.SHARE,
                 record,
                 pool.path(Kind.SHARE, record['volume']),
                 access_rules,
-                read_only=self._roles.is_read_only(share),
-                denies_all=is_closed or self._roles.denies_all(share),
+                read_only=read_only,
+                denies_all=is_closed
+                or (read_only and self._roles.denies_all(share)),
             )
 
     def snapshot_update_access(

@@ -28,6 +28,8 @@ from manila_lite.share.drivers.btrfs.locks import Locks
 from manila_lite.share.drivers.btrfs.mounting import is_mounted
 from manila_lite.share.drivers.btrfs.mounting import mounted_pool
 from manila_lite.share.drivers.btrfs.pool import Pool
+from manila_lite.share.drivers.btrfs.protocols import CIFS
+from manila_lite.share.drivers.btrfs.protocols import Exporters
 from manila_lite.share.drivers.btrfs.protocols import Protocols
 from manila_lite.share.drivers.btrfs.protocols import location
 from manila_lite.share.drivers.btrfs.servers import Servers
@@ -91,6 +93,7 @@ class BtrfsBackend:
             if self.has_servers:
                 self._serve_from_servers().prepare()
                 self._undo_abandoned_departures()
+                self.before_exports()
                 self.servers.start()
             else:
                 self._serve()
@@ -111,11 +114,18 @@ class BtrfsBackend:
     def _serve_from_servers(self) -> Servers:
         self.servers = Servers(
             self.root,
-            self.configuration.btrfs_nfs_port,
+            servers.Ports(
+                self.configuration.btrfs_nfs_port,
+                self.configuration.btrfs_smb_port
+                if self.configuration.btrfs_cifs
+                else None,
+            ),
             self._trash(),
             self._find_volume,
         )
-        self.exports = Protocols(self._exports_of, None)
+        self.exports = Protocols(
+            self._exporters_of, self.configuration.btrfs_cifs
+        )
         return self.servers
 
     def _undo_abandoned_departures(self) -> None:
@@ -141,19 +151,28 @@ class BtrfsBackend:
                     if is_locked and not self.departures.is_moving(moving):
                         departures.drop_copies([pool], moving)
 
-    def _exports_of(self, kind: Kind, volume: str) -> Exports | None:
-        """Return the exports of the share server of a volume, if any.
+    def _exporters_of(self, kind: Kind, volume: str) -> Exporters | None:
+        """Return the daemons of the share server of a volume, if any.
 
         It is not exported before it has a record, nor when the server is
-        gone. Only a managed volume has a name other than its share.
+        gone. Only a managed volume has a name other than its share. The
+        record of a volume that is still exported may be lost with its pool.
         """
         found = self.find(kind, volume)
         record = found[1] if found else None
         if record is None or record['volume'] != volume:
             record = self._record_of(kind, volume)
-        name = record and record.get('server')
+        if record is None:
+            nfs = self.servers.exports_with(kind, volume)
+            return Exporters(nfs, None) if nfs else None
+        name = record.get('server')
         server = name and self.servers.find(name)
-        return server.exports if server else None
+        if not server:
+            return None
+        is_cifs = self.exports.has_protocol(CIFS) and (
+            record['share_proto'] == CIFS
+        )
+        return Exporters(server.exports, server.smb if is_cifs else None)
 
     def _record_of(self, kind: Kind, volume: str) -> Record | None:
         for pool in self.pools.values():
@@ -200,7 +219,10 @@ class BtrfsBackend:
             cifs = SmbExports(
                 folder, self.daemons.smb_server, SmbUsers(folder)
             )
-        self.exports = Protocols(lambda kind, volume: nfs, cifs)
+        exporters = Exporters(nfs, cifs)
+        self.exports = Protocols(
+            lambda kind, volume: exporters, cifs is not None
+        )
         return nfs, cifs
 
     def require(self) -> None:
@@ -287,12 +309,6 @@ class BtrfsBackend:
             raise exception.BadConfiguration(
                 reason=f'back end "{section}": btrfs_bridge: {error}'
             ) from error
-        for option in ('btrfs_cifs', 'btrfs_replication_type'):
-            if self.configuration.safe_get(option):
-                raise exception.BadConfiguration(
-                    reason=f'back end "{section}": {option} is not possible '
-                    'with driver_handles_share_servers'
-                )
         if any((self.root / 'exports').glob('*.conf')):
             raise exception.BadConfiguration(
                 reason=f'back end "{section}": there are shares without a '
@@ -425,6 +441,7 @@ class BtrfsBackend:
         """
         if kind is Kind.SHARE:
             for pool in self.pools.values():
+                self._remove_arriving_snapshots(pool, name)
                 pool.catalog.arriving.drop(name)
                 Copies(pool.top, name).drop()
         found = self.find(kind, name)
@@ -436,6 +453,12 @@ class BtrfsBackend:
             for pool in self.pools.values():
                 pool.catalog.replicas.drop(name)
                 pool.catalog.leaving.drop(name)
+
+    def _remove_arriving_snapshots(self, pool: Pool, name: str) -> None:
+        """Remove what a share that does not arrive has got before it."""
+        arriving = pool.catalog.arriving.find(name) or {}
+        for snapshot in arriving.get('snapshots', ()):
+            self.remove(Kind.SNAPSHOT, snapshot)
 
     def _remove(
         self, kind: Kind, name: str, volume: str, pools: list[Pool]
@@ -504,19 +527,34 @@ class BtrfsBackend:
         return self.configuration.driver_handles_share_servers
 
     def server_fields(
-        self, share_server: base.ShareServerMapping | None
+        self, share_server: base.ShareServerMapping | None, share_proto: str
     ) -> Record:
         """Return the fields of a new share's record that name its server.
 
-        There are none without share servers.
+        There are none without share servers. The first CIFS share of a server
+        makes it run smbd.
+        """
+        server_id = self.server_for(share_server)
+        if server_id is None:
+            return {}
+        if share_proto == CIFS:
+            self.servers.start_smb(server_id)
+        return {'server': server_id}
+
+    def server_for(
+        self, share_server: base.ShareServerMapping | None
+    ) -> str | None:
+        """Return the id of a new share's server, if there are servers.
+
+        Raises an error if it has none, or if that does not exist.
         """
         if not self.has_servers:
-            return {}
+            return None
         if share_server is None:
             raise exception.ShareBackendException(
                 msg='a share needs a share server, and none was given'
             )
-        return {'server': self.servers.get(share_server['id']).id}
+        return self.servers.get(share_server['id']).id
 
     def shares_on(self, server_id: str) -> Iterator[str]:
         """Yield the names of the shares on a server."""

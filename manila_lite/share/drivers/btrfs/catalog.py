@@ -63,6 +63,10 @@ class Catalog:
             yield
         self._unmanaged[kind].drop(record['volume'])
 
+    def flush(self, kind: Kind) -> None:
+        """Make the names of the records durable."""
+        self._managed[kind].flush()
+
     def drop(self, kind: Kind, name: str) -> None:
         """Remove a record; a missing one is success."""
         self._managed[kind].drop(name)

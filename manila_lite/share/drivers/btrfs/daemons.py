@@ -128,6 +128,27 @@ def nfs_specification(
     }
 
 
+def smb_specification(
+    folder: pathlib.Path, text: str, prefix: Sequence[str] = ()
+) -> records.Record:
+    """Return the same for smbd, whose configuration begins with a text."""
+    config = folder / CONFIG
+    return {
+        'smbd': {
+            'config': str(config),
+            'text': text,
+            'environment': smb_settings.environment(folder),
+            'command': [
+                *prefix,
+                'smbd',
+                '--foreground',
+                '--no-process-group',
+                f'--configfile={config}',
+            ],
+        }
+    }
+
+
 class Daemons:
     """The bus, the servers and their supervisor, in one folder."""
 
@@ -201,20 +222,7 @@ class Daemons:
     def _smb_specification(self) -> records.Record:
         if self._smb_config is None:
             return {}
-        folder = self._folder.parent / 'smb'
-        return {
-            'smbd': {
-                'config': str(folder / CONFIG),
-                'text': self._smb_config,
-                'environment': smb_settings.environment(folder),
-                'command': [
-                    'smbd',
-                    '--foreground',
-                    '--no-process-group',
-                    f'--configfile={folder / CONFIG}',
-                ],
-            }
-        }
+        return smb_specification(self._folder.parent / 'smb', self._smb_config)
 
     def _specification(self) -> records.Record:
         """Return what the supervisor is to run."""

@@ -166,7 +166,6 @@ class BtrfsDriver(
         """Mount the pools and wait until the servers export all shares."""
         if (
             self.configuration.btrfs_replication_type
-            and not self.driver_handles_share_servers
             and not self.replication_domain
         ):
             raise exception.BadConfiguration(

@@ -41,19 +41,26 @@ class ExportNumbers:
     def all(self) -> dict[str, int]:
         """Return all numbers; the file is read again if it was replaced."""
         try:
-            if self._cached is None or not self._cached.is_at(self._file):
-                self._cached = _Table(self._file)
-            return self._cached.numbers
+            return self._current().numbers
         except FileNotFoundError:
             return {}
+
+    def _current(self) -> '_Table':
+        if self._cached is None or not self._cached.is_at(self._file):
+            self._cached = _Table(self._file)
+        return self._cached
 
     def _change(
         self, name: str, change: Callable[[dict[str, Any], str], int]
     ) -> int:
         with self._locks.locked('numbers'):
-            table = records.find(self._file) or {'last': 0, 'numbers': {}}
+            try:
+                table = self._current().copy()
+            except FileNotFoundError:
+                table = {'last': 0, 'numbers': {}}
             number = change(table, name)
             records.write(self._file, table, durable=True)
+            self._cached = _Table(self._file, table)
             return number
 
 
@@ -63,11 +70,19 @@ class _Table:
     As long as the file is open, no other has its inode.
     """
 
-    def __init__(self, path: pathlib.Path):
+    def __init__(
+        self, path: pathlib.Path, content: dict[str, Any] | None = None
+    ):
         self._descriptor = os.open(path, os.O_RDONLY)
         weakref.finalize(self, os.close, self._descriptor)
-        with open(self._descriptor, 'rb', closefd=False) as file:
-            self.numbers: dict[str, int] = json.load(file)['numbers']
+        if content is None:
+            with open(self._descriptor, 'rb', closefd=False) as file:
+                content = json.load(file)
+        self._last: int = content['last']
+        self.numbers: dict[str, int] = content['numbers']
+
+    def copy(self) -> dict[str, Any]:
+        return {'last': self._last, 'numbers': dict(self.numbers)}
 
     def is_at(self, path: pathlib.Path) -> bool:
         return os.path.samestat(os.fstat(self._descriptor), path.stat())

@@ -4,6 +4,7 @@
     exports/mounts/<kind>.<volume>    the volume: the server of Debian does
                                       not find the subvolumes of a btrfs
     exports/numbers.json              the numbers of the exports
+    exports/mtab                      see `mount_table`
     exports/locks/<kind>.<volume>     while an export is being changed
 
 The file is written before the running server is changed, and removed before
@@ -26,6 +27,7 @@ from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.export_numbers import ExportNumbers
 from manila_lite.share.drivers.btrfs.locks import Locks
+from manila_lite.share.drivers.btrfs.mount_table import MountTable
 from manila_lite.share.drivers.nfs_clients import Client
 
 LOG = log.getLogger(__name__)
@@ -55,10 +57,12 @@ class Exports:
         self._server = server
         self._locks = Locks(folder / 'locks')
         self._numbers = ExportNumbers(folder / 'numbers.json', locks)
+        self._table = MountTable(folder, self._locks)
 
     def prepare(self) -> None:
         for folder in (self._mounts, self._folder / 'locks'):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        kernel.share_mounts(self._mounts)
 
     def publish(
         self,
@@ -91,7 +95,7 @@ class Exports:
             number = self._numbers.find(name)
             if number is not None and self._file(name).exists():
                 self._mount(name, number, source)
-                self._server.apply(self._file(name), number)
+                self._apply(name, number)
             elif self._is_begun(name):
                 self._publish(name, source, pseudo_path(kind, volume), [])
 
@@ -149,7 +153,7 @@ class Exports:
             if number is not None:
                 records.write_text(self._file(name), text, durable=True)
                 self._mount(name, number, source)
-                self._server.apply(self._file(name), number)
+                self._apply(name, number)
 
     def unlist(self, kind: Kind, volume: str) -> None:
         """Let a server that is not running yet not export a volume.
@@ -193,10 +197,31 @@ class Exports:
         is_new = self._numbers.find(name) is None
         number = self._numbers.allocate(name)
         export = ganesha.Export(number, self._mounts / name, pseudo, clients)
-        file = self._file(name)
-        records.write_text(file, ganesha.export_config(export), durable=True)
+        text = ganesha.export_config(export)
+        records.write_text(self._file(name), text, durable=True)
         self._mount(name, number, source)
-        self._server.apply(file, number, is_new)
+        self._apply(name, number, is_new)
+
+    def _apply(self, name: str, number: int, is_new: bool = False) -> None:
+        """Let the server export a volume as its file says."""
+        self._server.apply(
+            self._file(name),
+            number,
+            lambda: self._table.add(
+                self._mounts / name, lambda: self._are_added(besides=name)
+            ),
+            is_new,
+        )
+
+    def _are_added(self, besides: str) -> bool:
+        """Return whether the server exports all others that it should."""
+        return self._server.numbers().issuperset(
+            number
+            for name, number in self._numbers.all().items()
+            if name != besides
+            and self._file(name).exists()
+            and os.path.ismount(self._mounts / name)
+        )
 
     def _withdraw(self, name: str) -> None:
         records.remove(self._file(name))
@@ -244,7 +269,7 @@ class Exports:
                         and self._file(name).exists()
                         and os.path.ismount(self._mounts / name)
                     ):
-                        self._server.apply(self._file(name), number)
+                        self._apply(name, number)
             elif not self._file(name).exists():
                 with self._locks.locked(name):
                     if not self._file(name).exists():

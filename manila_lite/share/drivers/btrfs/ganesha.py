@@ -5,7 +5,7 @@ whole configuration again takes a second with 1,000 exports. The files of the
 exports are what a restarted server reads.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 import contextlib
 import os
 import pathlib
@@ -141,7 +141,11 @@ class Ganesha:
         self._process = 0
 
     def apply(
-        self, file: pathlib.Path, number: int, is_new: bool = False
+        self,
+        file: pathlib.Path,
+        number: int,
+        before_adding: Callable[[], None] = lambda: None,
+        is_new: bool = False,
     ) -> None:
         """Export what a file says, whether it was exported or not.
 
@@ -154,6 +158,8 @@ class Ganesha:
         deadline = time.monotonic() + self._timeout
         while True:
             for method in methods:
+                if method == 'AddExport':
+                    before_adding()
                 try:
                     self._call(method, 'ss', str(file), block)
                 except _Refused as refusal:

@@ -1,6 +1,6 @@
 """What the driver asks of the kernel, and all that needs privileges.
 
-    mounts, loop devices     CAP_SYS_ADMIN
+    mounts, loop devices, mount namespaces    CAP_SYS_ADMIN
     set_limit, enable_quota  CAP_SYS_ADMIN
     sizes                    CAP_SYS_ADMIN (a search in the quota tree)
     destroy                  CAP_SYS_ADMIN
@@ -60,7 +60,12 @@ _LOOP_GET_FREE, _LOOP_CONFIGURE = 0x4C82, 0x4C0A
 _LOOP_AUTOCLEAR = 4
 
 _MS_NOSUID, _MS_NODEV, _MS_NOATIME, _MS_BIND = 2, 4, 1024, 4096
-_MNT_DETACH = 2
+_MS_REC, _MS_SLAVE, _MS_SHARED = 1 << 14, 1 << 19, 1 << 20
+_MNT_DETACH, _UMOUNT_NOFOLLOW = 2, 8
+_CLONE_NEWNS = 1 << 17
+_OPEN_TREE, _MOVE_MOUNT = 428, 429  # the same on all machines
+_OPEN_TREE_CLONE, _MOVE_MOUNT_EMPTY_PATH = 1, 4
+_AT_SYMLINK_NOFOLLOW = 0x100
 _RENAME_EXCHANGE = 2
 _AT_FDCWD = -100
 
@@ -391,6 +396,120 @@ def unmount_below(folder: pathlib.Path) -> None:
         target = pathlib.Path(line.split(' ')[1])
         if target.is_relative_to(folder):
             unmount(target)
+
+
+class _Mount(NamedTuple):
+    target: pathlib.Path
+    options: list[str]
+    tags: list[str]
+    type: str
+
+
+def _mounts() -> Iterator[_Mount]:
+    with open('/proc/self/mountinfo', errors='surrogateescape') as file:
+        for line in file.read().splitlines():
+            head, _, tail = line.partition(' - ')
+            _, _, _, _, target, options, *tags = head.split(' ')
+            yield _Mount(
+                pathlib.Path(target),
+                options.split(','),
+                tags,
+                tail.partition(' ')[0],
+            )
+
+
+def are_mounts_shared(folder: pathlib.Path) -> bool:
+    """Return whether mounts in a folder appear in other namespaces."""
+    folder = folder.resolve()
+    tags: list[str] = []
+    deepest = -1
+    for found in _mounts():
+        depth = len(found.target.parts)
+        if depth >= deepest and folder.is_relative_to(found.target):
+            deepest, tags = depth, found.tags
+    return any(tag.startswith('shared:') for tag in tags)
+
+
+def share_mounts(folder: pathlib.Path) -> None:
+    """Let mounts in a folder appear in namespaces that are created later.
+
+    It becomes a mount of itself. If there are mounts in it already, they
+    would be hidden by that, and remain: then nothing is changed.
+    """
+    if are_mounts_shared(folder):
+        return
+    targets = [found.target for found in _mounts()]
+    real = folder.resolve()
+    if real not in targets:
+        if any(target.is_relative_to(real) for target in targets):
+            return
+        bind_mount(folder, folder)
+    _check(
+        _libc.mount(None, os.fsencode(folder), None, _MS_SHARED, None), folder
+    )
+
+
+# Mount namespaces
+
+
+def leave_mount_namespace() -> None:
+    """Give this process a namespace of its own, with the same mounts."""
+    _check(_libc.unshare(_CLONE_NEWNS), pathlib.Path('/proc/self/ns/mnt'))
+
+
+def make_mounts_follow() -> None:
+    """Let shared mounts come and go here as elsewhere, but not back."""
+    root = pathlib.Path('/')
+    _check(
+        _libc.mount(None, os.fsencode(root), None, _MS_REC | _MS_SLAVE, None),
+        root,
+    )
+
+
+def pool_mounts(outside: pathlib.Path) -> list[pathlib.Path]:
+    """Return what `mount` has mounted, except in and above a folder."""
+    folder = outside.resolve()
+    return [
+        found.target
+        for found in _mounts()
+        if found.type == 'btrfs'
+        and {'nosuid', 'nodev'}.issubset(found.options)
+        and not found.target.is_relative_to(folder)
+        and not folder.is_relative_to(found.target)
+    ]
+
+
+def mount_link(link: pathlib.Path, target: pathlib.Path) -> None:
+    """Show a symbolic link in place of another file or link."""
+    tree = _libc.syscall(
+        _OPEN_TREE,
+        _AT_FDCWD,
+        os.fsencode(link),
+        _OPEN_TREE_CLONE | os.O_CLOEXEC | _AT_SYMLINK_NOFOLLOW,
+    )
+    _check(min(tree, 0), link)
+    try:
+        _check(
+            _libc.syscall(
+                _MOVE_MOUNT,
+                tree,
+                b'',
+                _AT_FDCWD,
+                os.fsencode(target),
+                _MOVE_MOUNT_EMPTY_PATH,
+            ),
+            target,
+        )
+    finally:
+        os.close(tree)
+
+
+def unmount_link(target: pathlib.Path) -> None:
+    """Remove what `mount_link` has mounted."""
+    _check(
+        _libc.umount2(os.fsencode(target), _MNT_DETACH | _UMOUNT_NOFOLLOW),
+        target,
+    )
 
 
 def is_mount_of(source: pathlib.Path, target: pathlib.Path) -> bool:

@@ -91,7 +91,9 @@ class BtrfsManaging:
         }
         if record['share_proto'] != share['share_proto']:
             raise ValueError(f'it is a {record["share_proto"]} share')
-        server = self._backend.server_fields(share_server)
+        server = self._backend.server_fields(
+            share_server, record['share_proto']
+        )
         if self._is_elsewhere(record, server):
             raise ValueError(f'it is on share server {record["server"]}')
         record |= server

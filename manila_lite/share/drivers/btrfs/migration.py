@@ -6,6 +6,7 @@ once: a migration can be cancelled while it copies.
 
 from collections.abc import Callable, Sequence
 import contextlib
+from typing import Any
 
 from oslo_log import log
 
@@ -17,6 +18,7 @@ from manila_lite.share.drivers.btrfs import closing
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.background import BackgroundCall
 from manila_lite.share.drivers.btrfs.catalog import Kind
+from manila_lite.share.drivers.btrfs.migrated_snapshots import SnapshotPair
 from manila_lite.share.drivers.btrfs.migration_copy import MigrationCopy
 from manila_lite.share.drivers.btrfs.migration_copy import forget_leaving
 from manila_lite.share.drivers.btrfs.peers import BtrfsPeers
@@ -82,9 +84,20 @@ class BtrfsMigration:
                     and found.catalog.arriving.find(leaving['to']) is None
                     and found.catalog.find(Kind.SHARE, leaving['to']) is None
                 ):
-                    with self._backend.try_copying(name) as is_locked:
-                        if is_locked:
-                            forget_leaving(self._backend, name, leaving['to'])
+                    self._try_to_forget(name, leaving['to'])
+
+    def _try_to_forget(self, name: str, copy: str) -> None:
+        with self._backend.try_copying(name) as is_locked:
+            if not is_locked:
+                return
+            try:
+                forget_leaving(self._backend, name, copy)
+            except exception.ShareBackendException as error:
+                LOG.error(
+                    'Share %(name)s, which was to be migrated, cannot be '
+                    'used: %(error)s',
+                    {'name': name, 'error': error},
+                )
 
     # The first phase
 
@@ -97,7 +110,9 @@ class BtrfsMigration:
         destination_share_server: base.ShareServerMapping | None = None,
     ) -> ShareMigrationCompatibility:
         """Return how a share can be moved to a pool of this machine."""
-        reason = self._why_not(source_share, destination_share)
+        reason = self._why_not(
+            source_share, destination_share, destination_share_server
+        )
         if reason is not None:
             LOG.info(
                 'Share %(name)s cannot be migrated to %(host)s: %(reason)s',
@@ -112,14 +127,15 @@ class BtrfsMigration:
             'writable': reason is None,
             'preserve_metadata': reason is None,
             'nondisruptive': False,
-            'preserve_snapshots': False,
+            'preserve_snapshots': reason is None,
         }
 
     def _why_not(
-        self, source: base.ShareForDriver, destination: base.ShareForDriver
+        self,
+        source: base.ShareForDriver,
+        destination: base.ShareForDriver,
+        share_server: base.ShareServerMapping | None,
     ) -> str | None:
-        if self._backend.has_servers:
-            return 'it is on a share server'
         found = self._backend.find(Kind.SHARE, source['name'])
         if found is None or 'reverting_to' in found[1]:
             return 'it is incomplete'
@@ -127,6 +143,8 @@ class BtrfsMigration:
         if there is None:
             return 'that is no btrfs back end of this machine'
         try:
+            self._backend.locations(Kind.SHARE, found[1])
+            there.server_for(share_server)
             there.pool_for(destination)
             there.exports.check(found[1]['share_proto'], destination['name'])
         except (ValueError, exception.ShareBackendException) as error:
@@ -144,7 +162,12 @@ class BtrfsMigration:
         destination_share_server: base.ShareServerMapping | None = None,
     ) -> None:
         """Record that the share moves; the next calls copy it."""
-        self._copy_of(source_share, destination_share).begin()
+        self._copy_of(
+            source_share,
+            destination_share,
+            source_snapshots,
+            snapshot_mappings,
+        ).begin()
 
     def migration_continue(
         self,
@@ -160,7 +183,12 @@ class BtrfsMigration:
 
         What has changed meanwhile is sent again and again.
         """
-        copy = self._copy_of(source_share, destination_share)
+        copy = self._copy_of(
+            source_share,
+            destination_share,
+            source_snapshots,
+            snapshot_mappings,
+        )
         call = self._calls.get(copy.name)
         if call is None:
             if copy.find_share() is not None:
@@ -196,7 +224,12 @@ class BtrfsMigration:
         destination_share_server: base.ShareServerMapping | None = None,
     ) -> dict[str, int]:
         """Return the percentage of the bytes that the share had at first."""
-        copy = self._copy_of(source_share, destination_share)
+        copy = self._copy_of(
+            source_share,
+            destination_share,
+            source_snapshots,
+            snapshot_mappings,
+        )
         progress = self._progress.get(copy.name)
         if progress is not None:
             return {
@@ -218,7 +251,12 @@ class BtrfsMigration:
     ) -> None:
         """Stop copying, and remove the copy; a missing one is success."""
         try:
-            copy = self._copy_of(source_share, destination_share)
+            copy = self._copy_of(
+                source_share,
+                destination_share,
+                source_snapshots,
+                snapshot_mappings,
+            )
         except exception.ShareBackendException:
             # The destination is removed when it is within reach again.
             name, own = destination_share['name'], source_share['name']
@@ -245,7 +283,12 @@ class BtrfsMigration:
         If that fails, its clients can use it as before.
         """
         try:
-            copy = self._copy_of(source_share, destination_share)
+            copy = self._copy_of(
+                source_share,
+                destination_share,
+                source_snapshots,
+                snapshot_mappings,
+            )
         except exception.ShareBackendException:
             # An earlier call may have been killed before its end.
             own = source_share['name']
@@ -253,20 +296,37 @@ class BtrfsMigration:
                 closing.reopen(self._backend, own)
             raise
         with copy.locked():
-            record = copy.replace_source(self._count(copy))
+            record = copy.replace_source(
+                self._count(copy), destination_share_server
+            )
         self._forget(copy)
         there = self._reach(source_share, destination_share)
-        return {'export_locations': there.locations(Kind.SHARE, record)}
+        return {
+            'export_locations': there.locations(Kind.SHARE, record),
+            'snapshot_updates': {
+                snapshot['id']: _snapshot_update(there, snapshot)
+                for snapshot in snapshot_mappings.values()
+            },
+        }
 
     def _forget(self, copy: MigrationCopy) -> None:
         self._calls.pop(copy.name, None)
         self._progress.pop(copy.name, None)
 
     def _copy_of(
-        self, source: base.ShareForDriver, destination: base.ShareForDriver
+        self,
+        source: base.ShareForDriver,
+        destination: base.ShareForDriver,
+        snapshots: Sequence[base.SnapshotForDriver],
+        mappings: SnapshotMappings,
     ) -> MigrationCopy:
         there = self._reach(source, destination)
-        return MigrationCopy(self._backend, source, there, destination)
+        pairs = [
+            SnapshotPair(one['name'], mappings[one['id']]['name'])
+            for one in snapshots
+            if one['id'] in mappings
+        ]
+        return MigrationCopy(self._backend, source, there, destination, pairs)
 
     def _reach(
         self, source: base.ShareForDriver, destination: base.ShareForDriver
@@ -278,3 +338,14 @@ class BtrfsMigration:
                 msg=f'{destination["host"]} is out of reach'
             )
         return there
+
+
+def _snapshot_update(
+    there: BtrfsBackend, snapshot: base.SnapshotForDriver
+) -> dict[str, Any]:
+    """Return where a snapshot is on the destination."""
+    _, record = there.get_snapshot(snapshot)
+    return {
+        'provider_location': record['volume'],
+        'export_locations': there.locations(Kind.SNAPSHOT, record),
+    }

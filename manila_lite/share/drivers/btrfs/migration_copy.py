@@ -4,12 +4,13 @@
                                          how it was exported if it is closed
     top/records/arriving/<share>.json    at the destination: what it copies
 
-Below `copies`, both pools keep what was sent last. The share itself exists at
-the destination once it has a record there. It replaces the source if that is
-closed; if not, an attempt has failed, and clients may have written since.
+Below `copies`, both pools keep what was sent last, and all snapshots. The
+share itself exists at the destination once it has a record there. It replaces
+the source if that is closed; if not, an attempt has failed, and clients may
+have written since.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 import contextlib
 import pathlib
 
@@ -18,13 +19,16 @@ from oslo_log import log
 from manila_lite import exception
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs import closing
-from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.copies import Copies
+from manila_lite.share.drivers.btrfs.migrated_snapshots import (
+    MigratedSnapshots,
+)
+from manila_lite.share.drivers.btrfs.migrated_snapshots import SnapshotPair
 from manila_lite.share.drivers.btrfs.pool import Pool
 from manila_lite.share.drivers.btrfs.sending import find_common
-from manila_lite.share.drivers.btrfs.sending import send_changes
+from manila_lite.share.drivers.btrfs.sending import send_copy
 from manila_lite.share.drivers.btrfs.transfer import TransferFailed
 from manila_lite.share.drivers.records import Record
 
@@ -44,12 +48,14 @@ class MigrationCopy:
         source: base.ShareForDriver,
         there: BtrfsBackend,
         destination: base.ShareForDriver,
+        snapshots: Sequence[SnapshotPair] = (),
     ):
         self._here, self._there = here, there
         self.source, self.name = source['name'], destination['name']
         self._hosts = source['host'], destination['host']
         self._size = destination['size']
         self._pool = there.pool_for(destination)
+        self._snapshots = MigratedSnapshots(here, there, self._pool, snapshots)
 
     # State
 
@@ -61,17 +67,27 @@ class MigrationCopy:
         return self._pool.catalog.arriving.find(self.name) is not None
 
     def has_content(self) -> bool:
-        """Return whether a whole copy was received at least once."""
-        return bool(self._ours.received_for(self.name))
+        """Return whether a whole copy was received at least once.
+
+        That is one of the snapshots if there are some.
+        """
+        return all(
+            self._ours.received_for(name)
+            for name in self._snapshots.names or [self.name]
+        )
 
     def is_in_one_pool(self) -> bool:
         """Return whether nothing has to be sent."""
         return self._here.get_share(self.source)[0].top == self._pool.top
 
     def used_bytes(self) -> int:
-        """Return the size of what there is to be sent."""
+        """Return the size of what there is to be sent, at least.
+
+        What share and snapshots have in common is sent once.
+        """
         pool, record = self._here.get_share(self.source)
-        return pool.used_bytes(Kind.SHARE, record['volume'])
+        used = pool.used_bytes(Kind.SHARE, record['volume'])
+        return max(used, self._snapshots.used_bytes())
 
     @property
     def _ours(self) -> Copies:
@@ -85,7 +101,12 @@ class MigrationCopy:
             self._require_space()
             with self._there.changing(self.name):
                 self._pool.catalog.arriving.put(
-                    self.name, {'source': self.source, 'host': self._hosts[0]}
+                    self.name,
+                    {
+                        'source': self.source,
+                        'host': self._hosts[0],
+                        'snapshots': self._snapshots.names,
+                    },
                 )
                 self._pool.commit()
         with self.locked(), self._here.changing(self.source):
@@ -127,12 +148,25 @@ class MigrationCopy:
         """
         if self.is_in_one_pool():
             return
+        self._send_snapshots(count)
         for _ in range(_MOST_ROUNDS):
-            if self._send(count) <= _SMALL:
+            if self._send(count)[0] <= _SMALL:
                 return
 
-    def _send(self, count: Callable[[int], None] = lambda sent: None) -> int:
-        """Send what has changed since the last time; return how many bytes.
+    def _send_snapshots(self, count: Callable[[int], None]) -> None:
+        with _reporting_errors(self._pool):
+            self._require_begun()
+            self._snapshots.send(
+                self._theirs(), self._ours, self._require_begun, count
+            )
+
+    def _theirs(self) -> Copies:
+        return Copies(self._here.get_share(self.source)[0].top, self.source)
+
+    def _send(
+        self, count: Callable[[int], None] = lambda sent: None
+    ) -> tuple[int, pathlib.Path]:
+        """Send what has changed; return how many bytes, and our copy.
 
         What was sent and received only in part is removed before.
         """
@@ -145,27 +179,19 @@ class MigrationCopy:
 
         with _reporting_errors(self._pool):
             self._require_begun()
-            ours = self._ours
-            ours.prepare()
+            ours, theirs = self._ours, self._theirs()
             with self._here.changing(self.source):
                 pool, record = self._here.get_share(self.source)
-                theirs = Copies(pool.top, self.source)
                 common = find_common(theirs, ours)
                 theirs.discard(self.name, *common[:1] if common else ())
                 sent = theirs.take(
                     pool.path(Kind.SHARE, record['volume']), self.name
                 )
             ours.discard(self.name, *common[1:] if common else ())
-            received = send_changes(
-                sent, common, ours, self._require_begun, counted
-            )
-            if received is None:
-                kernel.destroy(sent)
-                return 0
-            kept = ours.confirm(received)
-            ours.discard(self.name, kept)
-            theirs.discard(self.name, sent)
-        return sent_bytes
+            kept = send_copy(sent, theirs, ours, self._require_begun, counted)
+            ours.discard(self.name, kept.ours)
+            theirs.discard(self.name, kept.theirs)
+        return sent_bytes, kept.ours
 
     def _require_begun(self) -> None:
         """Raise an error after the migration was cancelled."""
@@ -182,26 +208,37 @@ class MigrationCopy:
                 forget_leaving(self._here, self.source, self.name)
                 if self.find_share() is None:  # of a second phase
                     self._pool.discard(Kind.SHARE, self.name)
+                    self._snapshots.discard()
                 self._remove_traces()
                 self._pool.commit()
 
     # The second phase
 
-    def replace_source(self, count: Callable[[int], None]) -> Record:
+    def replace_source(
+        self,
+        count: Callable[[int], None],
+        share_server: base.ShareServerMapping | None,
+    ) -> Record:
         """Let the destination replace the source; return its record.
 
-        The caller has locked the copies. If it fails, the source is what it
-        was, or nothing is left to do but to remove it.
+        It is on the share server if there is one. The caller has locked the
+        copies. If it fails, the source is what it was, or nothing is left to
+        do but to remove it.
         """
         with _reporting_errors(self._pool):
             record = self.find_share()
             if record is None or not self._is_source_unchanged():
-                self._here.get_share(self.source)
+                _, source = self._here.get_share(self.source)
+                fields = self._there.server_fields(
+                    share_server, source['share_proto']
+                )
                 with self._reopening_source():
                     self.catch_up(count)
-                    record = self._cut_over()
+                    self._create_snapshots(fields)
+                    record = self._cut_over(fields)
             with self._here.changing(self.source):
                 self._here.remove(Kind.SHARE, self.source)
+            self._snapshots.remove_sources()
             self._pool.catalog.arriving.drop(self.name)
             self._remove_traces()
             return record
@@ -219,7 +256,11 @@ class MigrationCopy:
             Kind.SHARE, record['volume']
         )
 
-    def _cut_over(self) -> Record:
+    def _create_snapshots(self, fields: Record) -> None:
+        copies = None if self.is_in_one_pool() else self._ours
+        self._snapshots.create({'of': self.name, **fields}, copies)
+
+    def _cut_over(self, fields: Record) -> Record:
         self._require_begun()
         with self._here.changing(self.source):
             closing.close(self._here, self.source)
@@ -228,15 +269,15 @@ class MigrationCopy:
             content = pool.path(Kind.SHARE, source['volume'])
         else:
             for _ in range(_MOST_LAST_ROUNDS):
-                if not self._send():
+                sent_bytes, content = self._send()
+                if not sent_bytes:
                     break
             else:
                 raise exception.ShareBackendException(
                     msg=f'{self.source} goes on changing, although no client '
                     'can reach it'
                 )
-            *_, content = self._ours.received_for(self.name)
-        return self._create_share(content)
+        return self._create_share(content, fields)
 
     @contextlib.contextmanager
     def _reopening_source(self) -> Iterator[None]:
@@ -256,9 +297,13 @@ class MigrationCopy:
                 )
             raise
 
-    def _create_share(self, content: pathlib.Path) -> Record:
+    def _create_share(self, content: pathlib.Path, fields: Record) -> Record:
         _, source = self._here.get_share(self.source)
-        record = {'volume': self.name, 'share_proto': source['share_proto']}
+        record = {
+            'volume': self.name,
+            'share_proto': source['share_proto'],
+            **fields,
+        }
         catalog = self._pool.catalog
         with self._there.changing(self.name):
             self._remove_share()  # of an attempt that has failed
@@ -290,9 +335,7 @@ def forget_leaving(here: BtrfsBackend, source: str, name: str) -> None:
         leaving = pool.catalog.leaving.find(source)
         if leaving is not None and leaving['to'] == name:
             closing.reopen(here, source)
-            copies = Copies(pool.top, source)
-            copies.discard(name)
-            copies.remove_empty()
+            Copies(pool.top, source).drop()
             pool.catalog.leaving.drop(source)
             pool.commit()
 

@@ -1,6 +1,6 @@
 """The shares and snapshots of a share server that is moving here."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import contextlib
 import pathlib
 from typing import NamedTuple
@@ -12,8 +12,8 @@ from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.departures import copies_of
 from manila_lite.share.drivers.btrfs.pool import Pool
-from manila_lite.share.drivers.btrfs.sending import find_common
-from manila_lite.share.drivers.btrfs.sending import send_changes
+from manila_lite.share.drivers.btrfs.sending import send_copy
+from manila_lite.share.drivers.btrfs.sending import send_snapshot
 from manila_lite.share.drivers.btrfs.transfer import TransferFailed
 from manila_lite.share.drivers.records import Record
 
@@ -95,37 +95,28 @@ class Move:
 
     def _copy(self, item: Item, pool: Pool) -> pathlib.Path:
         ours = copies_of(pool, self._id, item.share)
-        if item.kind is Kind.SNAPSHOT and (
-            earlier := ours.received_for(item.target)
-        ):
-            return earlier[-1]
-        with self.changing_source(item.name):
-            source_pool, record = self._at_source(item)
-            theirs = copies_of(source_pool, self._id, item.share)
-            sent = theirs.take(
-                source_pool.path(item.kind, record['volume']), item.target
-            )
-        ours.prepare()
-        common = find_common(theirs, ours)
+        source_pool, record = self._at_source(item)
+        theirs = copies_of(source_pool, self._id, item.share)
+
+        def take() -> pathlib.Path:
+            path = source_pool.path(item.kind, record['volume'])
+            with self.changing_source(item.name):
+                return theirs.take(path, item.target)
+
+        check = self._own.fencing.check_call
         try:
-            received = send_changes(
-                sent, common, ours, self._own.fencing.check_call
-            )
+            if item.kind is Kind.SNAPSHOT:
+                return send_snapshot(take, item.target, theirs, ours, check)
+            common = send_copy(take(), theirs, ours, check)
         except TransferFailed as error:
             if error.is_out_of_space:
                 raise exception.ShareBackendException(
                     msg=f'pool {pool.name} has no space for {item.name}'
                 ) from error
             raise
-        if received is None:
-            assert common is not None
-            kernel.destroy(sent)
-            return common.ours
-        copy = ours.confirm(received)
-        if item.kind is Kind.SHARE:
-            theirs.discard(item.target, sent)
-            ours.discard(item.target, copy)
-        return copy
+        theirs.discard(item.target, common.theirs)
+        ours.discard(item.target, common.ours)
+        return common.ours
 
     def progress(self, items: Sequence[Item], pools: Mapping[str, str]) -> int:
         """Return how much has been copied in percent, as last committed."""
@@ -224,6 +215,10 @@ class Move:
                 msg=f'{item.name} does not exist on the source'
             )
         return found
+
+    def protocols(self, items: Iterable[Item]) -> set[str]:
+        """Return the protocols of shares and snapshots on the source."""
+        return {self._at_source(item)[1]['share_proto'] for item in items}
 
     def _path(self, item: Item) -> pathlib.Path:
         pool, record = self._at_source(item)

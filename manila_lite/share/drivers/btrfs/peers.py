@@ -62,11 +62,7 @@ class BtrfsPeers:
         if there.machine != here.machine:
             return None
         found = self._backend.configuration.for_backend(there.backend)
-        if (
-            found is None
-            or found.share_driver != 'btrfs'
-            or found.driver_handles_share_servers
-        ):
+        if found is None or found.share_driver != 'btrfs':
             return None
         return self._reach(found)
 

@@ -18,6 +18,7 @@ import os
 import pathlib
 import stat
 
+from manila_lite.share.drivers import records
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs import trash
 from manila_lite.share.drivers.btrfs.catalog import Catalog
@@ -207,6 +208,18 @@ class Pool:
     def commit(self) -> None:
         """Make what was changed durable."""
         kernel.commit(self.top)
+
+    def commit_new(self, kind: Kind) -> None:
+        """Make volumes that were created durable, with limits and records.
+
+        To flush a directory with a new subvolume is to commit the file
+        system, since its log cannot have subvolumes. This thread does so,
+        while `commit` waits for one of the kernel, which takes longer on a
+        busy machine.
+        """
+        records.sync_directory(self.top / kind)
+        # If another commit came between, the record is not in it.
+        self.catalog.flush(kind)
 
     def _size(self, path: pathlib.Path) -> kernel.Size:
         subvolume = kernel.subvolume_id(path)

@@ -11,11 +11,13 @@ import os
 import pathlib
 import select
 import signal
+import time
 from typing import NamedTuple
 
 from manila_lite.share.drivers import records
 
 _BOOT_ID = pathlib.Path('/proc/sys/kernel/random/boot_id')
+_INTERVAL = 0.005
 
 
 class ProcessRecord(NamedTuple):
@@ -114,6 +116,23 @@ def end_orphans(record: pathlib.Path) -> None:
     for pid in _members(found['pid']):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+
+
+def end_session(record: pathlib.Path, seconds: float) -> bool:
+    """Kill the recorded process and all of its session.
+
+    Returns whether they have ended, and so have closed their files.
+    """
+    deadline = time.monotonic() + seconds
+    if not end(record, signal.SIGKILL, seconds):
+        return False
+    found = records.find(record)
+    while found and found['boot'] == _boot() and _members(found['pid']):
+        if time.monotonic() > deadline:
+            return False
+        end_orphans(record)
+        time.sleep(_INTERVAL)
+    return True
 
 
 def _members(session: int) -> list[int]:

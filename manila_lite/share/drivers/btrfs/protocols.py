@@ -3,6 +3,7 @@
 from collections.abc import Callable
 import contextlib
 import pathlib
+from typing import NamedTuple
 
 from oslo_utils import netutils
 
@@ -20,19 +21,37 @@ from manila_lite.share.drivers.records import Record
 NFS, CIFS = 'NFS', 'CIFS'
 
 
-NfsOf = Callable[[Kind, str], Exports | None]
-"""The NFS server of a volume, or None if it cannot have one now."""
+class Exporters(NamedTuple):
+    """The servers that may export a volume."""
+
+    nfs: Exports
+    cifs: SmbExports | None
+
+
+ExportersOf = Callable[[Kind, str], Exporters | None]
+"""The servers of a volume, or None if it cannot have any now."""
 
 
 class Protocols:
     """The exports of all servers; a volume is exported by one of them."""
 
-    def __init__(self, nfs_of: NfsOf, cifs: SmbExports | None):
-        self._nfs_of = nfs_of
-        self._cifs = cifs
+    def __init__(self, exporters_of: ExportersOf, has_cifs: bool):
+        self._exporters_of = exporters_of
+        self._has_cifs = has_cifs
+
+    def _nfs_of(self, kind: Kind, volume: str) -> Exports | None:
+        found = self._exporters_of(kind, volume)
+        return found.nfs if found else None
+
+    def _cifs_of(self, kind: Kind, volume: str) -> SmbExports | None:
+        found = self._exporters_of(kind, volume)
+        return found.cifs if found else None
 
     def _nfs(self, kind: Kind, volume: str) -> Exports:
-        found = self._nfs_of(kind, volume)
+        return self._required(kind, volume).nfs
+
+    def _required(self, kind: Kind, volume: str) -> Exporters:
+        found = self._exporters_of(kind, volume)
         if found is None:
             raise exception.ShareBackendException(
                 msg=f'{volume} has no share server'
@@ -41,7 +60,7 @@ class Protocols:
 
     def has_protocol(self, share_proto: str) -> bool:
         """Return whether there can be shares with a protocol."""
-        return share_proto == NFS or (share_proto == CIFS and bool(self._cifs))
+        return share_proto == NFS or (share_proto == CIFS and self._has_cifs)
 
     def check(self, share_proto: str, volume: str) -> None:
         """Raise ValueError if a volume cannot be shared by a protocol."""
@@ -67,8 +86,9 @@ class Protocols:
         volume = record['volume']
         if record['share_proto'] == CIFS:
             self.check(CIFS, volume)
-            assert self._cifs
-            return self._cifs.publish(
+            cifs = self._required(kind, volume).cifs
+            assert cifs
+            return cifs.publish(
                 kind, volume, source, rules, read_only, denies_all
             )
         clients, replies = clients_of(rules, read_only=read_only)
@@ -82,25 +102,27 @@ class Protocols:
 
     def republish(self, kind: Kind, volume: str, source: pathlib.Path) -> None:
         """Export what is at the path of a volume now, to the same clients."""
-        nfs = self._nfs_of(kind, volume)
-        if nfs:
-            nfs.republish(kind, volume, source)
-        if self._cifs:
-            self._cifs.republish(kind, volume)
+        found = self._exporters_of(kind, volume)
+        if found:
+            found.nfs.republish(kind, volume, source)
+            if found.cifs:
+                found.cifs.republish(kind, volume)
 
     def refresh(self, kind: Kind, volume: str) -> None:
         """Let a server forget what it knows of the content of a volume."""
-        nfs = self._nfs_of(kind, volume)
-        if nfs:
-            nfs.refresh(kind, volume)
-        if self._cifs:
-            self._cifs.refresh(kind, volume)
+        found = self._exporters_of(kind, volume)
+        if found:
+            found.nfs.refresh(kind, volume)
+            if found.cifs:
+                found.cifs.refresh(kind, volume)
 
     def withdraw(self, kind: Kind, volume: str) -> None:
         """End an export; files that clients have open are closed."""
-        self._withdraw_nfs(kind, volume)
-        if self._cifs:
-            self._cifs.withdraw(kind, volume)
+        found = self._exporters_of(kind, volume)
+        if found:
+            found.nfs.withdraw(kind, volume)
+            if found.cifs:
+                found.cifs.withdraw(kind, volume)
 
     def _withdraw_nfs(self, kind: Kind, volume: str) -> None:
         nfs = self._nfs_of(kind, volume)
@@ -111,16 +133,18 @@ class Protocols:
         self, kind: Kind, volume: str, source: pathlib.Path
     ) -> bool:
         """Return whether the files and the mount are as they should be."""
-        nfs = self._nfs_of(kind, volume)
-        return (nfs is None or nfs.is_published(kind, volume, source)) and (
-            not self._cifs or self._cifs.is_published(kind, volume)
+        found = self._exporters_of(kind, volume)
+        return found is None or (
+            found.nfs.is_published(kind, volume, source)
+            and (not found.cifs or found.cifs.is_published(kind, volume))
         )
 
     def listed(self, kind: Kind, record: Record) -> str | None:
         """Return the text that says how a volume is exported, if it is."""
         volume = record['volume']
         if record['share_proto'] == CIFS:
-            return self._cifs.listed(kind, volume) if self._cifs else None
+            cifs = self._cifs_of(kind, volume)
+            return cifs.listed(kind, volume) if cifs else None
         return self._nfs(kind, volume).listed(kind, volume)
 
     def close(self, kind: Kind, record: Record) -> None:
@@ -128,8 +152,8 @@ class Protocols:
         volume = record['volume']
         if record['share_proto'] != CIFS:
             self._nfs(kind, volume).close(kind, volume)
-        elif self._cifs:
-            self._cifs.withdraw(kind, volume)
+        elif cifs := self._cifs_of(kind, volume):
+            cifs.withdraw(kind, volume)
 
     def reopen(
         self, kind: Kind, record: Record, source: pathlib.Path, text: str
@@ -138,8 +162,8 @@ class Protocols:
         volume = record['volume']
         if record['share_proto'] != CIFS:
             self._nfs(kind, volume).reopen(kind, volume, source, text)
-        elif self._cifs:
-            self._cifs.reopen(kind, volume, text)
+        elif cifs := self._cifs_of(kind, volume):
+            cifs.reopen(kind, volume, text)
 
     # Only NFS shares have replicas.
 

@@ -14,7 +14,6 @@ from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.copies import Copies
 from manila_lite.share.drivers.btrfs.pool import Pool
-from manila_lite.share.drivers.btrfs.protocols import NFS
 from manila_lite.share.drivers.records import Record
 
 READABLE, DR = 'readable', 'dr'
@@ -112,9 +111,7 @@ class Replica:
         self.pool.catalog.replicas.put(self.name, dataclasses.asdict(state))
 
     def locations(self) -> list:
-        return self.backend.locations(
-            Kind.SHARE, {'volume': self.volume, 'share_proto': NFS}
-        )
+        return self.backend.locations(Kind.SHARE, self.record())
 
     def become_passive(
         self, leader: 'Replica', replication_type: str | None

@@ -14,7 +14,6 @@ from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.peers import BtrfsPeers
-from manila_lite.share.drivers.btrfs.protocols import NFS
 from manila_lite.share.drivers.btrfs.replicas import Replica
 from manila_lite.share.drivers.btrfs.snapshots import BtrfsSnapshots
 from manila_lite.share.drivers.btrfs.syncing import BtrfsSyncing
@@ -132,9 +131,7 @@ class BtrfsReplicatedSnapshots:
             'progress': '100%',
             'provider_location': volume,
             'size': pool.size_gib(Kind.SNAPSHOT, volume),
-            'export_locations': self._backend.locations(
-                Kind.SNAPSHOT, {'volume': volume, 'share_proto': NFS}
-            ),
+            'export_locations': self._backend.locations(Kind.SNAPSHOT, record),
         }
 
     def ensure_snapshot(

@@ -88,7 +88,7 @@ class BtrfsReplication:
                 )
             # Without the state it would be an active replica.
             own.write_state(ReplicaState(role=Role.PASSIVE))
-            self._shares.create_share(context, new_replica)
+            self._shares.create_share(context, new_replica, share_server)
         replica_state = self._update(
             context, replica_list, new_replica, access_rules, replica_snapshots
         )

@@ -38,12 +38,61 @@ def by_content(paths: list[pathlib.Path]) -> dict[bytes, pathlib.Path]:
     return {kernel.content_id(path): path for path in paths}
 
 
+def send_copy(
+    sent: pathlib.Path,
+    theirs: Copies,
+    ours: Copies,
+    check: Callable[[], None],
+    count: Callable[[int], None] = lambda sent: None,
+) -> CommonCopy:
+    """Send a copy on the basis of the latest one that both sides have.
+
+    The result is the copy on both sides. Without a difference that is the
+    one they had, and the other is discarded.
+    """
+    ours.prepare()
+    common = find_common(theirs, ours)
+    received = send_changes(sent, common, ours, check, count)
+    if received is None:
+        assert common is not None
+        kernel.destroy(sent)
+        return common
+    return CommonCopy(sent, ours.confirm(received))
+
+
+def send_snapshot(
+    take: Callable[[], pathlib.Path],
+    target: str,
+    theirs: Copies,
+    ours: Copies,
+    check: Callable[[], None],
+    count: Callable[[int], None] = lambda sent: None,
+) -> pathlib.Path:
+    """Send a snapshot unless it was sent before; return our copy.
+
+    `take` returns the copy of it that is to be sent for the target. Ours
+    remains also if the next one is equal.
+    """
+    earlier = ours.received_for(target)
+    if earlier:
+        return earlier[-1]
+    for copies in (theirs, ours):
+        copies.discard(target)  # of a process that was killed
+    ours.prepare()
+    common = find_common(theirs, ours)
+    received = send_changes(take(), common, ours, check, count, always=True)
+    assert received is not None
+    return ours.confirm(received)
+
+
 def send_changes(
     sent: pathlib.Path,
     common: CommonCopy | None,
     ours: Copies,
     check: Callable[[], None],
     count: Callable[[int], None] = lambda sent: None,
+    *,
+    always: bool = False,
 ) -> pathlib.Path | None:
     """Send what has changed since the common copy, else everything.
 
@@ -52,7 +101,9 @@ def send_changes(
     """
     for parent in [common.theirs, None] if common else [None]:
         try:
-            return transfer(sent, parent, ours.folder, check, count)
+            return transfer(
+                sent, parent, ours.folder, check, count, always=always
+            )
         except BaseException as error:
             received = ours.folder / sent.name
             with contextlib.suppress(OSError):

@@ -2,8 +2,8 @@
 
 In the first phase the shares and snapshots are copied while the source serves
 its clients, again and again until little has changed since the last time. The
-second phase does that once more, kills the NFS server of the source, sends
-what its clients have written last, and records that the shares have arrived.
+second phase does that once more, kills the servers of the source, sends what
+its clients have written last, and records that the shares have arrived.
 Clients can write to the destination when their access rules are applied
 there. If it fails before, the source serves its clients again.
 """
@@ -28,6 +28,7 @@ from manila_lite.share.drivers.btrfs.moves import Move
 from manila_lite.share.drivers.btrfs.moves import items_of
 from manila_lite.share.drivers.btrfs.peers import BtrfsPeers
 from manila_lite.share.drivers.btrfs.pool import Pool
+from manila_lite.share.drivers.btrfs.protocols import CIFS
 from manila_lite.share.drivers.contract.server_migrations import (
     ServerMigrationCompatibility,
 )
@@ -258,6 +259,10 @@ class BtrfsServerMigration:
         pools = self._pools(record, source, items)
         move = Move(self._backend, source, server_id)
         received = _catch_up(move, items, pools)
+        has_cifs = CIFS in move.protocols(items)
+        if has_cifs:
+            # It takes a while, during which clients need not wait.
+            self._backend.servers.start_smb(server_id)
         retiring = record | {
             'stage': Stage.RETIRING,
             'pools': pools,
@@ -269,6 +274,10 @@ class BtrfsServerMigration:
                 source.servers.retire(record['server'])
             shares = [item for item in items if item.kind is Kind.SHARE]
             received |= move.copy(shares, pools)
+            if has_cifs:
+                self._backend.servers.users(server_id).adopt(
+                    source.servers.users(record['server'])
+                )
             move.create_volumes(received, pools)
             arrived = retiring | {'stage': Stage.ARRIVED}
             self._put(server_id, arrived)

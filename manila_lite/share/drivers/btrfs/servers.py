@@ -1,21 +1,27 @@
 """The share servers of a back end, each with a network and an NFS server.
 
+One that has CIFS shares runs an smbd of its own as well, from the first on.
+
     servers/<id>/server.json    the links of a server, and whether it is ready
     servers/<id>/netns          its network namespace, see `server_network`
     servers/<id>/bus            the bus that controls its NFS server
     servers/<id>/nfs/           its daemons
     servers/<id>/exports/       what they export, see `exports`
+    smb/<digest of the id>/     what smbd shares, see `smb_settings`
 
+Sockets of smbd have long names, for which there is no space below the id.
 What is in a directory without `server.json` belongs to no server.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 import contextlib
+import hashlib
 import os
 import pathlib
 import shutil
 import signal
 import time
+from typing import NamedTuple
 
 from oslo_log import log
 
@@ -26,6 +32,7 @@ from manila_lite.share.drivers.btrfs import ganesha
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs import processes
 from manila_lite.share.drivers.btrfs import server_supervisor
+from manila_lite.share.drivers.btrfs import smb_settings
 from manila_lite.share.drivers.btrfs import supervisor
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.daemons import Supervision
@@ -33,6 +40,9 @@ from manila_lite.share.drivers.btrfs.exports import Exports
 from manila_lite.share.drivers.btrfs.locks import Locks
 from manila_lite.share.drivers.btrfs.server_network import Link
 from manila_lite.share.drivers.btrfs.server_network import ServerNetwork
+from manila_lite.share.drivers.btrfs.smb_exports import SmbExports
+from manila_lite.share.drivers.btrfs.smb_server import SmbServer
+from manila_lite.share.drivers.btrfs.smb_users import SmbUsers
 
 LOG = log.getLogger(__name__)
 
@@ -40,6 +50,7 @@ FOLDER = 'servers'
 _MODULE = 'manila_lite.share.drivers.btrfs.server_supervisor'
 _LENGTH_OF_ID = 36
 _RECORD, _SOCKET = 'server.json', 'bus'
+_SMB = 'smb'
 
 FindVolume = Callable[[Kind, str], pathlib.Path | None]
 
@@ -48,10 +59,21 @@ class ShareServerMissing(exception.ShareBackendException):
     """There is no such share server, or it is not ready."""
 
 
+class Ports(NamedTuple):
+    """The ports that servers listen on; without CIFS there is no SMB port."""
+
+    nfs: int
+    smb: int | None = None
+
+
 class ShareServer:
     """One share server, which may be there in part."""
 
-    def __init__(self, folder: pathlib.Path):
+    def __init__(
+        self,
+        folder: pathlib.Path,
+        start_smb: Callable[[str], None] = lambda server_id: None,
+    ):
         self.id = folder.name
         self._folder = folder
         self._daemons = folder / server_supervisor.NFS
@@ -59,6 +81,14 @@ class ShareServer:
         self.nfs = ganesha.Ganesha(folder / _SOCKET)
         self.exports = Exports(
             folder / 'exports', self.nfs, Locks(folder / 'locks')
+        )
+        digest = hashlib.sha256(self.id.encode()).hexdigest()[:16]
+        self.smb_folder = folder.parent.parent / _SMB / digest
+        self.users = SmbUsers(self.smb_folder)
+        self._smb_record = self._daemons / daemons.RECORD
+        self._smbd = SmbServer(self.smb_folder, self._smb_record)
+        self.smb = SmbExports(
+            self.smb_folder, self._smbd, self.users, lambda: start_smb(self.id)
         )
 
     # Record
@@ -77,17 +107,24 @@ class ShareServer:
         record = records.find(self._folder / _RECORD)
         return bool(record and record['is_ready'])
 
-    def write(self, links: Sequence[Link], is_ready: bool) -> None:
+    def has_cifs(self) -> bool:
+        """Return whether it runs smbd, or should."""
+        record = records.find(self._folder / _RECORD)
+        return bool(record and record.get('has_cifs'))
+
+    def write(
+        self, links: Sequence[Link], is_ready: bool, has_cifs: bool = False
+    ) -> None:
+        """Write the record; that it has CIFS shares is never forgotten."""
         self._folder.mkdir(mode=0o700, exist_ok=True)
-        records.write(
-            self._folder / _RECORD,
-            {'links': links, 'is_ready': is_ready},
-            durable=True,
-        )
+        record = {'links': links, 'is_ready': is_ready}
+        if has_cifs or self.has_cifs():
+            record['has_cifs'] = True
+        records.write(self._folder / _RECORD, record, durable=True)
 
     # Start
 
-    def prepare(self, port: int, find: FindVolume) -> None:
+    def prepare(self, ports: Ports, find: FindVolume) -> None:
         """Create the network and the mounts, and say what is to run."""
         links = self.links()
         if self.network.ensure(links) or not self.is_ready():
@@ -96,24 +133,44 @@ class ShareServer:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.exports.prepare()
         self.exports.restore_mounts(find)
+        if self.has_cifs():
+            self.smb.prepare()
         file = self._daemons / supervisor.SPECIFICATION
-        wanted = self._specification(port)
+        wanted = self._specification(ports, links)
         if records.find(file) != wanted:
             records.write(file, wanted, durable=True)
-        server = self._daemons / 'server.json'
-        pid = processes.find_pid(server)
-        if pid is not None and not self.network.has_process(pid):
-            # The namespace that it is in has been replaced.
-            processes.end(server, signal.SIGKILL, daemons.STOP_TIMEOUT)
+        for daemon in (self._daemons / 'server.json', self._smb_record):
+            pid = processes.find_pid(daemon)
+            if pid is not None and not self.network.has_process(pid):
+                # The namespace that it is in has been replaced.
+                processes.end(daemon, signal.SIGKILL, daemons.STOP_TIMEOUT)
 
-    def _specification(self, port: int) -> records.Record:
-        return daemons.nfs_specification(
+    def _specification(
+        self, ports: Ports, links: Sequence[Link]
+    ) -> records.Record:
+        prefix = ['nsenter', f'--net={self.network.namespace}', '--']
+        specification = daemons.nfs_specification(
             self._daemons,
             self._folder / 'exports',
             self._folder / _SOCKET,
-            port,
-            ['nsenter', f'--net={self.network.namespace}', '--'],
+            ports.nfs,
+            prefix,
         ) | {'trash': []}
+        if ports.smb is not None and self.has_cifs():
+            text = smb_settings.base_config(
+                self.smb_folder, ports.smb, [link.host for link in links]
+            )
+            specification |= daemons.smb_specification(
+                self.smb_folder, text, prefix
+            )
+        return specification
+
+    def runs_smb(self) -> bool:
+        """Return whether the supervisor has been asked to run smbd."""
+        return 'smbd' in self._wanted()
+
+    def _wanted(self) -> records.Record:
+        return records.find(self._daemons / supervisor.SPECIFICATION) or {}
 
     def has_ended(self) -> bool:
         """Return whether it was torn down or retired."""
@@ -122,11 +179,26 @@ class ShareServer:
             or (self._daemons / supervisor.SPECIFICATION).exists()
         )
 
-    def is_answering(self) -> bool:
-        """Return whether the NFS server runs with the settings it should."""
-        wanted = records.find(self._daemons / supervisor.SPECIFICATION)
+    def silent_daemon(self) -> str:
+        """Return which daemon does not run with the settings it should."""
         running = records.find(self._daemons / supervisor.RUNNING)
-        return wanted == running and self.nfs.is_answering()
+        if self._wanted() != running or not self.nfs.is_answering():
+            return 'NFS'
+        if self.runs_smb() and not self._smbd.is_answering():
+            return 'SMB'
+        return ''
+
+    def log_of(self, daemon: str) -> pathlib.Path:
+        """Return where a daemon says why it does not start."""
+        if daemon == 'SMB':
+            return self.smb_folder / smb_settings.LOG
+        return self._daemons / 'ganesha.log'
+
+    def reconcile(self) -> None:
+        """Let its daemons export what they should, and nothing else."""
+        self.exports.reconcile()
+        if self.runs_smb():
+            self.smb.reconcile()
 
     # End
 
@@ -134,15 +206,21 @@ class ShareServer:
         """Serve no clients any more, neither now nor after a restart.
 
         What it has is kept. Clients are disconnected at once: the kernel
-        closes the connections of the NFS server that is killed.
+        closes the connections of the servers that are killed.
         """
         self.write(self.links(), is_ready=False)
         self._forget_daemons(locks)
-        record = self._daemons / 'server.json'
-        if not processes.end(record, signal.SIGKILL, daemons.STOP_TIMEOUT):
-            raise exception.ShareBackendException(
-                msg=f'the NFS server of share server {self.id} does not end'
-            )
+        if not processes.end(
+            self._daemons / 'server.json', signal.SIGKILL, daemons.STOP_TIMEOUT
+        ):
+            raise self._not_ending('NFS')
+        if not processes.end_session(self._smb_record, daemons.STOP_TIMEOUT):
+            raise self._not_ending('SMB')
+
+    def _not_ending(self, daemon: str) -> exception.ShareBackendException:
+        return exception.ShareBackendException(
+            msg=f'the {daemon} server of share server {self.id} does not end'
+        )
 
     def _forget_daemons(self, locks: Locks) -> None:
         """Let the supervisor start none any more."""
@@ -159,6 +237,8 @@ class ShareServer:
         mounts = self._folder / 'exports' / 'mounts'
         for mount in mounts.iterdir() if mounts.exists() else ():
             mount.rmdir()  # never what is in a volume
+        if self.smb_folder.exists():
+            shutil.rmtree(self.smb_folder)
         for path in self._folder.iterdir() if self._folder.exists() else ():
             if path.is_dir():
                 shutil.rmtree(path)
@@ -170,12 +250,20 @@ class ShareServer:
 
     def stop(self) -> None:
         """End the daemons, the mounts and the network."""
-        for name in ('server', 'bus'):
+        for name in ('smbd', 'server', 'bus'):
             processes.stop(
                 self._daemons / f'{name}.json', daemons.STOP_TIMEOUT
             )
+        processes.end_session(self._smb_record, daemons.STOP_TIMEOUT)
         kernel.unmount_below(self._folder / 'exports')
         self.network.remove(self.links())
+
+
+class Silent(NamedTuple):
+    """A daemon of a share server that does not answer."""
+
+    server: ShareServer
+    daemon: str
 
 
 class Servers:
@@ -187,14 +275,14 @@ class Servers:
     def __init__(
         self,
         root: pathlib.Path,
-        port: int,
+        ports: Ports,
         trash: Sequence[pathlib.Path],
         find: FindVolume,
     ):
         self._root = root
         self._folder = root / FOLDER
         self._locks = Locks(root / 'locks')
-        self._port = port
+        self._ports = ports
         self._trash = trash
         self._find = find
         self._supervision = Supervision(root / 'nfs', _MODULE)
@@ -213,9 +301,25 @@ class Servers:
             )
         return found
 
+    def exports_with(self, kind: Kind, volume: str) -> Exports | None:
+        """Return the exports that a volume is among, or None."""
+        if not self._folder.is_dir():
+            return None  # the back end was never started
+        return next(
+            (
+                server.exports
+                for server in self._all()
+                if server.is_ready()
+                and server.exports.number(kind, volume) is not None
+            ),
+            None,
+        )
+
     def _at(self, server_id: str) -> ShareServer:
         name = records.checked_file_name(server_id)
-        return self._known.setdefault(name, ShareServer(self._folder / name))
+        return self._known.setdefault(
+            name, ShareServer(self._folder / name, self.start_smb)
+        )
 
     def _all(self) -> Iterator[ShareServer]:
         for name in sorted(os.listdir(self._folder)):
@@ -239,10 +343,22 @@ class Servers:
         return found
 
     def _complete(self, server: ShareServer) -> None:
-        server.prepare(self._port, self._find)
+        server.prepare(self._ports, self._find)
         self._supervise()
         self._require_answers([server])
-        server.exports.reconcile()
+        server.reconcile()
+
+    def start_smb(self, server_id: str) -> None:
+        """Let a server have CIFS shares from now on, unless it has some.
+
+        A server that has none does without the memory of smbd.
+        """
+        if self.get(server_id).runs_smb():
+            return
+        with self._locks.locked(server_id):
+            server = self.get(server_id)
+            server.write(server.links(), is_ready=True, has_cifs=True)
+            self._complete(server)
 
     def retire(self, server_id: str) -> None:
         """Let a server serve no clients; it is missing from now on."""
@@ -260,6 +376,10 @@ class Servers:
         if links is not None and not server.is_ready():
             self._complete(server)
             server.write(links, is_ready=True)
+
+    def users(self, server_id: str) -> SmbUsers:
+        """Return the users of a server, which may have been retired."""
+        return self._at(server_id).users
 
     def close(self, server_id: str) -> None:
         """End the network and the mounts of a server that was retired."""
@@ -294,7 +414,7 @@ class Servers:
         self._supervise()
         self._require_answers(started)
         for server in started:
-            server.exports.reconcile()
+            server.reconcile()
         if errors:
             raise errors[0]
 
@@ -303,7 +423,7 @@ class Servers:
         if server.find_links() is None:
             server.end(self._locks)
         elif server.is_ready():
-            server.prepare(self._port, self._find)
+            server.prepare(self._ports, self._find)
             return True
         return False
 
@@ -324,10 +444,10 @@ class Servers:
         if errors:
             raise errors[0]
         silent = self._silent(ready, daemons.RESTART_TIMEOUT)
-        if silent is not None and silent.is_ready():
+        if silent is not None and silent.server.is_ready():
             raise exception.StorageUnavailable(
-                reason=f'the NFS server of share server {silent.id} does not '
-                'answer'
+                reason=f'the {silent.daemon} server of share server '
+                f'{silent.server.id} does not answer'
             )
 
     def _repair(self, server: ShareServer) -> None:
@@ -336,7 +456,7 @@ class Servers:
                 LOG.warning(
                     'The network of share server %s is incomplete', server.id
                 )
-                server.prepare(self._port, self._find)
+                server.prepare(self._ports, self._find)
 
     def _supervise(self) -> None:
         wanted = {
@@ -355,21 +475,22 @@ class Servers:
         silent = self._silent(servers, daemons.START_TIMEOUT)
         if silent is not None:
             raise exception.ShareBackendException(
-                msg=f'the NFS server of share server {silent.id} does not '
-                f'start, see ganesha.log in {self._folder / silent.id / "nfs"}'
+                msg=f'the {silent.daemon} server of share server '
+                f'{silent.server.id} does not start, see '
+                f'{silent.server.log_of(silent.daemon)}'
             )
 
     def _silent(
         self, servers: Sequence[ShareServer], seconds: float
-    ) -> ShareServer | None:
+    ) -> Silent | None:
         """Return a server that does not answer; wait while they restart."""
         deadline = time.monotonic() + seconds
         for server in servers:
-            while not server.is_answering():
+            while daemon := server.silent_daemon():
                 if server.has_ended():
                     break
                 if time.monotonic() > deadline:
-                    return server
+                    return Silent(server, daemon)
                 time.sleep(daemons.INTERVAL)
         return None
 
@@ -383,6 +504,17 @@ def has_servers(root: pathlib.Path) -> bool:
     """Return whether a back end has share servers."""
     folder = root / FOLDER
     return folder.is_dir() and bool(os.listdir(folder))
+
+
+def users_of(root: pathlib.Path, server_id: str) -> SmbUsers:
+    """Return the users of the CIFS shares on a share server."""
+    name = records.checked_file_name(server_id)
+    server = ShareServer(root / FOLDER / name)
+    if not server.is_ready():
+        raise ShareServerMissing(
+            msg=f'share server {server_id} does not exist in {root}'
+        )
+    return server.users
 
 
 def stop_all(root: pathlib.Path) -> None:

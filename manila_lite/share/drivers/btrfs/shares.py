@@ -98,7 +98,7 @@ class BtrfsShares:
         record = {
             'volume': name,
             'share_proto': share['share_proto'],
-            **self._backend.server_fields(share_server),
+            **self._backend.server_fields(share_server, share['share_proto']),
         }
         try:
             with pool.catalog.putting(Kind.SHARE, name, record):
@@ -107,7 +107,7 @@ class BtrfsShares:
                 else:
                     pool.clone_from(source, name, share['size'])
                 locations = self._ensure_export(pool, record)
-            pool.commit()
+            pool.commit_new(Kind.SHARE)
         except OSError as error:
             self._backend.exports.withdraw(Kind.SHARE, name)
             pool.catalog.drop(Kind.SHARE, name)

@@ -8,6 +8,7 @@ sessions of clients are ended, so that a server that starts meanwhile allows
 no more than it should.
 """
 
+from collections.abc import Callable
 import pathlib
 import re
 
@@ -58,9 +59,15 @@ class SmbExports:
     """
 
     def __init__(
-        self, folder: pathlib.Path, server: SmbServer, users: SmbUsers
+        self,
+        folder: pathlib.Path,
+        server: SmbServer,
+        users: SmbUsers,
+        start: Callable[[], None] = lambda: None,
     ):
+        """`start` makes sure that the server has been started."""
         self._folder = folder
+        self._start = start
         self._shares = folder / 'shares'
         self._server = server
         self._users = users
@@ -86,6 +93,7 @@ class SmbExports:
         Others lose the files that they have open. With `denies_all` there
         are none, although the replies are those of the rules.
         """
+        self._start()
         name = share_name(kind, volume)
         text, replies = samba.format_section(
             name,
@@ -131,12 +139,15 @@ class SmbExports:
 
     def republish(self, kind: Kind, volume: str) -> None:
         """Share what should be shared; clients that use it go on."""
+        self._start()
         if self._file(kind, volume).exists():
             self._write_index()
             self._server.reload()
 
     def withdraw(self, kind: Kind, volume: str) -> None:
         """End the use of a share; files that clients have open are closed."""
+        if not self._index_file.exists():
+            return  # the server has never been started
         name = share_name(kind, volume)
         with self._locks.locked(records.checked_file_name(name)):
             self._withdraw(name, self._file(kind, volume))
@@ -148,6 +159,7 @@ class SmbExports:
 
     def reopen(self, kind: Kind, volume: str, text: str) -> None:
         """Share a withdrawn volume again as `listed` has said."""
+        self._start()
         name = share_name(kind, volume)
         with self._locks.locked(records.checked_file_name(name)):
             self._replace(name, self._file(kind, volume), text)
@@ -155,7 +167,9 @@ class SmbExports:
     def is_published(self, kind: Kind, volume: str) -> bool:
         """Return whether a server that starts shares what it should."""
         file = self._file(kind, volume)
-        return not file.exists() or str(file) in self._index()
+        return self._index_file.exists() and (
+            not file.exists() or str(file) in self._index()
+        )
 
     def reconcile(self) -> None:
         """Let the running server share what it should, and nothing else."""
@@ -175,12 +189,19 @@ class SmbExports:
     def _write_index(self) -> None:
         with self._locks.locked('index'):
             text = samba.format_index(sorted(self._shares.glob('*.conf')))
-            index = self._folder / smb_settings.INDEX
-            if not index.exists() or index.read_text() != text:
-                records.write_text(index, text)
+            if self._index() != text:
+                records.write_text(self._index_file, text)
 
     def _index(self) -> str:
-        return (self._folder / smb_settings.INDEX).read_text()
+        """Return the text of the index; it is empty before the first start."""
+        try:
+            return self._index_file.read_text()
+        except FileNotFoundError:
+            return ''
+
+    @property
+    def _index_file(self) -> pathlib.Path:
+        return self._folder / smb_settings.INDEX
 
     def _file(self, kind: Kind, volume: str) -> pathlib.Path:
         return self._shares / records.checked_file_name(

@@ -18,7 +18,7 @@ from manila_lite.share.drivers import records
 from manila_lite.share.drivers.btrfs.ganesha import safe_path
 
 FOLDERS = ('private', 'lock', 'state', 'cache', 'pid', 'ncalrpc', 'shares')
-INDEX = 'shares.conf'
+INDEX, LOG = 'shares.conf', 'smbd.log'
 _FREE_SPACE = 'free-space'
 _MODULE = 'manila_lite.share.drivers.btrfs.free_space'
 
@@ -66,6 +66,7 @@ def base_config(
     restrict anonymous = 2
     server min protocol = SMB2
     disable netbios = yes
+    multicast dns register = no
     smb ports = {port}
     interfaces = {' '.join(addresses)}
     bind interfaces only = yes
@@ -77,7 +78,7 @@ def base_config(
     cache directory = {path}/cache
     pid directory = {path}/pid
     ncalrpc dir = {path}/ncalrpc
-    log file = {path}/smbd.log
+    log file = {path}/{LOG}
     max log size = 16384
     load printers = no
     printing = bsd

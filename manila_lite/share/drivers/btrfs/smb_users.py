@@ -4,11 +4,13 @@ They are no users of this machine. Samba sees them by way of nss_wrapper, and
 keeps hashes of their passwords in a file that only root can read.
 """
 
+from collections.abc import Iterable
 import os
 import pathlib
 import re
 import signal
 import subprocess
+import tempfile
 
 from manila_lite import exception
 from manila_lite.share.drivers import file_locks
@@ -72,15 +74,40 @@ class SmbUsers:
             )
         self.prepare()
         with self._locked():
-            uids = self._uids()
-            if name not in uids:
-                uid = max(_FIRST_UID, *uids.values()) + 1
-                self._write(
-                    f'{self._passwd.read_text()}'
-                    f'{name}:x:{uid}:{_GROUP}::/:/bin/false\n'
-                )
-            # Without a password, a user cannot sign in.
+            self._add_names([name])
             self._call('smbpasswd', '-a', '-s', name, text=f'{password}\n' * 2)
+
+    def adopt(self, source: 'SmbUsers') -> None:
+        """Add the users of another server with their passwords.
+
+        Those that exist here get the passwords that they have there.
+        """
+        if not source.names():
+            return
+        self.prepare()
+        with source._locked():
+            names, hashes = source.names(), source._call('pdbedit', '-L', '-w')
+        with (
+            self._locked(),
+            tempfile.NamedTemporaryFile('w', dir=self._folder) as file,
+        ):
+            self._add_names(names)
+            file.write(hashes)
+            file.flush()
+            self._call('pdbedit', '-i', f'smbpasswd:{file.name}')
+
+    def _add_names(self, names: Iterable[str]) -> None:
+        """Let users exist; one without a password cannot sign in."""
+        uids = self._uids()
+        first = max(_FIRST_UID, *uids.values()) + 1
+        missing = [name for name in names if name not in uids]
+        self._write(
+            self._passwd.read_text()
+            + ''.join(
+                f'{name}:x:{uid}:{_GROUP}::/:/bin/false\n'
+                for uid, name in enumerate(missing, first)
+            )
+        )
 
     def remove(self, name: str) -> None:
         """Remove a user and end its sessions; a missing one is an error."""

@@ -41,7 +41,7 @@ class BtrfsSnapshots:
                     record['server'] = share['server']
                 with pool.catalog.putting(Kind.SNAPSHOT, name, record):
                     pool.take_snapshot(share['volume'], name)
-                pool.commit()
+                pool.commit_new(Kind.SNAPSHOT)
             else:
                 pool, record = found
         return self._reply(pool, record)

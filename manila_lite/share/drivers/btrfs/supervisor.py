@@ -25,6 +25,7 @@ import time
 from typing import Any, Protocol
 
 from manila_lite.share.drivers import records
+from manila_lite.share.drivers.btrfs import mount_table
 from manila_lite.share.drivers.btrfs import processes
 from manila_lite.share.drivers.btrfs import trash
 
@@ -69,10 +70,16 @@ class Daemon:
             self._forget()
         return self._descriptor is None
 
-    def start(self, environment: dict[str, str], lines: str = '') -> bool:
+    def start(
+        self,
+        environment: dict[str, str],
+        lines: str = '',
+        enter: Callable[[], None] = lambda: None,
+    ) -> bool:
         """Start it, unless it has just been started.
 
-        The lines are added to its configuration.
+        The lines are added to its configuration. Its process calls `enter`
+        first.
         """
         if time.monotonic() < self._start_after:
             return False
@@ -80,7 +87,7 @@ class Daemon:
         records.write_text(self.config, self._text + lines)
         _rotate(self._log)
         if os.fork() == 0:
-            self._become_daemon(environment)
+            self._become_daemon(environment, enter)
         deadline = time.monotonic() + _BUS_TIMEOUT
         while time.monotonic() < deadline:
             # The record is written first, so that no daemon is ever unknown.
@@ -101,7 +108,9 @@ class Daemon:
         processes.stop(self._record, _STOP_TIMEOUT)
         self._forget()
 
-    def _become_daemon(self, environment: dict[str, str]) -> None:
+    def _become_daemon(
+        self, environment: dict[str, str], enter: Callable[[], None]
+    ) -> None:
         try:
             os.setsid()
             processes.write(self._record, processes.this_process())
@@ -111,6 +120,7 @@ class Daemon:
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             os.dup2(log, 1)
             os.dup2(log, 2)
+            enter()
             os.execvpe(
                 self._command[0], self._command, os.environ | environment
             )
@@ -181,7 +191,7 @@ class Supervisor:
             if not self._bus.start({}) or not self._bus_answers():
                 return
         if self._server.has_ended():
-            self._server.start(self._environment, self._includes())
+            self._start_server()
         trash.empty(self._trash)
 
     @property
@@ -210,18 +220,25 @@ class Supervisor:
             time.sleep(0.005)
         return False
 
-    def _includes(self) -> str:
-        """Include the exports, but none whose volume is not mounted.
+    def _start_server(self) -> None:
+        """Let it export all volumes that are mounted.
 
-        The directory below the mount is on the disk of the system.
+        The directory below a missing mount is on the disk of the system.
         """
-        lines = []
+        enter = mount_table.begin(self._exports)
+        lines, mounts = [], []
         for file in sorted(self._exports.glob('*.conf')):
-            if os.path.ismount(self._exports / 'mounts' / file.stem):
+            mount = self._exports / 'mounts' / file.stem
+            if os.path.ismount(mount):
                 lines.append(f'%include "{file}"\n')
+                mounts.append(mount)
             else:
                 LOG.error('%s is not exported: it is not mounted', file.stem)
-        return ''.join(lines)
+        self._server.start(
+            self._environment,
+            ''.join(lines),
+            lambda: enter(mounts) if enter else None,
+        )
 
 
 def _rotate(log: pathlib.Path) -> None:

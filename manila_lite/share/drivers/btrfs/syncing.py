@@ -192,10 +192,13 @@ class BtrfsSyncing:
             if received is not None:
                 kernel.flush(own.pool.top)
             with self._backend.changing(name):
-                volume = {'volume': name, 'of': own.volume}
-                proto = {'share_proto': record['share_proto']}
+                ours_record = {
+                    key: value
+                    for key, value in own.record().items()
+                    if key in ('share_proto', 'server')
+                } | {'volume': name, 'of': own.volume}
                 catalog = own.pool.catalog
-                with catalog.putting(Kind.SNAPSHOT, name, volume | proto):
+                with catalog.putting(Kind.SNAPSHOT, name, ours_record):
                     own.pool.add_snapshot(name, copy, limit)
                 own.pool.commit()
         finally:

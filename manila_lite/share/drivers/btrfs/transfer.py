@@ -37,11 +37,14 @@ def transfer(
     folder: pathlib.Path,
     check: Callable[[], None],
     count: Callable[[int], None] = lambda sent: None,
+    *,
+    always: bool = False,
 ) -> pathlib.Path | None:
     """Receive a volume in a folder, and return it.
 
     With a parent that has been received there, only the difference is sent;
-    without a difference the result is None. `check` is called repeatedly and
+    without a difference the result is None, unless the volume is `always` to
+    be received. `check` is called repeatedly and
     may raise an error, which ends the transfer. `count` is called with the
     number of bytes of each part that was sent.
     """
@@ -54,7 +57,7 @@ def transfer(
         start = _read(output)
         if parent is not None and len(start) < _CHUNK:
             sender.finish()
-            if _has_no_changes(start):
+            if _has_no_changes(start) and not always:
                 return None
         receiver = stack.enter_context(
             _Program('receive', '-q', '-C', str(folder), reads=True)

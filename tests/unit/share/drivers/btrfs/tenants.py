@@ -18,12 +18,13 @@ from tests.drivers.driver_harness import DriverHarness
 from tests.support import storage
 from tests.support import tenant_network
 from tests.support.nfs_client import NfsClient
+from tests.support.smb_client import SmbClient
 from tests.support.tenant_network import TenantClient
 
 ADDRESS, CLIENT = '10.20.0.5', '10.20.0.99'
 ADDRESS_6, CLIENT_6 = 'fd00:20::5', 'fd00:20::99'
 SEGMENTS = 101, 102
-PORT = 2049
+PORT, SMB_PORT = 2049, 445
 
 
 class Tenant(NamedTuple):
@@ -34,6 +35,9 @@ class Tenant(NamedTuple):
 
     def nfs(self, address: str = ADDRESS) -> NfsClient:
         return self.client.nfs(address, PORT)
+
+    def smb(self, user: str, address: str = ADDRESS) -> SmbClient:
+        return self.client.smb(user, address, SMB_PORT)
 
     def read(self, path: str, name: str = 'notes') -> bytes:
         nfs = self.nfs()

@@ -1,6 +1,7 @@
 """Volumes of a real btrfs."""
 
 import concurrent.futures
+import contextlib
 import errno
 import os
 import subprocess
@@ -213,23 +214,57 @@ def test_images_attached_at_the_same_time_have_their_own_devices(tmp_path):
         list(pool.map(attach, images))
 
 
-def test_records_survive_a_power_failure():
-    """A copy of the blocks is what the disk has at that moment."""
+@contextlib.contextmanager
+def small_pool():
+    """Provide a pool on which nothing else happens, and its image."""
     storage.require()
     with storage.folder() as folder:
-        # Nothing else happens on it while it is copied.
         image = storage.create_pool(folder / 'pool.img', 256 * MIB)
         pool = Pool('pool', mounted_pool(image, folder / 'top'))
         pool.prepare()
+        yield pool, image
+
+
+def copy_of(image, name):
+    """Return a copy of the blocks: what the disk has at that moment."""
+    copy = image.with_name(f'{name}.img')
+    subprocess.run(['cp', '--sparse=always', image, copy], check=True)
+    return copy
+
+
+def test_records_survive_a_power_failure():
+    with small_pool() as (pool, image):
         pool.create('old', 1)
         pool.catalog.put(Kind.SHARE, 'old', {'volume': 'old'})
         with pool.catalog.putting(Kind.SHARE, 'share', {'volume': 'share'}):
             pool.create('share', 1)
         pool.commit()
-        copy = folder / 'copy.img'
-        subprocess.run(['cp', '--sparse=always', image, copy], check=True)
-        subprocess.run(['btrfstune', '-f', '-m', copy], check=True)
-        other = Pool('copy', mounted_pool(copy, folder / 'copy'))
+        copy = copy_of(image, 'copy')
+        kernel.unmount(pool.top)
+        other = Pool('copy', mounted_pool(copy, pool.top))
         for name in ('old', 'share'):
             assert other.catalog.find(Kind.SHARE, name) == {'volume': name}
         assert other.size_gib(Kind.SHARE, 'share') == 1
+
+
+@pytest.mark.parametrize('is_committed_between', [False, True])
+def test_new_volumes_survive_a_power_failure(is_committed_between):
+    new = {Kind.SHARE: 'share', Kind.SNAPSHOT: 'snapshot'}
+    copies = []
+    with small_pool() as (pool, image):
+        for kind, name in new.items():
+            with pool.catalog.putting(kind, name, {'volume': name}):
+                if kind is Kind.SHARE:
+                    pool.create(name, 1)
+                else:
+                    pool.take_snapshot('share', name)
+                if is_committed_between:
+                    kernel.commit(pool.top)
+            pool.commit_new(kind)
+            copies.append(copy_of(image, name))
+        for (kind, name), copy in zip(new.items(), copies, strict=True):
+            kernel.unmount(pool.top)
+            other = Pool('copy', mounted_pool(copy, pool.top))
+            assert other.catalog.find(kind, name) == {'volume': name}
+            assert other.has(kind, name)
+            assert other.size_gib(kind, name) == 1

@@ -13,15 +13,26 @@ from manila_lite.share.drivers.btrfs.catalog import Kind
 from tests.drivers import content
 from tests.drivers.replication_sites import Sites
 from tests.support import storage
+from tests.support import tenant_network
 
 MIB = 1 << 20
 
 
-@pytest.fixture(params=['readable', 'dr'])
+@pytest.fixture(params=['readable', 'dr', 'dr-on-servers'])
 def sites(request):
+    style, _, with_servers = request.param.partition('-')
     storage.require()
-    with storage.folder() as folder:
-        sites = Sites(folder, 'btrfs', request.param, names=('here', 'there'))
+    with contextlib.ExitStack() as stack:
+        options = ''
+        if with_servers:
+            storage.require_servers()
+            bridge = stack.enter_context(tenant_network.bridge())
+            options = f'btrfs_bridge = {bridge}'
+        folder = stack.enter_context(storage.folder())
+        names = ('here', 'there')
+        sites = Sites(
+            folder, 'btrfs', style, bool(with_servers), options, names
+        )
         yield sites
         sites.clean_up()
 

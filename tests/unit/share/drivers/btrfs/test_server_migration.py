@@ -1,5 +1,7 @@
 """Share servers that migrate between two back ends of this machine."""
 
+from concurrent import futures
+import contextlib
 import os
 
 import pytest
@@ -12,6 +14,9 @@ from tests.drivers.migration_contract import BtrfsPair
 from tests.support import storage
 from tests.support import tenant_network
 from tests.support.nfs_client import NfsError
+from tests.support.processes import wait_until
+from tests.support.smb_client import PASSWORD
+from tests.support.smb_client import SmbError
 
 SOURCE, CLIENT, PORT = '10.20.0.5', '10.20.0.99', 2049
 SMALL_POOL = 512 << 20
@@ -94,10 +99,43 @@ class Pair(BtrfsPair):
             return False
 
 
+class CifsPair(Pair):
+    """The same with a CIFS share."""
+
+    share_proto = 'CIFS'
+
+    def allow(self, driver):
+        """Let alice in, whom only the source has from the beginning."""
+        if driver is self.source:
+            driver.backend.servers.users(self.server.id).add('alice', PASSWORD)
+        rule = self.made['here'].rule(self.share, 'alice', access_type='user')
+        replies = driver.update_access(CTX, self.share, [rule], [], [], [])
+        assert replies[rule['access_id']]['state'] == 'active'
+
+    def alice(self, address=SOURCE):
+        return self._client.smb('alice', address, 445)
+
+    def is_served(self, address=SOURCE):
+        try:
+            return (
+                self.alice(address).read(self.share.name, 'notes')
+                == b'content'
+            )
+        except SmbError:
+            return False
+
+
 @pytest.fixture
 def pair(bridge, client):
     with storage.folder() as folder:
         yield Pair(folder, bridge, client)
+
+
+@pytest.fixture
+def cifs_pair(bridge, client):
+    storage.require_cifs()
+    with storage.folder() as folder:
+        yield CifsPair(folder, bridge, client)
 
 
 def fill(pair, name='filling'):
@@ -210,3 +248,89 @@ def test_server_of_a_completed_migration_cannot_be_cancelled_away(pair):
     assert pair.has_share(pair.target)
     with pytest.raises(exception.ShareBackendException, match='still has'):
         pair.target.teardown_server({'server_id': pair.elsewhere.id})
+
+
+# CIFS
+
+
+def test_cifs_share_moves_with_its_users_and_no_acknowledged_write_is_lost(
+    cifs_pair,
+):
+    pair, written = cifs_pair, []
+
+    def write_until_interrupted():
+        with (
+            pair.alice().session(pair.share.name) as session,
+            contextlib.suppress(SmbError),
+        ):
+            while True:
+                name = f'record-{len(written)}'
+                session(f'put /etc/hostname {name}')
+                written.append(name)
+
+    assert pair.check()['compatible']
+    with futures.ThreadPoolExecutor(1) as executor:
+        writing = executor.submit(write_until_interrupted)
+        wait_until(lambda: written or writing.done(), 'it writes')
+        pair.start()
+        assert pair.proceed()
+        copied = len(written)
+        wait_until(
+            lambda: len(written) > copied or writing.done(), 'it goes on'
+        )
+        pair.complete()
+        writing.result()
+    pair.allow(pair.target)
+    assert pair.is_served('10.20.0.9')
+    assert not pair.is_served()
+    names = pair.alice('10.20.0.9').names(pair.share.name)
+    assert names == {'notes', *written} or names == {
+        'notes',
+        *written,
+        f'record-{len(written)}',  # written, but not acknowledged
+    }
+    pair.source.teardown_server({'server_id': pair.server.id})
+    assert not list((pair.source.backend.root / 'smb').iterdir())
+    assert pair.is_served('10.20.0.9')
+
+
+def test_cifs_server_that_was_retired_is_served_by_one_side(cifs_pair):
+    pair = cifs_pair
+    pair.start()
+    pair.proceed()
+    with pair.alice().session(pair.share.name) as session:
+        pair.kill_once_retired()
+        with pytest.raises(SmbError):
+            session('ls')
+    pair.restart('here')
+    pair.source.check_health()
+    assert not pair.is_served()
+    pair.restart('there')
+    pair.cancel()
+    assert pair.is_served()
+    pair.start()
+    pair.proceed()
+    pair.complete()
+    pair.allow(pair.target)
+    assert pair.is_served('10.20.0.9')
+
+
+def test_password_at_the_time_of_the_move_is_valid(cifs_pair):
+    pair = cifs_pair
+    destination = pair.target.backend.servers.users(pair.elsewhere.id)
+    destination.add('alice', 'of another time')
+    destination.add('carol', PASSWORD)
+    pair.start()
+    pair.proceed()
+    pair.complete()
+    pair.allow(pair.target)
+    assert pair.is_served('10.20.0.9')
+    assert destination.names() == ['alice', 'carol']
+
+
+def test_back_end_without_cifs_takes_no_server_with_cifs_shares(cifs_pair):
+    changed = cifs_pair.made['there'].configure()
+    changed.override({'btrfs_cifs': False})
+    cifs_pair.made['there'].configure = lambda: changed
+    cifs_pair.restart('there')
+    assert not cifs_pair.check()['compatible']
