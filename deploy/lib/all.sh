@@ -6,5 +6,7 @@ source "$DEPLOY/lib/common.sh"
 source "$DEPLOY/lib/configuration.sh"
 # shellcheck source=deploy/lib/servers.sh
 source "$DEPLOY/lib/servers.sh"
+# shellcheck source=deploy/lib/identity.sh
+source "$DEPLOY/lib/identity.sh"
 # shellcheck source=deploy/lib/service.sh
 source "$DEPLOY/lib/service.sh"

@@ -64,6 +64,13 @@ read_variables() {
     : "${DATABASE_URL:=}"
     : "${TRANSPORT_URL:=}"
     : "${LOCKS_URL:=}"
+    : "${AUTH:=http_basic}"
+    : "${KEYSTONE_AUTH_URL:=}"
+    : "${KEYSTONE_DATABASE_URL:=}"
+    : "${KEYSTONE_PORT:=5000}"
+    : "${KEYSTONE_LOCAL_PORT:=5001}"
+    : "${KEYSTONE_USER:=manila_lite}"
+    : "${KEYSTONE_PROJECT:=service}"
     : "${ADMIN_USER:=admin}"
     : "${ADMIN_PROJECT:=admin}"
     : "${REGION:=RegionOne}"
@@ -75,6 +82,10 @@ read_variables() {
     case $DATABASE in
         mariadb | postgresql) ;;
         *) die "DATABASE is mariadb or postgresql, not $DATABASE" ;;
+    esac
+    case $AUTH in
+        http_basic | keystone) ;;
+        *) die "AUTH is http_basic or keystone, not $AUTH" ;;
     esac
     FIRST_CONTROLLER=${CONTROLLERS%% *}
 }
@@ -190,27 +201,36 @@ restart_unit() {
     changed "restarted $1"
 }
 
-# Passwords of this installation, made once on the first controller. Other
-# nodes have a copy. They are passed on by files and pipes only: arguments of
+# Passwords of this installation, made once on the first controller unless
+# they are in the file already. Other nodes have a copy. They are passed on by files and pipes only: arguments of
 # programs can be seen by every user of the machine.
 read_secrets() {
     if [[ ! -e $SECRETS ]]; then
         is_first_controller || die "copy $SECRETS from $FIRST_CONTROLLER," \
             'with mode 0600'
-        put_file root:root 600 "$SECRETS" <<END
-DATABASE_PASSWORD=$(random_word)
-BROKER_PASSWORD=$(random_word)
-LOCKS_PASSWORD=$(random_word)
-ADMIN_PASSWORD=$(random_word)
-TOKEN_KEY=$(head -c 32 /dev/urandom | base64)
-END
+        put_file root:root 600 "$SECRETS" < /dev/null
     fi
     case $(stat -c %U:%a "$SECRETS") in
         root:600 | root:400) ;;
         *) die "$SECRETS must belong to root and have mode 0600" ;;
     esac
+    local name
+    for name in DATABASE BROKER LOCKS ADMIN KEYSTONE KEYSTONE_DATABASE; do
+        add_secret "${name}_PASSWORD" "$(random_word)"
+    done
+    add_secret TOKEN_KEY "$(head -c 32 /dev/urandom | base64)"
     # shellcheck source=/dev/null
     source "$SECRETS"
+}
+
+# add_secret NAME VALUE: unless there is one. Other nodes may have a copy of
+# an older release, which has all that they need.
+add_secret() {
+    if grep -q "^$1=" "$SECRETS" || ! is_first_controller; then
+        return 0
+    fi
+    printf '%s=%s\n' "$1" "$2" >> "$SECRETS"
+    changed "added $1 to $SECRETS"
 }
 
 random_word() {

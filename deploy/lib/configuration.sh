@@ -14,7 +14,7 @@ my_ip = $NODE_IP
 state_path = $STATE
 log_dir = $LOGS
 transport_url = $TRANSPORT_URL
-auth_strategy = http_basic
+auth_strategy = $AUTH
 osapi_share_listen = $NODE_IP
 osapi_share_listen_port = $API_LOCAL_PORT
 default_share_type = $SHARE_TYPE
@@ -42,16 +42,19 @@ enable_proxy_headers_parsing = true
 [oslo_concurrency]
 lock_path = $STATE/lock
 
-[http_basic]
-region = $REGION
-
 [monitoring]
 listen = 127.0.0.1
 scheduler_port = 8787
 share_port = 8788
 data_port = 8789
 END
+    if ! uses_keystone; then
+        printf '\n[http_basic]\nregion = %s\n' "$REGION"
+    fi
     for role; do
+        if [[ $role == controller ]] && uses_keystone; then
+            keystone_authtoken_conf
+        fi
         if [[ $role == share ]]; then
             for name in $BACKENDS; do
                 printf '\n[%s]\n%s\n' "$name" "$(backend_options "$name")"
@@ -89,20 +92,20 @@ local_roots() {
 
 # proxy_conf ADDRESS: print what HAProxy needs to serve the API there.
 proxy_conf() {
-    local bind="$1:$API_PORT" scheme=http number=0 controller no_api
+    local bind="$1:$API_PORT" scheme=http number=0 controller no_api tls=
     no_api='http-error status 503 content-type application/json string '
     no_api+="'{\"serviceUnavailable\": {\"code\": 503, \"message\": "
     no_api+="\"No API service is available; try again later.\"}}' "
     no_api+='hdr Retry-After 5'
     if [[ -n $TLS_CERTIFICATE ]]; then
-        bind+=" ssl crt $TLS_CERTIFICATE"
+        tls=" ssl crt $TLS_CERTIFICATE"
         scheme=https
     fi
     cat <<END
 # Written by deploy: changes are lost.
 frontend manila_lite
     mode http
-    bind $bind
+    bind $bind$tls
     timeout client 2m
     option httplog
     option forwardfor
@@ -133,4 +136,34 @@ END
         number=$((number + 1))
         echo "    server api-$number $controller:$API_LOCAL_PORT"
     done
+    if [[ $OWN_KEYSTONE == yes ]]; then
+        keystone_proxy_conf "$1" "$tls" "$scheme"
+    fi
+}
+
+# keystone_proxy_conf ADDRESS TLS SCHEME: print how clients reach Keystone.
+keystone_proxy_conf() {
+    cat <<END
+
+frontend manila_lite_keystone
+    mode http
+    bind $1:$KEYSTONE_PORT$2
+    timeout client 1m
+    option httplog
+    option forwardfor
+    http-request del-header X-Forwarded-For
+    http-request del-header X-Forwarded-Host
+    http-request del-header X-Forwarded-Prefix
+    http-request del-header Forwarded
+    http-request set-header X-Forwarded-Proto $3
+    default_backend manila_lite_keystone
+
+backend manila_lite_keystone
+    mode http
+    timeout connect 5s
+    timeout server 1m
+    option httpchk GET /v3
+    http-check expect status 200
+    server keystone $FIRST_CONTROLLER:$KEYSTONE_LOCAL_PORT check
+END
 }

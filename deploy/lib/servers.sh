@@ -51,23 +51,28 @@ END
         restart_unit mariadb
     fi
     start_unit mariadb
-    if mariadb_answers; then
+    make_mariadb_account manila "$DATABASE_PASSWORD"
+}
+
+# make_mariadb_account NAME PASSWORD: and a database of the same name.
+make_mariadb_account() {
+    if mariadb_answers "$@"; then
         return
     fi
     mariadb <<END
-CREATE DATABASE IF NOT EXISTS manila CHARACTER SET utf8mb4;
-CREATE USER IF NOT EXISTS manila@'%';
-ALTER USER manila@'%' IDENTIFIED BY '$DATABASE_PASSWORD';
-GRANT ALL PRIVILEGES ON manila.* TO manila@'%';
+CREATE DATABASE IF NOT EXISTS $1 CHARACTER SET utf8mb4;
+CREATE USER IF NOT EXISTS $1@'%';
+ALTER USER $1@'%' IDENTIFIED BY '$2';
+GRANT ALL PRIVILEGES ON $1.* TO $1@'%';
 END
-    changed 'made the account manila in MariaDB'
+    changed "made the account $1 in MariaDB"
 }
 
-# mariadb_answers: whether the account can use its database.
+# mariadb_answers NAME PASSWORD: whether the account can use its database.
 mariadb_answers() {
     mariadb --defaults-extra-file=<(printf '[client]\npassword=%s\n' \
-        "$DATABASE_PASSWORD") --host="$FIRST_CONTROLLER" --user=manila \
-        --execute='SELECT 1' manila > /dev/null 2>&1
+        "$2") --host="$FIRST_CONTROLLER" --user="$1" \
+        --execute='SELECT 1' "$1" > /dev/null 2>&1
 }
 
 set_up_postgresql() {
@@ -84,32 +89,44 @@ END
     if [[ $DID == yes ]]; then
         restart=yes
     fi
-    put_line "$etc/pg_hba.conf" \
-        'host manila manila all scram-sha-256 # manila_lite'
-    if [[ $DID == yes ]]; then
-        restart=yes
+    local accounts=(manila) name
+    if [[ $OWN_KEYSTONE == yes ]]; then
+        accounts+=(keystone)
     fi
+    for name in "${accounts[@]}"; do
+        put_line "$etc/pg_hba.conf" \
+            "host $name $name all scram-sha-256 # manila_lite"
+        if [[ $DID == yes ]]; then
+            restart=yes
+        fi
+    done
     if [[ $restart == yes ]]; then
         restart_unit postgresql
     fi
     start_unit postgresql
-    if postgresql_answers; then
+    make_postgresql_account manila "$DATABASE_PASSWORD"
+}
+
+# make_postgresql_account NAME PASSWORD: and a database of the same name.
+make_postgresql_account() {
+    if postgresql_answers "$@"; then
         return
     fi
     runuser -u postgres -- psql --quiet --no-psqlrc -v ON_ERROR_STOP=1 <<END
-SELECT 'CREATE ROLE manila LOGIN' WHERE NOT EXISTS (
-    SELECT FROM pg_roles WHERE rolname = 'manila') \gexec
-ALTER ROLE manila PASSWORD '$DATABASE_PASSWORD';
-SELECT 'CREATE DATABASE manila OWNER manila' WHERE NOT EXISTS (
-    SELECT FROM pg_database WHERE datname = 'manila') \gexec
+SELECT 'CREATE ROLE $1 LOGIN' WHERE NOT EXISTS (
+    SELECT FROM pg_roles WHERE rolname = '$1') \gexec
+ALTER ROLE $1 PASSWORD '$2';
+SELECT 'CREATE DATABASE $1 OWNER $1' WHERE NOT EXISTS (
+    SELECT FROM pg_database WHERE datname = '$1') \gexec
 END
-    changed 'made the account manila in PostgreSQL'
+    changed "made the account $1 in PostgreSQL"
 }
 
+# postgresql_answers NAME PASSWORD: whether the account can use its database.
 postgresql_answers() {
-    PGPASSFILE=<(printf '*:*:*:manila:%s\n' "$DATABASE_PASSWORD") \
+    PGPASSFILE=<(printf '*:*:*:%s:%s\n' "$1" "$2") \
         psql --quiet --no-psqlrc --no-password --host="$FIRST_CONTROLLER" \
-        --username=manila --command='SELECT 1' manila > /dev/null 2>&1
+        --username="$1" --command='SELECT 1' "$1" > /dev/null 2>&1
 }
 
 set_up_rabbitmq() {
@@ -161,19 +178,10 @@ END
 # Remove accounts, databases and queues, with all that they contain.
 purge_servers() {
     if [[ $OWN_DATABASE == yes ]]; then
-        case $DATABASE in
-            mariadb)
-                mariadb <<< "DROP DATABASE IF EXISTS manila;
-                    DROP USER IF EXISTS manila@'%';"
-                ;;
-            postgresql)
-                runuser -u postgres -- psql --quiet --no-psqlrc <<END
-DROP DATABASE IF EXISTS manila WITH (FORCE);
-DROP ROLE IF EXISTS manila;
-END
-                ;;
-        esac
-        changed 'removed the database manila'
+        purge_account manila
+        if [[ $OWN_KEYSTONE == yes ]]; then
+            purge_account keystone
+        fi
     fi
     if [[ $OWN_BROKER == yes ]]; then
         rabbitmqctl -q delete_vhost manila || true
@@ -187,4 +195,21 @@ END
             restart_unit redis-server
         fi
     fi
+}
+
+# purge_account NAME: remove it from the database server, with its database.
+purge_account() {
+    case $DATABASE in
+        mariadb)
+            mariadb <<< "DROP DATABASE IF EXISTS $1;
+                DROP USER IF EXISTS $1@'%';"
+            ;;
+        postgresql)
+            runuser -u postgres -- psql --quiet --no-psqlrc <<END
+DROP DATABASE IF EXISTS $1 WITH (FORCE);
+DROP ROLE IF EXISTS $1;
+END
+            ;;
+    esac
+    changed "removed the database $1"
 }

@@ -36,6 +36,9 @@ install_program() {
         mysql*) extras+=,mysql ;;
         postgresql*) extras+=,postgresql ;;
     esac
+    if uses_keystone; then
+        extras+=,memcached
+    fi
     digest=$(source_digest "$extras")
     if [[ -e $VENV/.deployed && $(< "$VENV/.deployed") == "$digest" ]]; then
         return 0
@@ -74,18 +77,23 @@ manage() {
         --config-file "$CONF"
 }
 
-# put_units NAME...: install the unit files, as they are in etc.
+# put_units NAME...: install the unit files of the services.
 put_units() {
-    local name reload=no
+    local before=$CHANGES
+    put_unit_files "$@"
+    if ((CHANGES > before)); then
+        RESTART=yes
+    fi
+}
+
+# put_unit_files NAME...: install unit files, as they are in etc.
+put_unit_files() {
+    local name before=$CHANGES
     for name; do
         put_file root:root 644 "$UNITS/$name.service" \
             < "$DEPLOY/../etc/manila_lite/systemd/$name.service"
-        if [[ $DID == yes ]]; then
-            reload=yes
-            RESTART=yes
-        fi
     done
-    if [[ $reload == yes ]]; then
+    if ((CHANGES > before)); then
         systemctl daemon-reload
     fi
 }
@@ -131,8 +139,31 @@ sync_schema() {
     esac
 }
 
-# set_up_sign_in: the administrator, and the key that all controllers share.
+# set_up_sign_in: the administrator, and what the API checks callers with.
 set_up_sign_in() {
+    if uses_keystone; then
+        install_packages memcached
+        start_unit memcached
+        set_up_keystone
+        register_service
+    else
+        set_up_http_basic
+    fi
+    put_file root:root 600 "$ETC/admin-openrc" <<END
+# For the official client: source $ETC/admin-openrc
+export OS_AUTH_TYPE=password
+export OS_AUTH_URL=${KEYSTONE_AUTH_URL:-$(api_url)/v3}
+export OS_USERNAME=$ADMIN_USER
+export OS_PASSWORD=$ADMIN_PASSWORD
+export OS_PROJECT_NAME=$ADMIN_PROJECT
+export OS_USER_DOMAIN_NAME=Default
+export OS_PROJECT_DOMAIN_NAME=Default
+export OS_REGION_NAME=$REGION
+END
+}
+
+# set_up_http_basic: the file of users, and the key that controllers share.
+set_up_http_basic() {
     put_file manila:manila 600 "$STATE/token_key" <<< "$TOKEN_KEY"
     if [[ $DID == yes ]]; then
         RESTART=yes
@@ -143,17 +174,6 @@ set_up_sign_in() {
             --project "$ADMIN_PROJECT" --role admin <<< "$ADMIN_PASSWORD"
         changed "added the user $ADMIN_USER"
     fi
-    put_file root:root 600 "$ETC/admin-openrc" <<END
-# For the official client: source $ETC/admin-openrc
-export OS_AUTH_TYPE=password
-export OS_AUTH_URL=$(api_url)/v3
-export OS_USERNAME=$ADMIN_USER
-export OS_PASSWORD=$ADMIN_PASSWORD
-export OS_PROJECT_NAME=$ADMIN_PROJECT
-export OS_USER_DOMAIN_NAME=Default
-export OS_PROJECT_DOMAIN_NAME=Default
-export OS_REGION_NAME=$REGION
-END
 }
 
 api_url() {
@@ -199,13 +219,25 @@ call_api() {
     curl --silent --show-error --fail --max-time 60 --retry 30 \
         --retry-connrefused --retry-delay 1 \
         --header 'X-OpenStack-Manila-API-Version: 2.65' \
-        --config <(printf 'user = "%s:%s"\n' \
-            "$ADMIN_USER" "$ADMIN_PASSWORD") "$@"
+        --config <(credentials) "$@"
+}
+
+# credentials: print how curl signs in.
+credentials() {
+    if uses_keystone; then
+        printf 'header = "X-Auth-Token: %s"\n' "$(identity token)"
+    else
+        printf 'user = "%s:%s"\n' "$ADMIN_USER" "$ADMIN_PASSWORD"
+    fi
 }
 
 # first_share_type: the one that local.conf names, if there is none.
 first_share_type() {
     local found spec specs=()
+    # That of an existing Keystone may be unknown here.
+    if [[ -z $ADMIN_PASSWORD ]]; then
+        return 0
+    fi
     found=$(call_api "$(api_url)/v2/types?is_public=all")
     if grep -q "\"name\": *\"$SHARE_TYPE\"" <<< "$found"; then
         return

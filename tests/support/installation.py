@@ -21,6 +21,7 @@ from tests.support.rest_client import RestClient
 
 SERVE = ('serve',)
 SEPARATE = ('api', 'scheduler', 'share')
+SERVICES = ('services',)
 
 _CONF = """
 [DEFAULT]
@@ -54,7 +55,8 @@ _DUMMY = {
 class Installation:
     """Processes on one database, one configuration and one port.
 
-    `kind` is SERVE (everything in one process) or SEPARATE. `backends` maps
+    `kind` is SERVE (everything in one process), SEPARATE, or SERVICES (all
+    forked from one process, which has two APIs). `backends` maps
     names to the options that differ from a `dummy` without delay; `options`
     and `sections` are added to the configuration file. Processes are forked
     unless they use eventlet, or `forked` says otherwise.
@@ -103,7 +105,7 @@ class Installation:
             lease=lease,
         )
         self.configure(backends or {'dummy': {}})
-        if kind == SEPARATE:
+        if kind != SERVE:
             self.manage('db', 'sync')
 
     def configure(self, backends: Mapping[str, Mapping[str, object]]) -> None:
@@ -153,8 +155,12 @@ class Installation:
         args = ['--config-file', self.conf]
         if name == 'serve':
             args = ['serve', *args, '--state-dir', self.folder / 'state']
+        elif name == 'services':
+            args = ['services', *args, '--apis', '2']
         return Command(
-            'manila-lite' if name == 'serve' else f'manila-lite-{name}',
+            'manila-lite'
+            if name.startswith('serv')
+            else f'manila-lite-{name}',
             *args,
             log=self.folder / f'{self._runs}-{name}.log',
             concurrency=self.concurrency,

@@ -12,7 +12,6 @@ import json
 import threading
 import uuid
 
-_LIFETIME = datetime.timedelta(hours=1)
 _DOMAIN = {'id': 'default', 'name': 'Default'}
 
 
@@ -38,11 +37,13 @@ class Keystone:
     """The service; `with Keystone() as keystone` runs it.
 
     `share_url` is the endpoint of the share service in the catalogs of
-    future tokens. `validations` counts validated tokens.
+    future tokens, `lifetime` that of the tokens in seconds. `validations`
+    counts validated tokens.
     """
 
     def __init__(self, share_url='http://127.0.0.1:8786/v2'):
         self.share_url = share_url
+        self.lifetime = 3600
         self.validations = 0
         self._users = {}
         self._tokens = {}
@@ -137,11 +138,12 @@ class Keystone:
 
     def _describe(self, user, scope):
         now = datetime.datetime.now(datetime.UTC)
+        lifetime = datetime.timedelta(seconds=self.lifetime)
         token = {
             'methods': ['password'],
             'audit_ids': [uuid.uuid4().hex],
             'issued_at': _timestamp(now),
-            'expires_at': _timestamp(now + _LIFETIME),
+            'expires_at': _timestamp(now + lifetime),
             'user': {
                 'id': user.id,
                 'name': user.name,

@@ -80,7 +80,7 @@ def start(name):
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            cwd='/',
+            cwd=service.get('WorkingDirectory', '/'),
             start_new_session=True,
             env={
                 'PATH': '/usr/bin:/bin',

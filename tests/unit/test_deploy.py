@@ -2,6 +2,7 @@
 
 import contextlib
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -18,9 +19,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / 'deploy'
 SCRIPTS = sorted(
     path
-    for folder in ('deploy', 'deploy/lib', 'tools')
+    for folder in ('deploy', 'deploy/lib', 'devstack', 'tools')
     for path in (ROOT / folder).iterdir()
-    if path.is_file() and path.suffix != '.py' and path.name != 'local.conf'
+    if path.is_file()
+    and path.suffix not in ('.py', '.rst')
+    and path.name != 'local.conf'
 )
 VARIABLES = """
 NODE_IP=192.0.2.11
@@ -35,7 +38,9 @@ set -euo pipefail
 source "$DEPLOY/lib/all.sh"
 read_variables
 DATABASE_PASSWORD=a BROKER_PASSWORD=b LOCKS_PASSWORD=c
+KEYSTONE_PASSWORD=d KEYSTONE_DATABASE_PASSWORD=e TOKEN_KEY=f
 use_servers
+use_identity
 """
 
 
@@ -80,7 +85,8 @@ def test_shellcheck_has_no_complaint(path):
 
 
 def test_bashate_has_no_complaint():
-    run(tool('bashate'), *SCRIPTS)
+    # DevStack wants a file of this name.
+    run(tool('bashate'), *(set(SCRIPTS) - {ROOT / 'devstack/settings'}))
 
 
 def test_a_file_is_written_when_it_differs(shell, tmp_path):
@@ -145,10 +151,53 @@ def test_services_understand_their_configuration(
         assert conf.large.share_driver == 'dummy'
 
 
-def test_haproxy_understands_its_configuration(shell, tmp_path):
+def test_controllers_alone_get_the_password_for_keystone(shell, tmp_path):
+    file = tmp_path / 'manila_lite.conf'
+    lines = 'AUTH=keystone; use_identity; service_conf'
+    file.write_text(shell(f'{lines} controller'))
+    assert options.new(files=[str(file)]).auth_strategy == 'keystone'
+    text = file.read_text()
+    assert '\nauth_url = http://192.0.2.11:5001/v3\n' in text
+    assert '\npassword = d\n' in text
+    assert 'keystone_authtoken' not in shell(f'{lines} share')
+
+
+@pytest.mark.parametrize(
+    'url, used',
+    [
+        ('', 'http://192.0.2.11:5000/v3'),
+        ('https://identity', 'https://identity/v3'),
+        ('https://identity/v3/', 'https://identity/v3'),
+    ],
+)
+def test_clients_and_the_api_use_the_keystone_that_is_named(shell, url, used):
+    lines = f'AUTH=keystone KEYSTONE_AUTH_URL={url}; use_identity'
+    assert shell(f'{lines}; echo "$KEYSTONE_AUTH_URL"').strip() == used
+    assert shell(f'{lines}; echo "$OWN_KEYSTONE"').strip() == (
+        'no' if url else 'yes'
+    )
+
+
+def test_passwords_that_the_file_has_are_kept(shell, tmp_path):
+    secrets = tmp_path / 'secrets'
+    lines = f"""
+SECRETS={secrets} NODE_IP=$FIRST_CONTROLLER
+add_secret ADMIN_PASSWORD one; add_secret ADMIN_PASSWORD two
+NODE_IP=192.0.2.99 add_secret TOKEN_KEY three
+report_changes
+"""
+    secrets.touch()
+    assert shell(lines).endswith('Changes: 1.\n')
+    assert secrets.read_text() == 'ADMIN_PASSWORD=one\n'
+
+
+@pytest.mark.parametrize('auth', ['http_basic', 'keystone'])
+def test_haproxy_understands_its_configuration(shell, tmp_path, auth):
     file = tmp_path / 'haproxy.cfg'
-    file.write_text(shell('proxy_conf 192.0.2.11'))
+    file.write_text(shell(f'AUTH={auth}; use_identity; proxy_conf 192.0.2.11'))
     assert 'server api-2 192.0.2.12:8785' in file.read_text()
+    keystone = 'server keystone 192.0.2.11:5001' in file.read_text()
+    assert keystone == (auth == 'keystone')
     run(tool('haproxy'), '-c', '-f', file)
 
 
@@ -179,6 +228,16 @@ def answers_of(url):
     with contextlib.suppress(requests.ConnectionError):
         return [requests.get(url, timeout=30)]
     return []
+
+
+def test_container_gets_the_sources_that_deploy_installs(shell):
+    copied = re.findall(
+        r'^COPY ((?!--).*) /', (ROOT / 'Containerfile').read_text(), re.M
+    )
+    wanted = shell('printf "%s\\n" "${SOURCES[@]}"').split()
+    assert sorted(' '.join(copied).split()) == sorted(wanted)
+    ignored = (ROOT / '.containerignore').read_text().splitlines()
+    assert {f'!{name}' for name in wanted} <= set(ignored)
 
 
 def test_logrotate_understands_its_configuration():
