@@ -13,6 +13,7 @@ import threading
 
 from tests.cluster import chaos
 from tests.cluster import cluster
+from tests.cluster.load import summary
 from tests.cluster.services import Timing
 from tests.support.cli import Cli
 from tests.support.processes import wait_until
@@ -75,6 +76,9 @@ def _parser() -> argparse.ArgumentParser:
     beat.add_argument('--seed', type=int, default=random.randrange(10**6))
     beat.add_argument('--rounds', type=int, default=5)
     beat.add_argument('--seconds', type=float, default=60, help='of a round')
+    beat.add_argument(
+        '--faults', default='', help='only those with this in their names'
+    )
     for parser_of_size in (start, beat):
         _add_size(parser_of_size)
     commands.add_parser('stop', help='end the cluster of another process')
@@ -104,7 +108,9 @@ def _add_size(start: argparse.ArgumentParser) -> None:
         start.add_argument(f'--{name}', type=int, help=f'number of {what}')
 
 
-def _new_cluster(args: argparse.Namespace, timing: Timing) -> cluster.Cluster:
+def _new_cluster(
+    args: argparse.Namespace, timing: Timing, has_clocks: bool = False
+) -> cluster.Cluster:
     size = cluster.SMALL if args.small else cluster.Size()
     wanted = {
         name: value
@@ -116,6 +122,7 @@ def _new_cluster(args: argparse.Namespace, timing: Timing) -> cluster.Cluster:
         size._replace(**wanted),
         port=args.port,
         timing=timing,
+        has_clocks=has_clocks,
         say=lambda text: print(text, flush=True),
     )
 
@@ -123,10 +130,12 @@ def _new_cluster(args: argparse.Namespace, timing: Timing) -> cluster.Cluster:
 def run_chaos(args: argparse.Namespace) -> int:
     """Run rounds until one has found something; print what it was."""
     print(f'--seed {args.seed}', flush=True)
-    with _until_interrupted(_new_cluster(args, chaos.TIMING)) as running:
+    with _until_interrupted(
+        _new_cluster(args, chaos.TIMING, has_clocks=True)
+    ) as running:
         running.start()
         running.create_types()
-        rounds = chaos.Chaos(running, args.seed)
+        rounds = chaos.Chaos(running, args.seed, faults=args.faults)
         for number in range(args.rounds):
             found = rounds.round(args.seconds)
             print(f'round {number + 1}: {found.text}', flush=True)
@@ -134,6 +143,7 @@ def run_chaos(args: argparse.Namespace) -> int:
                 print(f'  {problem}', flush=True)
             if found.problems:
                 return 1
+        print(summary(rounds.load))
         print('nothing is lost, nothing is wrong')
         return 0
     return 1

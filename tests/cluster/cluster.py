@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
+from manila_lite.api import versions
 from manila_lite.cmd import manage
 from manila_lite.db.session import Database
 from tests.cluster import brokers
@@ -40,6 +41,9 @@ SPECS = {
     'revert_to_snapshot_support': 'True',
     'mount_snapshot_support': 'True',
     'replication_type': 'readable',
+}
+SPECS_OF_SOLE = {
+    name: value for name, value in SPECS.items() if name != 'replication_type'
 }
 STATE = 'cluster.json'
 MARK = 'folder-of-a-cluster'
@@ -77,11 +81,13 @@ class Cluster:
         *,
         port: int,
         timing: Timing = DEMONSTRATION,
+        has_clocks: bool = False,
         say: Callable[[str], None] = lambda text: None,
     ):
         self.folder = folder
         self.size = size
         self.timing = timing
+        self.has_clocks = has_clocks
         self._say = say
         self.database = DATABASES[size.database]()
         self.broker = (
@@ -101,7 +107,7 @@ class Cluster:
         }
         self.network = nodes.Network(
             folder,
-            f'ml{os.getpid()}',
+            f'{nodes.PREFIX}{os.getpid()}',
             [
                 'proxy',
                 *self.database.names,
@@ -130,17 +136,22 @@ class Cluster:
         self._save()
         self._start_servers()
         found = self.network.nodes
-        gate = found['proxy'].address
+        # By their names, as an installation does.
+        gate = 'proxy'
+        locks = 'locks' if self.size.locks else gate
         servers = Servers(
             database=self.database.url(gate),
             transport=self.broker.url(gate),
-            locks='redis://{}:{}'.format(
-                found['locks'].address if self.size.locks else gate, REDIS_PORT
-            ),
+            locks=f'redis://{locks}:{REDIS_PORT}',
         )
+        last = {kind: name for name, kind in self._kinds.items()}
         for name, kind in self._kinds.items():
             self.services[name] = Service(
-                kind, found[name], *_place(kind, name, self.size.shares)
+                kind,
+                found[name],
+                *_place(kind, name, self.size.shares),
+                # A process of its own; others start faster.
+                has_clock=self.has_clocks and name == last[kind],
             )
             self.services[name].configure(shared, servers, self.timing)
         self._migrate()
@@ -193,7 +204,11 @@ class Cluster:
         assert ended.code == 0, ended
 
     def wait_until_ready(self) -> None:
-        """Wait until every service is ready and the proxy knows it."""
+        """Wait until every service is ready and the proxy knows it.
+
+        One that could not start is started again, as systemd does: it ends
+        without a database.
+        """
         for service in self.services.values():
             wait_until(
                 lambda one=service: self._is_ready(one),
@@ -208,9 +223,11 @@ class Cluster:
 
     @staticmethod
     def _is_ready(service: Service) -> bool:
-        assert service.is_running, f'{service.name} ended:\n' + '\n'.join(
-            service.node.log.splitlines()[-30:]
-        )
+        if not service.is_running:
+            assert not service.was_ready, f'{service.name} ended:\n' + (
+                '\n'.join(service.node.log.splitlines()[-30:])
+            )
+            service.start()
         return service.is_ready
 
     def close(self) -> None:
@@ -252,7 +269,12 @@ class Cluster:
 
     def rest(self, project: str = 'project', **facts: object) -> RestClient:
         return RestClient(
-            self.url, headers={'X-Auth-Token': f'user:{project}'}, **facts
+            self.url,
+            headers={
+                'X-Auth-Token': f'user:{project}',
+                versions.EXPERIMENTAL_HEADER: 'true',  # backups are
+            },
+            **facts,
         )
 
     @property
@@ -262,10 +284,18 @@ class Cluster:
             self._db = Database(self.database.direct_url)
         return self._db
 
+    def forget_connections(self) -> None:
+        """Connect by `db` to the node that now has the database."""
+        if self._db is not None:
+            self._db.dispose()
+            self._db = None
+
     def create_types(self) -> None:
         """Create the default types of shares and of share groups."""
         admin = self.rest('admin')
         admin.create_type('default', **SPECS)
+        # Shares that may have replicas are not migrated.
+        admin.create_type('sole', **SPECS_OF_SOLE)
         share_type = admin.get('/types/default')['share_type']['id']
         admin.request(
             'POST',
@@ -301,8 +331,8 @@ def require() -> None:
     """Skip a test where a small cluster cannot run; fail it if CI is set."""
     if os.geteuid() != 0:
         pytest.skip('only root may make network namespaces')
-    for program in ('ip', 'haproxy'):
-        if not shutil.which(program):
+    for program in ('ip', 'haproxy', nodes.FAKETIME):
+        if not shutil.which(program) and not os.path.exists(program):
             requirements.missing(f'{program} is not installed')
 
 

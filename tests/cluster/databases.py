@@ -4,7 +4,6 @@ Services reach each through the proxy, which passes connections to one node
 at a time: the one that writes.
 """
 
-from collections.abc import Iterator
 import contextlib
 import pathlib
 import shutil
@@ -277,6 +276,7 @@ class PostgresPair(DatabaseCluster):
     port = 5432
     program = 'postgres'
     names = ('db1', 'db2')
+    _primary = 0
 
     def _install(self) -> None:
         primary, standby = self.nodes
@@ -325,8 +325,22 @@ class PostgresPair(DatabaseCluster):
             interval=0.2,
         )
 
-    def promote(self, node: Node) -> None:
-        self.ask(node, 'SELECT pg_promote()')
+    @property
+    def primary(self) -> Node:
+        return self.nodes[self._primary]
+
+    @property
+    def standby(self) -> Node:
+        return self.nodes[1 - self._primary]
+
+    def fail_over(self) -> None:
+        """Promote the standby; the primary has ended."""
+        self.ask(self.standby, 'SELECT pg_promote()')
+        self._primary = 1 - self._primary
+
+    def restore_standby(self) -> None:
+        """Start the node that has failed as the standby of the other one."""
+        self.follow(self.standby, self.primary)
 
     def _answers(self, node: Node) -> bool:
         with contextlib.suppress(sa.exc.SQLAlchemyError):
@@ -365,11 +379,5 @@ class PostgresPair(DatabaseCluster):
 
     @property
     def direct_url(self) -> str:
-        node = next(self._primaries())
-        return f'postgresql+psycopg2://{NAME}@/{NAME}?host={node.folder}'
-
-    def _primaries(self) -> Iterator[Node]:
-        for node in self.nodes:
-            with contextlib.suppress(sa.exc.SQLAlchemyError):
-                if self.ask(node, 'SELECT pg_is_in_recovery()') == [(False,)]:
-                    yield node
+        folder = self.primary.folder
+        return f'postgresql+psycopg2://{NAME}@/{NAME}?host={folder}'

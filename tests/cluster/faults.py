@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from tests.cluster.cluster import Cluster
 from tests.cluster.databases import Galera
+from tests.cluster.databases import PostgresPair
 from tests.cluster.nodes import Node
 from tests.cluster.services import Service
 
@@ -25,15 +26,29 @@ class Fault(NamedTuple):
 
 
 class Faults:
-    """All faults of a cluster, in an order that the seed decides."""
+    """The faults of a cluster, in an order that the seed decides.
 
-    def __init__(self, cluster: Cluster, rng: random.Random):
+    `part` is in the names of those that happen.
+    """
+
+    def __init__(self, cluster: Cluster, rng: random.Random, part: str = ''):
         self._cluster = cluster
         self._rng = rng
         self.happened: list[str] = []
         self.without_lease: set[int] = set()
         """Processes that may have lost a lease without having ended."""
-        self.all = [*self._of_services(), *self._of_servers()]
+        self.all = [
+            fault
+            for fault in (
+                *self._of_services(),
+                *self._of_machines(),
+                *self._of_servers(),
+                *self._of_replication(),
+            )
+            if part in fault.name
+        ]
+        self.lost_transactions = False
+        """Whether the database has forgotten what it had committed."""
         self._left: list[Fault] = []
 
     def next(self) -> Fault:
@@ -45,6 +60,7 @@ class Faults:
     def forget(self) -> None:
         """Begin a new record of what happened."""
         self.happened.clear()
+        self.lost_transactions = False
         self.without_lease.clear()
 
     def happen(self) -> None:
@@ -90,6 +106,50 @@ class Faults:
                 node.unplug,
                 node.plug,
             )
+
+    def _of_machines(self) -> Iterator[Fault]:
+        """Yield what happens to the clock, the disk and the names of nodes."""
+        for service in self._cluster.services.values():
+            node = service.node
+            yield Fault(
+                f'{node.name} disk full',
+                (2.0, 5.0),
+                node.fill_disk,
+                node.clear_disk,
+            )
+            if not service.has_clock:
+                continue
+            for hours, name in ((1, 'an hour ahead'), (-1, 'an hour behind')):
+                yield Fault(
+                    f'{node.name} clock {name}',
+                    (3.0, 6.0),
+                    lambda node=node, to=3600 * hours: node.set_clock(to),
+                    lambda node=node: node.set_clock(0),
+                )
+            if service.kind == 'api':
+                yield Fault(
+                    f'{node.name} answers cut',
+                    (0.0, 0.5),
+                    lambda node=node: self._cut_answers(node),
+                    lambda: None,
+                )
+        network = self._cluster.network
+        yield Fault(
+            'names away', (3.0, 6.0), self._forget_names, network.restore_names
+        )
+
+    def _cut_answers(self, node: Node) -> None:
+        """Close the connections of an API again and again."""
+        for _ in range(30):
+            self._cluster.proxy.close('api', node.name)
+            time.sleep(self._rng.uniform(0.02, 0.1))
+
+    def _forget_names(self) -> None:
+        """Let names not resolve, also for what is connected already."""
+        self._cluster.network.forget_names()
+        for name in ('database', 'broker', 'locks'):
+            for server in self._cluster.proxy.status(name):
+                self._cluster.proxy.close(name, server)
 
     def _of_servers(self) -> Iterator[Fault]:
         gate = self._cluster.network.nodes['proxy']
@@ -137,6 +197,26 @@ class Faults:
             node.unplug,
             lambda: _rejoin(database, node),
         )
+
+    def _of_replication(self) -> Iterator[Fault]:
+        database = self._cluster.database
+        if isinstance(database, PostgresPair):
+            yield Fault(
+                'database failed over',
+                (0.0, 1.0),
+                lambda: self._fail_over(database),
+                database.restore_standby,
+            )
+
+    def _fail_over(self, database: PostgresPair) -> None:
+        """Let the primary die with what its standby has not received."""
+        self.lost_transactions = True
+        database.standby.unplug()
+        time.sleep(self._rng.uniform(0.3, 1.5))
+        database.primary.kill()
+        database.standby.plug()
+        database.fail_over()
+        self._cluster.forget_connections()
 
 
 def _start(service: Service) -> None:

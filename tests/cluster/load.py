@@ -1,11 +1,19 @@
-"""Requests about replicas and share groups, beside those about shares."""
+"""Requests about everything that a cluster offers, and what became of them.
 
+Beside those of `tests.support.load`: replicas, groups, migrations, backups,
+transfers, locks, metadata and lists.
+"""
+
+import collections
+from collections.abc import Callable, Mapping
 import random
 
+from manila_lite.states.share_task import WAITING
+from manila_lite.states.share_task import ShareTask
+from tests.cluster.verbs import ClusterClient
 from tests.support import load
 from tests.support.load import LoadClient
 from tests.support.load import TrackedResource
-from tests.support.load import TrackedShare
 from tests.support.rest_client import RestClient
 
 WEIGHTS = {
@@ -15,91 +23,124 @@ WEIGHTS = {
     'delete_replica': 2,
     'create_group': 1,
     'delete_group': 1,
+    'create_member': 2,
+    'take_group_snapshot': 1,
+    'delete_group_snapshot': 1,
+    'migrate': 2,
+    'complete_migration': 2,
+    'cancel_migration': 1,
+    'show_migration': 1,
+    'back_up': 2,
+    'restore_backup': 1,
+    'delete_backup': 1,
+    'offer': 2,
+    'accept': 2,
+    'withdraw': 1,
+    'lock': 1,
+    'unlock': 1,
+    'rename': 1,
+    'set_metadata': 1,
+    'list_shares': 2,
 }
-_AT_REST = ('available', 'error', 'error_deleting')
+OF_DATA_SERVICE = {'migrate_by_copy': 2, 'back_up_by_copy': 1}
+
+KINDS = {
+    'share group': ('/share-groups/detail', 'share_groups'),
+    'group snapshot': (
+        '/share-group-snapshots/detail',
+        'share_group_snapshots',
+    ),
+    'backup': ('/share-backups/detail', 'share_backups'),
+}
+"""Where resources that belong to no share are listed, and under what name."""
 
 
 class ClusterLoad(load.Load):
-    """The same with other clients; knows the groups and replicas as well."""
+    """The same with more kinds of requests and of resources.
 
-    def __init__(self, *args: object, **facts: object):
-        super().__init__(*args, weights=WEIGHTS, **facts)
-        self.groups: dict[str, TrackedResource] = {}
+    `receiver` returns the client of another project, for transfers.
+    """
+
+    # Transfers move shares to another project.
+    query = '?all_tenants=1'
+    # A migration waits for a request after its first phase, and a transfer
+    # until it is accepted.
+    idle = load.Load.idle | {'migrating', 'awaiting_transfer'}
+
+    def __init__(
+        self,
+        rest: Callable[[], RestClient],
+        receiver: Callable[[], RestClient],
+        seed: int,
+        *,
+        with_data_service: bool,
+        **facts: object,
+    ):
+        weights = WEIGHTS | (OF_DATA_SERVICE if with_data_service else {})
+        super().__init__(rest, seed, weights=weights, **facts)
+        self.receiver = receiver
+        self.others: dict[str, dict[str, TrackedResource]] = {
+            kind: {} for kind in KINDS
+        }
+        self.groups_of_shares: dict[str, str] = {}
+        self.keys: dict[str, tuple[str, str]] = {}
+        """The ids and keys of transfers, by the ids of shares."""
 
     def new_client(self, user: RestClient, rng: random.Random) -> LoadClient:
         return ClusterClient(self, user, rng)
 
     def check(self, user: RestClient) -> list[str]:
-        return [*super().check(user), *self._groups(user)]
+        messages = self.messages(user)
+        return [
+            *super().check(user),
+            *self._migrations(user, messages),
+            *(
+                problem
+                for kind in KINDS
+                for problem in self._others(user, kind, messages)
+            ),
+        ]
 
-    def _groups(self, user: RestClient) -> list[str]:
+    def _migrations(
+        self, user: RestClient, messages: Mapping[str, set]
+    ) -> list[str]:
+        return [
+            f'share {row["id"]} is {row["status"]}, {row["task_state"]}, '
+            f'messages {messages[row["id"]]}'
+            for row in user.get(f'/shares/detail{self.query}')['shares']
+            if (
+                row['status'] == 'migrating'
+                and row['task_state'] not in WAITING
+            )
+            or (
+                row['task_state'] == ShareTask.ERROR
+                and not messages[row['id']]
+            )
+        ]
+
+    def _others(
+        self, user: RestClient, kind: str, messages: Mapping[str, set]
+    ) -> list[str]:
+        path, name = KINDS[kind]
         rows = {
             row['id']: row
-            for row in user.get('/share-groups/detail')['share_groups']
+            for row in user.get(f'{path}{self.query}', timeout=30)[name]
         }
-        problems = [
-            f'share group {id} is {row["status"]}'
-            for id, row in rows.items()
-            if row['status'] not in _AT_REST
+        known = self.others[kind]
+        self.others[kind] = {id: TrackedResource(id) for id in rows}
+        return [
+            problem
+            for id, resource in known.items()
+            for problem in load.outcome(
+                kind, resource, rows.get(id), messages, self.idle
+            )
         ]
-        for id, group in self.groups.items():
-            if id not in rows and not group.delete_requested:
-                problems.append(f'share group {id} is lost')
-            if (
-                group.delete_accepted
-                and rows.get(id, {}).get('status') == 'available'
-            ):
-                problems.append(f'share group {id} was to be deleted')
-        self.groups = {id: TrackedResource(id) for id in rows}
-        return problems
 
 
-class ClusterClient(LoadClient):
-    load: ClusterLoad
-
-    def add_replica(self, share: TrackedShare) -> int | None:
-        return self._send(
-            'POST',
-            '/share-replicas',
-            {'share_replica': {'share_id': share.id}},
-        )
-
-    def promote_replica(self, share: TrackedShare) -> int | None:
-        replica = self._passive_replica(share)
-        if replica is None:
-            return None
-        return self._act(f'/share-replicas/{replica}', 'promote')
-
-    def delete_replica(self, share: TrackedShare) -> int | None:
-        replica = self._passive_replica(share)
-        if replica is None:
-            return None
-        return self._send('DELETE', f'/share-replicas/{replica}')
-
-    def _passive_replica(self, share: TrackedShare) -> str | None:
-        if self._send(
-            'GET', f'/share-replicas/detail?share_id={share.id}'
-        ) != (200):
-            return None
-        found = [
-            row['id']
-            for row in self._answer()['share_replicas']
-            if row['replica_state'] != 'active'
-        ]
-        return self.rng.choice(found) if found else None
-
-    def create_group(self, share: TrackedShare) -> int | None:
-        code = self._send('POST', '/share-groups', {'share_group': {}})
-        if code == 202:
-            id = self._answer()['share_group']['id']
-            self.load.groups[id] = TrackedResource(id)
-        return code
-
-    def delete_group(self, share: TrackedShare) -> int | None:
-        group = self._one_of(dict(self.load.groups))
-        if group is None:
-            return None
-        group.delete_requested = True
-        code = self._send('DELETE', f'/share-groups/{group.id}')
-        group.delete_accepted = group.delete_accepted or code == 202
-        return code
+def summary(load: load.Load) -> str:
+    """Return how often each verb was accepted, and of how many requests."""
+    answered = collections.Counter(load.requested)
+    return ', '.join(
+        f'{verb} {load.accepted[verb]}/{answered[verb]}'
+        for verb in load.weights
+    )

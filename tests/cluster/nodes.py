@@ -6,7 +6,7 @@ namespace of a node has been started for it, so that a node is stopped by the
 ids of exactly these processes.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 import contextlib
 import ctypes
 import os
@@ -14,6 +14,7 @@ import pathlib
 import shlex
 import signal
 import subprocess
+import sys
 
 from tests.support.processes import wait_until
 
@@ -21,9 +22,23 @@ NETWORK = '198.18.210'
 """Addresses reserved for tests of networks, which are routed nowhere."""
 
 NAMESPACES = pathlib.Path('/run/netns')
+PREFIX = 'ml'
+"""Begins the names of namespaces; the id of the process follows."""
+
 # $0 is the host name of the node, $@ the command.
 ENTER = 'mount --bind {hosts} /etc/hosts && hostname "$0" && exec "$@"'
-_CLONE_NEWUTS, _CLONE_NEWNET = 0x04000000, 0x40000000
+SMALL_DISK = 'disk'
+"""The folder of a node that is a small disk for each of its services."""
+
+DISK_SIZE = 24 << 20  # bytes
+NO_NAME_SERVER = f'{NETWORK}.254'
+FAKETIME = pathlib.Path(
+    '/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1'
+)
+_CLONE_NEWNS, _CLONE_NEWUTS, _CLONE_NEWNET = (
+    *(0x00020000, 0x04000000, 0x40000000),
+)
+_MS_BIND, _MS_REC, _MS_PRIVATE = 0x1000, 0x4000, 0x40000
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -37,6 +52,8 @@ class Node:
         self.folder = network.folder / name
         self._enter = ENTER.format(hosts=shlex.quote(str(network.hosts)))
         self._hub = network.hub
+        self._names = network.names
+        self._clock = self.folder / 'clock'
 
     def create(self) -> None:
         self.folder.mkdir(exist_ok=True)
@@ -53,12 +70,66 @@ class Node:
         ip(*inside, 'link', 'set', 'eth0', 'up')
 
     def enter(self) -> None:
-        """Move this process into the namespaces of the node, for good."""
+        """Move this process into the namespaces of the node, for good.
+
+        It gets the names of the cluster, and a small disk of its own.
+        """
         with (NAMESPACES / self.namespace).open('rb') as namespace:
             _checked(_libc.setns(namespace.fileno(), _CLONE_NEWNET))
-        _checked(_libc.unshare(_CLONE_NEWUTS))
+        _checked(_libc.unshare(_CLONE_NEWUTS | _CLONE_NEWNS))
         name = self.name.encode()
         _checked(_libc.sethostname(name, len(name)))
+        _mount(None, '/', None, _MS_REC | _MS_PRIVATE)
+        for file in ('hosts', 'resolv.conf'):
+            _mount(self._names / file, f'/etc/{file}', None, _MS_BIND)
+        disk = self.folder / SMALL_DISK
+        disk.mkdir(exist_ok=True)
+        _mount('disk', disk, 'tmpfs', 0, f'size={DISK_SIZE}')
+        (disk / 'tmp').mkdir()
+        os.environ['TMPDIR'] = str(disk / 'tmp')
+
+    def enter_with_clock(self, command: Sequence[str]) -> None:
+        """Do the same and run a Python command on a clock that can be set."""
+        self.set_clock(0)
+        self.enter()
+        os.environ.update(
+            LD_PRELOAD=str(FAKETIME),
+            FAKETIME_TIMESTAMP_FILE=str(self._clock),
+            FAKETIME_CACHE_DURATION='1',
+            # Nobody sets that clock.
+            FAKETIME_DONT_FAKE_MONOTONIC='1',
+        )
+        os.execve(sys.executable, [sys.executable, *command], os.environ)
+
+    def set_clock(self, seconds: float) -> None:
+        """Let the clock of `enter_with_clock` differ by some seconds."""
+        new = self._clock.with_suffix('.new')
+        new.write_text(f'{seconds:+g}\n')
+        new.replace(self._clock)
+
+    def fill_disk(self) -> None:
+        """Leave no space on the small disk of each process."""
+        for path in self._disks():
+            # That there is no space left ends it.
+            with (
+                contextlib.suppress(OSError),
+                (path / 'filler').open('wb', buffering=0) as file,
+            ):
+                while file.write(bytes(1 << 16)):
+                    pass
+
+    def clear_disk(self) -> None:
+        for path in self._disks():
+            with contextlib.suppress(OSError):  # the process has ended
+                (path / 'filler').unlink()
+
+    def _disks(self) -> Iterator[pathlib.Path]:
+        inside = str(self.folder / SMALL_DISK).lstrip('/')
+        for pid in self.pids():
+            path = pathlib.Path(f'/proc/{pid}/root', inside)
+            with contextlib.suppress(OSError):
+                if (path / 'tmp').is_dir():
+                    yield path
 
     def spawn(
         self, *command: object, env: dict[str, str] | None = None
@@ -144,6 +215,7 @@ class Network:
         self.folder = folder
         self.prefix = prefix
         self.hub = self.namespace('hub')
+        self.names = folder / 'names'
         self.hosts = folder / 'hosts'
         self.nodes = {
             name: Node(self, name, number)
@@ -155,6 +227,7 @@ class Network:
 
     def create(self) -> None:
         """Create the namespaces and the links."""
+        remove_abandoned()
         ip('netns', 'add', self.hub)
         ip('-n', self.hub, 'link', 'add', 'bridge', 'type', 'bridge')
         ip('-n', self.hub, 'link', 'set', 'bridge', 'up')
@@ -164,8 +237,21 @@ class Network:
                 f'{node.address} {name}\n' for name, node in self.nodes.items()
             )
         )
+        self.names.mkdir()
+        (self.names / 'resolv.conf').write_text(
+            f'nameserver {NO_NAME_SERVER}\noptions timeout:1 attempts:2\n'
+        )
+        self.restore_names()
         for node in self.nodes.values():
             node.create()
+
+    def forget_names(self) -> None:
+        """Let services look up names at a server that does not answer."""
+        (self.names / 'hosts').write_text('127.0.0.1 localhost\n')
+
+    def restore_names(self) -> None:
+        # It is mounted: the same file has to be written.
+        (self.names / 'hosts').write_text(self.hosts.read_text())
 
     def remove(self) -> None:
         remove(self.prefix)
@@ -176,6 +262,15 @@ def remove(prefix: str) -> None:
     for path in NAMESPACES.glob(f'{prefix}-*'):
         end_all(path.name)
         ip('netns', 'delete', path.name)
+
+
+def remove_abandoned() -> None:
+    """Remove the networks of processes that were killed and left them."""
+    for path in NAMESPACES.glob(f'{PREFIX}*-hub'):
+        prefix = path.name.removesuffix('-hub')
+        pid = prefix.removeprefix(PREFIX)
+        if pid.isdecimal() and not pathlib.Path('/proc', pid).exists():
+            remove(prefix)
 
 
 def pids_of(namespace: str) -> list[int]:
@@ -210,6 +305,24 @@ def ip(*arguments: str) -> str:
     if done.returncode:
         raise RuntimeError(f'ip {" ".join(arguments)}: {done.stderr.strip()}')
     return done.stdout
+
+
+def _mount(
+    source: object,
+    target: object,
+    kind: str | None,
+    flags: int,
+    more: str = '',
+) -> None:
+    _checked(
+        _libc.mount(
+            None if source is None else os.fsencode(str(source)),
+            os.fsencode(str(target)),
+            kind and kind.encode(),
+            ctypes.c_ulong(flags),
+            more.encode(),
+        )
+    )
 
 
 def _checked(result: int) -> None:

@@ -162,6 +162,10 @@ class Proxy:
     def cut(self, backend: str, server: str) -> None:
         """Close the connections to a server and open no others."""
         self.command(f'set server {backend}/{server} state maint')
+        self.close(backend, server)
+
+    def close(self, backend: str, server: str) -> None:
+        """Close the connections to a server, whatever they are used for."""
         self.command(f'shutdown sessions server {backend}/{server}')
 
     def mend(self, backend: str, server: str) -> None:

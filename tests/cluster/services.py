@@ -1,5 +1,6 @@
 """The services of a cluster, each on a node of its own."""
 
+import functools
 import pathlib
 from typing import NamedTuple
 
@@ -8,12 +9,15 @@ from tests.cluster.proxy import API_PORT
 from tests.support.processes import Command
 
 MONITORING_PORT = 8787
+CLOCKED = pathlib.Path(__file__).with_name('clocked.py')
 
 _CONF = """
 [DEFAULT]
 host = {host}
 my_ip = {address}
-state_path = {folder}/state
+state_path = {folder}/disk/state
+log_file = {folder}/disk/log
+use_stderr = true
 auth_strategy = noauth
 noauth_allow_remote = true
 osapi_share_listen = {address}
@@ -26,6 +30,9 @@ report_interval = {report_interval}
 service_down_time = {service_down_time}
 periodic_interval = {report_interval}
 replica_state_update_interval = 5
+migration_driver_continue_update_interval = 1
+driver_backup_continue_update_interval = 1
+driver_restore_continue_update_interval = 1
 backup_folder = {shared}/backups
 transport_url = {transport}
 [database]
@@ -91,11 +98,19 @@ class Service:
     Share services with one `host` and `backend` serve the same back end.
     """
 
-    def __init__(self, kind: str, node: Node, host: str, backend: str):
+    def __init__(
+        self,
+        kind: str,
+        node: Node,
+        host: str,
+        backend: str,
+        has_clock: bool = False,
+    ):
         self.kind = kind
         self.node = node
         self.host = host
         self.backend = backend
+        self.has_clock = has_clock
         self.conf = node.folder / 'manila_lite.conf'
         self._seen = 0
         self._command: Command | None = None
@@ -129,13 +144,13 @@ class Service:
         """Start the process without waiting for it."""
         log = self.node.folder / 'log'
         self._seen = log.stat().st_size if log.exists() else 0
-        self._command = Command(
-            f'manila-lite-{self.kind}',
-            *('--config-file', self.conf),
-            log=log,
-            forked=True,
-            enter=self.node.enter,
-        )
+        words = [f'manila-lite-{self.kind}', '--config-file', str(self.conf)]
+        enter = self.node.enter
+        if self.has_clock:
+            enter = functools.partial(
+                self.node.enter_with_clock, [str(CLOCKED), *words]
+            )
+        self._command = Command(*words, log=log, forked=True, enter=enter)
 
     @property
     def is_running(self) -> bool:
@@ -143,14 +158,18 @@ class Service:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the process of the last start is ready."""
+        return self.is_running and self.was_ready
+
+    @property
+    def was_ready(self) -> bool:
+        """Whether the process of the last start is or was ready."""
         texts = ['Started']
         if self.kind == 'share':
             texts.append(f'Back end {self.service_host} is up')
         with (self.node.folder / 'log').open('rb') as log:
             log.seek(self._seen)
             printed = log.read().decode(errors='replace')
-        return self.is_running and all(text in printed for text in texts)
+        return all(text in printed for text in texts)
 
     def stop(self) -> None:
         """Stop as an administrator does: work ends or is handed over."""

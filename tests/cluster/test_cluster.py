@@ -1,6 +1,7 @@
 """A small cluster starts, survives the loss of a node, and leaves nothing."""
 
 import contextlib
+import signal
 import subprocess
 
 import pytest
@@ -79,3 +80,21 @@ def test_network_of_the_nodes_is_in_namespaces_only(small):
         ['ip', '-o', 'address'], capture_output=True, text=True, check=True
     ).stdout
     assert nodes.NETWORK not in shown
+
+
+def test_next_cluster_removes_what_a_killed_process_has_left(tmp_path):
+    cluster.require()
+    ended = subprocess.Popen(['true'])
+    network = nodes.Network(tmp_path, f'{nodes.PREFIX}{ended.pid}', ['one'])
+    network.create()
+    left = network.nodes['one'].spawn('sleep', '600')
+    try:
+        wait_until(
+            lambda: left.pid in network.nodes['one'].pids(), 'it runs there'
+        )
+        ended.wait()
+        nodes.remove_abandoned()
+        assert not [*nodes.NAMESPACES.glob(f'{network.prefix}-*')]
+        assert left.wait(10) == -signal.SIGKILL
+    finally:
+        network.remove()

@@ -95,6 +95,16 @@ Inventories = Mapping[str, Mapping[str, int]]
 """By host of a back end: the size of every share instance it has."""
 
 
+_INSTANCES = sa.select(
+    INSTANCE.c.id,
+    INSTANCE.c.status,
+    INSTANCE.c.host,
+    INSTANCE.c.replica_state,
+    SHARE.c.size,
+    SHARE.c.task_state,
+).select_from(INSTANCE.join(SHARE))
+
+
 def problems(
     session: Session, folders: Mapping[str, pathlib.Path]
 ) -> list[str]:
@@ -109,25 +119,24 @@ def problems(
         host: dummy.access_inventory(folder)
         for host, folder in folders.items()
     }
-    rows = session.rows(
-        sa.select(
-            INSTANCE.c.id,
-            INSTANCE.c.status,
-            INSTANCE.c.host,
-            INSTANCE.c.replica_state,
-            SHARE.c.size,
-            SHARE.c.task_state,
-        ).select_from(INSTANCE.join(SHARE))
-    )
+    rows = session.rows(_INSTANCES)
     return [
-        *at_rest(session, rows),
-        *usages_and_pools(session, rows),
-        *share_transfers(session),
+        *of_rows(session),
         *back_ends(rows, inventories),
         *share_groups(session, folders),
         *share_backups(session, folders),
         *access_rules(session, clients),
         *replica_invariants.problems(session, folders),
+    ]
+
+
+def of_rows(session: Session) -> list[str]:
+    """Return what is wrong by the rows alone, whatever back ends have."""
+    rows = session.rows(_INSTANCES)
+    return [
+        *at_rest(session, rows),
+        *usages_and_pools(session, rows),
+        *share_transfers(session),
         *journal(session),
     ]
 

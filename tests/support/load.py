@@ -7,7 +7,7 @@ accepted at all.
 """
 
 import collections
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from concurrent import futures
 import contextlib
 import random
@@ -44,6 +44,7 @@ _ERROR_STATUSES = (
     'extending_error',
     'shrinking_error',
     'reverting_error',
+    'backup_restoring_error',
     'error_deleting',
 )
 
@@ -71,7 +72,14 @@ class TrackedShare(TrackedResource):
 
 
 class Load:
-    """Sends `per_minute` requests from several clients until `stop`."""
+    """Sends `per_minute` requests from several clients until `stop`.
+
+    `query` is what lists need to have everything, `idle` the statuses in
+    which a resource without an error may stay.
+    """
+
+    query = ''
+    idle = frozenset({'available'})
 
     def __init__(
         self,
@@ -142,21 +150,26 @@ class Load:
     def check(self, user: RestClient) -> list[str]:
         """Return the wrong outcomes; only valid when no work is pending."""
         found = {
-            one['id']: one for one in user.get('/shares/detail')['shares']
+            one['id']: one
+            for one in user.get(f'/shares/detail{self.query}')['shares']
         }
         snapshots = {
             one['id']: one
-            for one in user.get('/snapshots/detail')['snapshots']
+            for one in user.get(f'/snapshots/detail{self.query}')['snapshots']
         }
-        messages = collections.defaultdict(set)
-        for one in user.get('/messages')['messages']:
-            messages[one['resource_id']].add(one['action_id'])
+        messages = self.messages(user)
         problems = list(self.server_errors)
         for share in self.shares.values():
-            problems += _outcome('share', share, found.get(share.id), messages)
+            problems += outcome(
+                'share', share, found.get(share.id), messages, self.idle
+            )
             for snapshot in share.snapshots.values():
-                problems += _outcome(
-                    'snapshot', snapshot, snapshots.get(snapshot.id), messages
+                problems += outcome(
+                    'snapshot',
+                    snapshot,
+                    snapshots.get(snapshot.id),
+                    messages,
+                    self.idle,
                 )
             if share.id in found:
                 problems += _rules(
@@ -170,6 +183,14 @@ class Load:
                 )
         self.forget(found, snapshots)
         return problems
+
+    @staticmethod
+    def messages(user: RestClient) -> dict[str, set]:
+        """Return the actions that messages are about, by resource."""
+        messages = collections.defaultdict(set)
+        for one in user.get('/messages')['messages']:
+            messages[one['resource_id']].add(one['action_id'])
+        return messages
 
     def forget(self, shares: dict, snapshots: dict) -> None:
         """Continue with the resources that exist, as they are."""
@@ -187,12 +208,14 @@ class Load:
             }
 
 
-def _outcome(
+def outcome(
     kind: str,
     resource: TrackedResource,
     row: dict | None,
-    messages: dict[str, set],
+    messages: Mapping[str, set],
+    idle: Set[str],
 ) -> list[str]:
+    """Return what is wrong about a resource, of which the API has `row`."""
     what = f'{kind} {resource.id}'
     if row is None:
         return [] if resource.delete_requested else [f'{what} is lost']
@@ -202,10 +225,10 @@ def _outcome(
             if messages[resource.id]
             else [f'{what} is {row["status"]} without a user message']
         )
-    if row['status'] != 'available':
+    if row['status'] not in idle:
         return [f'{what} is {row["status"]}']
     if resource.delete_accepted:
-        return [f'{what} was to be deleted and is available']
+        return [f'{what} was to be deleted and is {row["status"]}']
     if kind == 'share' and row['size'] not in resource.sizes:
         return [f'{what} has {row["size"]} GiB of {resource.sizes}']
     if (
@@ -281,7 +304,7 @@ class LoadClient:
         if code is None:
             return False
         self.load.requested[verb] += 1
-        if code in (200, 202):
+        if code in (200, 202, 204):
             self.load.accepted[verb] += 1
         elif self._is_of_proxy(code):
             self.load.unanswered += 1

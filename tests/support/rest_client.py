@@ -31,6 +31,7 @@ class RestClient:
         self._session.headers.update(
             {'X-OpenStack-Manila-API-Version': version, **(headers or {})}
         )
+        self.headers = dict(self._session.headers)
         self.last: requests.Response | None = None
 
     def request(

@@ -30,6 +30,12 @@ Its arguments are the names of the parameters, such as `database_url`. In a
 sample, every value of each of them occurs.
 """
 
+suite = pytest.mark.suite
+"""Marks the tests of a suite, of which a run tries a sample.
+
+Its arguments are the name of the suite and the number of tests to try.
+"""
+
 Case = typing.TypeVar('Case')
 
 _every_case = False

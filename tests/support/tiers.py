@@ -17,6 +17,7 @@ from tests.support import sampling
 
 MARKER = sampling.enumeration.name
 COMBINED = sampling.combinations.name
+SUITE = sampling.suite.name
 
 _deadline = pytest.StashKey[float]()
 _count = pytest.StashKey[dict[str, int]]()
@@ -46,6 +47,11 @@ def pytest_configure(config):
         'markers',
         f'{COMBINED}(*names): tries a sample of the combinations of these '
         'parameters, or with --exhaust all of them',
+    )
+    config.addinivalue_line(
+        'markers',
+        f'{SUITE}(name, most): tries so many tests of the suite, or with '
+        '--exhaust all of them',
     )
     sampling.try_every_case(config.option.exhaust)
     _configure_hypothesis(config)
@@ -115,9 +121,16 @@ def _is_enumeration(item):
 
 
 def _in_sample(items):
-    """Return the items that are not combinations, and a sample of those."""
+    """Return the items that are not combinations, and a sample of those.
+
+    Of a suite, those are in the sample that are tried at most.
+    """
     chosen, groups = set(), collections.defaultdict(list)
+    suites = collections.defaultdict(list)
     for item in items:
+        if mark := item.get_closest_marker(SUITE):
+            suites[mark.args].append(item)
+            continue
         mark = item.get_closest_marker(COMBINED)
         if mark is None:
             chosen.add(item)
@@ -135,6 +148,8 @@ def _in_sample(items):
             group[number]
             for number in sampling.covering(combined, group[0].nodeid)
         )
+    for (_, most), tests in suites.items():
+        chosen.update(sampling.sample(tests, most))
     return chosen
 
 
