@@ -4,6 +4,7 @@ import argparse
 import sys
 
 from benchmarks import access_rules
+from benchmarks import cluster
 from benchmarks import copying
 from benchmarks import creation
 from benchmarks import idle
@@ -34,6 +35,7 @@ KINDS = {
     'scrape': scrape,
     'copying': copying,
     'storage': storage,
+    'cluster': cluster,
     'idle': idle,
 }
 

@@ -1,6 +1,6 @@
 """The API in this process, on a database filled with shares."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 import contextlib
 import datetime
 import io
@@ -73,30 +73,38 @@ class Application:
         )
 
     def _get(self, path: str, role: str, **headers: str) -> bytes:
-        path, _, query = path.partition('?')
-        answer: list[str] = []
-        body = self._apps[role](
-            {
-                'REQUEST_METHOD': 'GET',
-                'SCRIPT_NAME': '',
-                'PATH_INFO': path,
-                'QUERY_STRING': query,
-                'SERVER_NAME': '127.0.0.1',
-                'SERVER_PORT': '8786',
-                'HTTP_HOST': '127.0.0.1:8786',
-                'SERVER_PROTOCOL': 'HTTP/1.1',
-                'wsgi.url_scheme': 'http',
-                'wsgi.input': io.BytesIO(),
-                **headers,
-            },
-            lambda status, headers, error=None: answer.append(status),
-        )
-        assert answer[0].startswith('200'), (answer, body)
-        return b''.join(body)
+        return get(self._apps[role], path, headers)
 
     def first_share(self) -> str:
         """Return the id of one share."""
         return json.loads(self.get('/shares?limit=1'))['shares'][0]['id']
+
+
+def get(app: Callable, path: str, headers: Mapping[str, str]) -> bytes:
+    """Return the body of the response; fail unless its status is 200.
+
+    `headers` are named as in the environment of WSGI.
+    """
+    path, _, query = path.partition('?')
+    answer: list[str] = []
+    body = app(
+        {
+            'REQUEST_METHOD': 'GET',
+            'SCRIPT_NAME': '',
+            'PATH_INFO': path,
+            'QUERY_STRING': query,
+            'SERVER_NAME': '127.0.0.1',
+            'SERVER_PORT': '8786',
+            'HTTP_HOST': '127.0.0.1:8786',
+            'SERVER_PROTOCOL': 'HTTP/1.1',
+            'wsgi.url_scheme': 'http',
+            'wsgi.input': io.BytesIO(),
+            **headers,
+        },
+        lambda status, headers, error=None: answer.append(status),
+    )
+    assert answer[0].startswith('200'), (answer, body)
+    return b''.join(body)
 
 
 def _authenticate_as_member(

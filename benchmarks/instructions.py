@@ -4,6 +4,7 @@ Counts do not depend on the load of the machine. `PYTHONHASHSEED` is fixed,
 and after a warm-up only the requests are counted.
 """
 
+from collections.abc import Callable
 import contextlib
 import functools
 import os
@@ -75,8 +76,17 @@ def run(verdict: Verdict) -> None:
     )
 
 
-def counted(folder: pathlib.Path, url: str, paths: list[str]) -> list[float]:
-    """Return the number of instructions of one request to each path."""
+def counted(
+    folder: pathlib.Path,
+    first: str,
+    paths: list[str],
+    module: str = 'benchmarks.instructions',
+    **environ: str,
+) -> list[float]:
+    """Return the number of instructions of one request to each path.
+
+    `module` is run as a program with the arguments `first` and the paths.
+    """
     child = subprocess.Popen(
         [
             'valgrind',
@@ -86,14 +96,15 @@ def counted(folder: pathlib.Path, url: str, paths: list[str]) -> list[float]:
             f'--callgrind-out-file={folder}/counts',
             sys.executable,
             '-m',
-            'benchmarks.instructions',
-            url,
+            module,
+            first,
             *paths,
         ],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
         text=True,
-        env={**os.environ, 'PYTHONHASHSEED': '0'},
+        env={**os.environ, **environ, 'PYTHONHASHSEED': '0'},
     )
     watch = threading.Timer(TIMEOUT, child.kill)
     watch.start()
@@ -152,12 +163,17 @@ def _run_child(url: str, paths: list[str]) -> None:
                 request = stack.enter_context(
                     raw.reader(app, path.removeprefix(RAW))
                 )
-            for _ in range(WARM_UP):
-                request()
-            _report_and_wait('warm')
-            for _ in range(REQUESTS):
-                request()
-            _report_and_wait('done')
+            run_counted(request)
+
+
+def run_counted(request: Callable[[], object]) -> None:
+    """Run a request as often as `counted` expects of its child."""
+    for _ in range(WARM_UP):
+        request()
+    _report_and_wait('warm')
+    for _ in range(REQUESTS):
+        request()
+    _report_and_wait('done')
 
 
 def _write_log(folder: pathlib.Path) -> None:

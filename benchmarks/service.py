@@ -45,6 +45,22 @@ def cpu_seconds_of_threads(pid: int) -> float:
     )
 
 
+def memory(pid: int) -> float:
+    """Return MiB of memory of a process, shared pages in proportion (PSS)."""
+    path = f'/proc/{pid}/smaps_rollup'
+    for line in pathlib.Path(path).read_text().splitlines():
+        if line.startswith('Pss:'):
+            return int(line.split()[1]) / 1024
+    raise LookupError(path)
+
+
+def tree(pid: int) -> list[int]:
+    """Return a process and its descendants."""
+    tasks = pathlib.Path(f'/proc/{pid}/task').glob('*/children')
+    children = [int(id) for one in tasks for id in one.read_text().split()]
+    return [pid, *(found for child in children for found in tree(child))]
+
+
 class Service:
     """One running process; `startup_seconds` ends with the first response."""
 
@@ -100,11 +116,7 @@ class Service:
 
     def memory(self) -> float:
         """Return MiB of memory, shared pages in proportion (PSS)."""
-        path = f'/proc/{self._process.pid}/smaps_rollup'
-        for line in pathlib.Path(path).read_text().splitlines():
-            if line.startswith('Pss:'):
-                return int(line.split()[1]) / 1024
-        raise LookupError(path)
+        return memory(self._process.pid)
 
     def stop(self) -> float:
         """Stop the process if it runs; return the seconds that it took."""
@@ -139,7 +151,13 @@ class Address(typing.NamedTuple):
 class Client:
     """One persistent connection; not thread-safe."""
 
-    def __init__(self, service: typing.Any):
+    def __init__(self, service: typing.Any, token: str | None = None):
+        self._headers = {
+            'X-OpenStack-Manila-API-Version': '2.65',
+            'Content-Type': 'application/json',
+        }
+        if token is not None:
+            self._headers['X-Auth-Token'] = token
         self._connection = http.client.HTTPConnection(
             '127.0.0.1', service.port, timeout=TIMEOUT
         )
@@ -152,13 +170,7 @@ class Client:
     ) -> typing.Any:
         """Return the parsed response; raise RuntimeError from status 400."""
         self._connection.request(
-            method,
-            f'/v2{path}',
-            body=json.dumps(body),
-            headers={
-                'X-OpenStack-Manila-API-Version': '2.65',
-                'Content-Type': 'application/json',
-            },
+            method, f'/v2{path}', body=json.dumps(body), headers=self._headers
         )
         response = self._connection.getresponse()
         text = response.read()

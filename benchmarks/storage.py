@@ -13,13 +13,13 @@ import os
 import pathlib
 import signal
 import statistics
-import tempfile
 import time
 import uuid
 
-from benchmarks import service
 from benchmarks import share_moves
+from benchmarks import storage_service
 from benchmarks.verdict import Verdict
+from manila_lite.share.drivers import records
 from manila_lite.share.drivers.base import AccessRuleForDriver
 from manila_lite.share.drivers.base import ShareForDriver
 from manila_lite.share.drivers.btrfs import kernel
@@ -32,7 +32,6 @@ from tests.drivers.driver_harness import DriverHarness
 from tests.drivers.migration_contract import BtrfsPair
 from tests.support import storage
 from tests.support import tenant_network
-from tests.support.installation import Installation
 from tests.support.nfs_client import NfsError
 from tests.support.tenant_network import TenantClient
 
@@ -40,8 +39,9 @@ SHARES = 1000
 SOME = 100
 """How many of the shares are compared, at the beginning and at the end."""
 
-CREATED = 100
 SNAPSHOTS = 30
+REPORTS = 5
+BARE = 20
 SERVERS = 20
 MIGRATIONS = 5
 FILLING = 200 << 20
@@ -59,7 +59,7 @@ def run(verdict: Verdict) -> None:
     with storage.folder() as folder:
         _Backend(folder).measure(verdict)
     with storage.folder() as folder:
-        _create_over_http(verdict, folder)
+        storage_service.record(verdict, folder, SHARES)
     with storage.folder() as folder:
         share_moves.record(verdict, folder)
     with tenant_network.bridge() as bridge, storage.folder() as folder:
@@ -86,22 +86,32 @@ class _Backend:
 
     def measure(self, verdict: Verdict) -> None:
         self._create(SOME // 10)
+        first_bare = self._create_bare()
         first = self._create(SOME)
         first_rules = self._rule_changes()
         self._record_bare_update(verdict)
         self._record_bare_snapshot(verdict)
         self._create(SHARES - SOME // 10 - 2 * SOME)
         last = self._create(SOME)
+        bare = self._create_bare()
         verdict.record(
             f'first rule of a share among {SHARES}',
             statistics.median(self.first_rules[-SOME:]),
             'ms',
             among_100_ms=round(statistics.median(self.first_rules[:SOME]), 2),
         )
-        _record_growth(verdict, 'create', first, last)
+        _record_growth(
+            verdict,
+            'create',
+            first,
+            last,
+            bare_ms=round(bare, 2),
+            base_bare_ms=round(first_bare, 2),
+        )
         _record_growth(
             verdict, 'rule change', first_rules, self._rule_changes()
         )
+        self._record_reports(verdict)
         self._record_restarts(verdict)
 
     def _create(self, count: int) -> list[float]:
@@ -112,6 +122,18 @@ class _Backend:
             taken.append(_milliseconds(self.driver.create_share, CTX, share))
             self.first_rules.append(_milliseconds(self._allow, share, 1))
         return taken
+
+    def _create_bare(self) -> float:
+        """Return how long btrfs takes for durable subvolumes with limits."""
+        (pool,) = self.driver.backend.pools.values()
+
+        def create() -> None:
+            volume = pool.path(Kind.SHARE, f'bare-{uuid.uuid4()}')
+            kernel.create_subvolume(volume)
+            kernel.set_limit(pool.top, kernel.subvolume_id(volume), 1 << 30)
+            records.sync_directory(volume.parent)
+
+        return statistics.median(_milliseconds(create) for _ in range(BARE))
 
     def _rule_changes(self) -> list[float]:
         """Allow more clients at each of the newest shares."""
@@ -160,13 +182,37 @@ class _Backend:
             bare.append(
                 _milliseconds(kernel.create_snapshot, source, target, True)
             )
-        _record_ratio(verdict, 'snapshot, to a bare ioctl', changes, bare)
+        verdict.record(
+            'snapshot on btrfs; at most 3 bare ioctls and 10 ms',
+            statistics.median(changes),
+            'ms',
+            at_most=round(3 * statistics.median(bare) + 10, 2),
+            bare_ms=round(statistics.median(bare), 2),
+        )
+
+    def _record_reports(self, verdict: Verdict) -> None:
+        for name, act in (
+            ('statistics', lambda: self.driver.get_share_stats(refresh=True)),
+            (
+                'usage',
+                lambda: self.driver.update_share_usage_size(
+                    CTX, self.harness.shares
+                ),
+            ),
+        ):
+            verdict.record(
+                f'{name} of {SHARES} shares, median',
+                statistics.median(_milliseconds(act) for _ in range(REPORTS)),
+                'ms',
+                at_most=200,
+            )
 
     def _record_restarts(self, verdict: Verdict) -> None:
         verdict.record(
             f'share service restarted with {SHARES} shares, driver ready',
             _milliseconds(self._start) / 1e3,
             's',
+            at_most=5,
         )
         began = time.perf_counter()
         processes.end(
@@ -179,11 +225,16 @@ class _Backend:
             f'NFS server killed, until {SHARES} shares are exported again',
             time.perf_counter() - began,
             's',
+            at_most=10,
         )
 
 
 def _record_growth(
-    verdict: Verdict, what: str, first: list[float], last: list[float]
+    verdict: Verdict,
+    what: str,
+    first: list[float],
+    last: list[float],
+    **more: float,
 ) -> None:
     _record_ratio(
         verdict,
@@ -191,6 +242,7 @@ def _record_growth(
         last,
         first,
         1.5,
+        **more,
     )
 
 
@@ -200,6 +252,7 @@ def _record_ratio(
     taken: list[float],
     base: list[float],
     at_most: float | None = None,
+    **more: float,
 ) -> None:
     verdict.record(
         name,
@@ -208,6 +261,7 @@ def _record_ratio(
         at_most=at_most,
         ms=round(statistics.median(taken), 2),
         base_ms=round(statistics.median(base), 2),
+        **more,
     )
 
 
@@ -215,60 +269,6 @@ def _milliseconds(act: Callable[..., object], *args: object) -> float:
     began = time.perf_counter()
     act(*args)
     return (time.perf_counter() - began) * 1e3
-
-
-def _create_over_http(verdict: Verdict, folder: pathlib.Path) -> None:
-    options = storage.options(folder)
-    options['btrfs_pools'] = f'pool:{folder}/pool.img'
-    options['btrfs_export_addresses'] = '127.0.0.1'
-    with tempfile.TemporaryDirectory() as state:
-        installation = Installation(
-            pathlib.Path(state),
-            backends={'fast': {'share_driver': 'btrfs'} | options},
-            options='default_share_type = default\n',
-            sections='[quota]\nshares = -1\ngigabytes = -1\n',
-        )
-        installation.start()
-        try:
-            with contextlib.closing(service.Client(installation)) as client:
-                _record_creation(verdict, client)
-        finally:
-            installation.close()
-
-
-def _record_creation(verdict: Verdict, client: service.Client) -> None:
-    client.request(
-        'POST',
-        '/types',
-        {
-            'share_type': {
-                'name': 'default',
-                'extra_specs': {'driver_handles_share_servers': 'False'},
-            }
-        },
-    )
-    for _ in range(CREATED // 10):
-        _to_available(client)  # fills the statement caches
-    verdict.record(
-        'create on btrfs to available, median',
-        statistics.median(_to_available(client) for _ in range(CREATED)),
-        'ms',
-    )
-
-
-def _to_available(client: service.Client) -> float:
-    """Create a share; return the milliseconds until it is available."""
-    began = time.perf_counter()
-    share = client.request(
-        'POST', '/shares', {'share': {'share_proto': 'NFS', 'size': 1}}
-    )['share']['id']
-    while True:
-        status = client.get(f'/shares/{share}')['share']['status']
-        if status == 'available':
-            return (time.perf_counter() - began) * 1e3
-        if status != 'creating':
-            raise RuntimeError(f'share {share} is {status}')
-        time.sleep(POLL_INTERVAL)
 
 
 def _set_up_servers(
