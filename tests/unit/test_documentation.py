@@ -190,7 +190,8 @@ def test_shown_client_command_is_understood(command):
     words = command[1:]
     known = {
         tuple(point.name.split('_')): point
-        for point in metadata.entry_points(group='openstack.share.v2')
+        for group in ('openstack.share.v2', 'openstack.identity.v3')
+        for point in metadata.entry_points(group=group)
     }
     name = max((name for name in known if name == words[: len(name)]), key=len)
     parser = known[name].load()(None, None).get_parser('')
@@ -205,6 +206,14 @@ def test_shown_make_target_exists(command):
         check=True,
         stdout=subprocess.DEVNULL,
     )
+
+
+def test_run_book_has_every_alert():
+    rules = (ROOT / 'etc/manila_lite/prometheus-alerts.yaml').read_text()
+    alerts = re.findall('alert: (.*)', rules)
+    assert alerts
+    named = re.findall('``(ManilaLite[A-Za-z]+)``', PAGES['run_book.rst'])
+    assert sorted(named) == sorted(alerts)
 
 
 # Files

@@ -39,6 +39,7 @@ PLACES = {
     'api/ui': 'functional/ui',
     'cmd': 'functional/cmd',
     'cmd/build': 'functional/stories',
+    'cmd/separate': 'functional/stories/test_separate.py',
     'conf': 'unit/conf',
     'context': 'unit/policies/test_enforcer.py',
     'data/backups': 'functional/share/test_share_backups.py',
