@@ -32,7 +32,8 @@ def other(tmp_path):
     )
     process.start()
     there.close()
-    assert here.poll(60) and here.recv() == 'begun'
+    assert here.poll(60)
+    assert here.recv() == 'begun'
     yield process
     if process.is_alive():
         here.send('end')
