@@ -39,6 +39,13 @@ class _Client:
         answer = getattr(endpoint, method)(ctx, **json.loads(json.dumps(args)))
         return json.loads(json.dumps(answer))
 
+    def cast(self, ctx, method, args):
+        try:
+            self._transport.endpoint(*self._target)
+        except LookupError:
+            return  # without a listener it is lost
+        self.call(ctx, method, args, timeout=None)
+
 
 class _NullServer:
     def start(self):
