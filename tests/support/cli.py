@@ -5,12 +5,17 @@ import functools
 from importlib import metadata
 import json
 import typing
+import unittest.mock
 
 from cliff import display
 from openstackclient import shell
 from osc_lib import clientmanager
+from osc_lib import utils
 
 from tests.support import command_line
+
+WAIT_INTERVAL = 0.1
+"""Seconds between two looks of `--wait`; the command itself takes 5."""
 
 
 class Cli:
@@ -66,7 +71,12 @@ def _commands() -> dict[str, metadata.EntryPoint]:
 
 def _shell(argv: Sequence[str]) -> int:
     _forget_clients()
-    return shell.OpenStackShell().run(argv)
+    waits = {
+        name: functools.partial(getattr(utils, name), sleep_time=WAIT_INTERVAL)
+        for name in ('wait_for_status', 'wait_for_delete')
+    }
+    with unittest.mock.patch.multiple(utils, **waits):
+        return shell.OpenStackShell().run(argv)
 
 
 def _forget_clients() -> None:
