@@ -178,13 +178,13 @@ class SmbExports:
     def _withdraw(self, name: str, file: pathlib.Path) -> None:
         if file.exists() or str(file) in self._index():
             records.remove(file)
-            self._server.close(name)
-            self._apply(name)
+            self._server.withdraw(name)
+            # Last: what the index does not have is not withdrawn again.
+            self._write_index()
 
     def _apply(self, name: str, denied: bool = False) -> None:
         self._write_index()
-        self._server.reload()
-        self._server.close(name, denied=denied)
+        self._server.replace(name, denied)
 
     def _write_index(self) -> None:
         with self._locks.locked('index'):

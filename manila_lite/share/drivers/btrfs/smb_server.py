@@ -1,9 +1,11 @@
 """smbd: changes to what it shares while it runs.
 
 A command reaches the first smbd, which hands it to those that serve clients,
-one process per client.
+one process per client. Each command is a process, which takes longer to start
+than all else, so that as few as possible are sent.
 """
 
+from collections.abc import Iterable
 import json
 import os
 import pathlib
@@ -17,12 +19,18 @@ from manila_lite import exception
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.btrfs import processes
 from manila_lite.share.drivers.btrfs import smb_settings
+from manila_lite.share.drivers.records import Record
+
+Command = tuple[str, ...]
 
 CONFIG, RECORD = 'smb.conf', 'smbd.json'
 _RETRY_INTERVAL = 0.05
 # What is sent to an smbd that is starting is lost.
 _REPLY_TIMEOUT = 1
 _CLOSE_TIMEOUT = 10
+_RELOAD: Command = ('reload-config',)
+_CLOSE, _CLOSE_DENIED = 'close-share', 'close-denied-share'
+_HELPERS = ('smbd-notifyd', 'cleanupd')
 
 
 class Session(NamedTuple):
@@ -67,24 +75,42 @@ class SmbServer:
         self._folder = folder
         self._record = record
         self._timeout = 60.0
+        self._started: Record | None = None
+        """The smbd that is known to have started."""
 
     def is_answering(self) -> bool:
         """Return whether the smbd that the supervisor has started answers."""
-        pid = self._pid()
-        return pid is not None and _answers(self._folder, pid)
+        record = self._running()
+        return record is not None and _answers(self._folder, record['pid'])
 
     def reload(self) -> None:
         """Let smbd read its configuration again, before this returns."""
-        self._tell('reload-config')
+        self._tell(_RELOAD)
 
-    def close(self, share: str, denied: bool = False) -> None:
-        """End the use of a share, for those that may no longer use it so.
+    def close(self, share: str) -> None:
+        """End the use of a share."""
+        self._end_use(share, (_CLOSE, share))
 
-        Without `denied`, for all. A client that does not let go is
-        disconnected.
+    def replace(self, share: str, denied: bool) -> None:
+        """Share as the configuration says now, and end the use as before.
+
+        With `denied`, for those only that may not even read any more.
         """
-        command = 'close-denied-share' if denied else 'close-share'
-        self._tell(command, share)
+        self._end_use(
+            share, _RELOAD, (_CLOSE_DENIED if denied else _CLOSE, share)
+        )
+
+    def withdraw(self, share: str) -> None:
+        """End the use of a share that the configuration does not have.
+
+        An smbd forgets only what none of its clients uses.
+        """
+        self._end_use(share, (_CLOSE, share), _RELOAD, (_CLOSE, share))
+
+    def _end_use(self, share: str, *commands: Command) -> None:
+        """Send commands; disconnect clients that do not let go of a share."""
+        if not self._tell(*commands):
+            return
         for pid in {
             one.pid
             for one in _sessions(
@@ -96,36 +122,76 @@ class SmbServer:
             if not _answers(self._folder, pid, _CLOSE_TIMEOUT):
                 Session(pid, '', share).signal(signal.SIGKILL)
 
-    def _tell(self, command: str, *args: str) -> None:
-        """Send a command to an smbd that answers before and after it."""
-        sys.audit('manila_lite.smb', command)
+    def _tell(self, *commands: Command) -> bool:
+        """Send commands to an smbd that answers before and after them.
+
+        Returns False if no client was connected to it at the end.
+        """
         deadline = time.monotonic() + self._timeout
         while True:
-            pid = self._pid()
-            if (
-                pid is not None
-                and _answers(self._folder, pid)
-                and _control(self._folder, pid, command, *args)
-                and _answers(self._folder, pid)
-            ):
-                return
+            record = self._running()
+            if record is not None and self._has_started(record):
+                children = self._told(record['pid'], commands)
+                if children is not None:
+                    return children > _helpers(record['pid'])
             if time.monotonic() > deadline:
                 raise exception.ShareBackendException(
                     msg='the SMB server does not answer'
                 )
             time.sleep(_RETRY_INTERVAL)
 
-    def _pid(self) -> int | None:
+    def _has_started(self, record: Record) -> bool:
+        """Return whether an smbd takes commands; it goes on to do so."""
+        if record != self._started and _answers(self._folder, record['pid']):
+            self._started = record
+        return record == self._started
+
+    def _told(self, pid: int, commands: Iterable[Command]) -> int | None:
+        """Send commands; return how many children smbd has afterwards.
+
+        It takes one after the other, so that its answer to the last one says
+        that it has handed all of them on.
+        """
+        for command in commands:
+            sys.audit('manila_lite.smb', command[0])
+            if _control(self._folder, pid, *command).returncode:
+                return None
+        answer = _control(self._folder, pid, 'num-children')
+        count = answer.stdout.partition(' ')[0]
+        return (
+            int(count) if not answer.returncode and count.isdigit() else None
+        )
+
+    def _running(self) -> Record | None:
         if not processes.is_running(self._record):
             return None
-        record = records.find(self._record)
-        return record['pid'] if record else None
+        return records.find(self._record)
+
+
+def _helpers(pid: int) -> int:
+    """Return how many children of smbd serve no client.
+
+    The kernel may leave out one of several children that end at this moment:
+    the others then count as too few, and one is looked for in vain.
+    """
+    try:
+        children = pathlib.Path(f'/proc/{pid}/task/{pid}/children').read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return sum(_name_of(child) in _HELPERS for child in children.split())
+
+
+def _name_of(pid: str) -> str:
+    try:
+        return pathlib.Path(f'/proc/{pid}/comm').read_text().strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return ''
 
 
 def _answers(
     folder: pathlib.Path, pid: int, seconds: int = _REPLY_TIMEOUT
 ) -> bool:
-    return _control(folder, pid, 'ping', seconds=seconds)
+    return not _control(folder, pid, 'ping', seconds=seconds).returncode
 
 
 def _control(
@@ -133,11 +199,10 @@ def _control(
     pid: int,
     *command: str,
     seconds: int = _REPLY_TIMEOUT,
-) -> bool:
-    done = _run(
+) -> subprocess.CompletedProcess[str]:
+    return _run(
         folder, 'smbcontrol', f'--timeout={seconds}', str(pid), *command
     )
-    return done.returncode == 0
 
 
 def _run(

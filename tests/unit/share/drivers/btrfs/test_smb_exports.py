@@ -1,10 +1,12 @@
 """CIFS shares of the btrfs driver, as smbclient sees them."""
 
+import contextlib
 import json
 import os
 import pathlib
 import signal
 import subprocess
+import sys
 
 import pytest
 
@@ -14,8 +16,11 @@ from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
 from manila_lite.share.drivers.btrfs.smb_users import SmbUsers
 from manila_lite.share.drivers.contract.configuration import Configuration
+from tests.drivers.crashes import changes
+from tests.drivers.crashes import killed_at_steps
 from tests.drivers.driver_harness import CTX
 from tests.drivers.driver_harness import DriverHarness
+from tests.support import sampling
 from tests.support import storage
 from tests.support.processes import free_port
 from tests.support.processes import wait_until
@@ -92,6 +97,22 @@ def site():
         yield Site(folder)
 
 
+@contextlib.contextmanager
+def commands_to(names: list[str]):
+    """Append the names of the programs that are started in the block."""
+    is_open = True
+
+    def note(event, args):
+        if is_open and event == 'subprocess.Popen':
+            names.append(args[0])
+
+    sys.addaudithook(note)
+    try:
+        yield
+    finally:
+        is_open = False
+
+
 def refused(status):
     return pytest.raises(SmbError, match=f'NT_STATUS_{status}')
 
@@ -125,6 +146,43 @@ def test_session_ends_when_a_rule_is_revoked(site, rules):
         with refused('NETWORK_NAME_DELETED|FILE_CLOSED'):
             session('put /etc/hostname after')
     assert os.listdir(site.volume(share)) == ['before']
+
+
+@sampling.enumeration
+@pytest.mark.parametrize('rules', [[], ['bob'], [('alice', 'ro')]])
+def test_session_ends_when_a_killed_revocation_is_repeated(site, rules):
+    with contextlib.ExitStack() as stack:
+
+        def build(_):
+            share = site.create()
+            session = stack.enter_context(site.alice.session(share.name))
+            session('put /etc/hostname before')
+            return share, session
+
+        for share, session in killed_at_steps(
+            build,
+            lambda scene: site.allow(scene[0], *rules),
+            changes,
+            most=3,
+            least=5,
+        ):
+            site.allow(share, *rules)
+            # After a minute without a share, smbd disconnects.
+            with refused('(NETWORK_NAME_DELETED|CONNECTION_DISCONNECTED)'):
+                session('put /etc/hostname after')
+            assert os.listdir(site.volume(share)) == ['before']
+            site.driver.delete_share(CTX, share)
+
+
+def test_rule_change_starts_three_programs_unless_clients_are_connected(site):
+    share = site.create()
+    started = []
+    with commands_to(started):
+        site.allow(share, 'alice', 'bob')
+    assert started == ['smbcontrol'] * 3
+    with site.alice.session(share.name), commands_to(started):
+        site.allow(share, 'alice')
+    assert started[3:] == [*['smbcontrol'] * 3, 'smbstatus', 'smbcontrol']
 
 
 def test_session_goes_on_when_others_change(site):
