@@ -37,8 +37,9 @@ OPTS = [
         'back ends with driver_handles_share_servers. "{segmentation_id}" in '
         'it stands for the segmentation id of the network, for instance in '
         'br-{segmentation_id}: create a bridge for each VLAN, with the VLAN '
-        'as a port. Without it all networks have to be flat. Share servers '
-        'keep the bridge that they were set up with.',
+        'as a port. Without it networks are flat, or VLANs of a bridge with '
+        'vlan_filtering. Share servers keep the bridge that they were set up '
+        'with.',
     ),
     cfg.BoolOpt(
         'btrfs_cifs',

@@ -7,6 +7,10 @@ of its network last: a link that is attached is complete. Names and hardware
 addresses follow from the server, so that clients find one that was created
 again at once. The commands need CAP_NET_ADMIN and CAP_SYS_ADMIN.
 
+Networks that share a bridge are told apart by the VLAN of the port. The link
+is started only when the port belongs to its VLAN and to no other one: until
+then nothing is sent.
+
 Clients may know an address from a server that is gone, for half a minute or
 longer. Therefore the kernel is asked to announce the addresses, which it does
 when the hardware address is set and the settings below allow it.
@@ -33,6 +37,8 @@ _BRIDGE = re.compile(r'[A-Za-z0-9][A-Za-z0-9._-]{0,14}')
 _HARDWARE_ADDRESS = re.compile('[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}')
 _TIMEOUT = 60.0
 _INTERVAL = 0.002
+_VLANS = range(1, 4095)
+_UP = 1  # IFF_UP
 _FORWARDING = '3'
 _FORWARDING_TIMEOUT = 1.0
 _LET_IT_ANNOUNCE = (
@@ -50,6 +56,8 @@ class Link(NamedTuple):
     address: str
     gateway: str | None
     mtu: int | None
+    vlan: int | None = None
+    """The VLAN of the port, if the bridge carries several."""
 
     @property
     def host(self) -> str:
@@ -102,14 +110,16 @@ def links_for(
             digest = hashlib.sha256(
                 f'{server_id} {len(links)}'.encode()
             ).hexdigest()
+            bridge, vlan = _bridge_and_vlan(own, template)
             links.append(
                 Link(
                     f'ml{digest[:13]}',
                     _given_address(allocation) or _hardware_address(digest),
-                    _bridge_of(own, template),
+                    bridge,
                     str(address),
                     str(gateway) if gateway else None,
                     own['mtu'],
+                    vlan,
                 )
             )
     if not links:
@@ -153,7 +163,9 @@ def _hardware_address(digest: str) -> str:
     return ':'.join(['02', *(digest[n : n + 2] for n in range(20, 30, 2))])
 
 
-def _bridge_of(network: dict[str, Any], template: str) -> str:
+def _bridge_and_vlan(
+    network: dict[str, Any], template: str
+) -> tuple[str, int | None]:
     segment = network['segmentation_id']
     if SEGMENT in template:
         if segment is None:
@@ -161,14 +173,21 @@ def _bridge_of(network: dict[str, Any], template: str) -> str:
                 msg=f'btrfs_bridge is {template}, and the network of the '
                 'share server has no segmentation id'
             )
-        return template.replace(SEGMENT, str(segment))
-    if network['network_type'] not in (None, 'flat'):
+        return template.replace(SEGMENT, str(segment)), None
+    if network['network_type'] in (None, 'flat'):
+        return template, None
+    if network['network_type'] != 'vlan':
         raise exception.ShareBackendException(
             msg=f'the network of the share server has the type '
             f'{network["network_type"]}, for which btrfs_bridge has to '
             f'contain {SEGMENT}'
         )
-    return template
+    if segment is None or int(segment) not in _VLANS:
+        raise exception.ShareBackendException(
+            msg='the network of the share server has the type vlan, and '
+            f'{segment} is not the id of a VLAN'
+        )
+    return template, int(segment)
 
 
 def require_bridge(name: str) -> None:
@@ -177,6 +196,46 @@ def require_bridge(name: str) -> None:
         raise exception.StorageUnavailable(
             reason=f'there is no bridge {name}, see btrfs_bridge'
         )
+
+
+def _require_port(link: Link) -> None:
+    """Raise StorageUnavailable if there is no bridge to attach a link to.
+
+    Without a filter, what is sent in one VLAN would reach all of them.
+    """
+    require_bridge(link.bridge)
+    if link.vlan is None:
+        return
+    filters = _DEVICES / link.bridge / 'bridge' / 'vlan_filtering'
+    if not filters.exists():
+        raise exception.StorageUnavailable(
+            reason=f'the kernel has no VLANs on bridges such as {link.bridge}'
+            f'; use a bridge for each VLAN, and {SEGMENT} in btrfs_bridge'
+        )
+    if filters.read_text().strip() != '1':
+        raise exception.StorageUnavailable(
+            reason=f'the bridge {link.bridge} does not tell VLANs apart, see '
+            'vlan_filtering in ip-link(8)'
+        )
+
+
+def port_commands(link: Link) -> list[tuple[str, list[str]]]:
+    """Return what attaches and starts a link: programs and their lines."""
+    size = f' mtu {link.mtu}' if link.mtu else ''
+    master = f'link set {link.name} master {link.bridge}'
+    if link.vlan is None:
+        return [('ip', [f'link set {link.name}{size} up', master])]
+    return [
+        ('ip', [f'link set {link.name} down', master]),
+        (
+            'bridge',
+            [
+                f'vlan del dev {link.name} vid 1-4094',
+                f'vlan add dev {link.name} vid {link.vlan} pvid untagged',
+            ],
+        ),
+        ('ip', [f'link set {link.name}{size} up']),
+    ]
 
 
 # The network of one server
@@ -206,7 +265,7 @@ class ServerNetwork:
         What runs in an earlier namespace has no network any more.
         """
         for link in links:
-            require_bridge(link.bridge)
+            _require_port(link)
         if not self._has_namespace():
             self.remove(links)
             self.namespace.touch(mode=0o600)
@@ -254,10 +313,8 @@ class ServerNetwork:
                 f'route replace default via {link.gateway} dev {inner} onlink'
             )
         _ip(*lines, namespace=self.namespace)
-        _ip(
-            f'link set {link.name}{size} up',
-            f'link set {link.name} master {link.bridge}',
-        )
+        for program, lines in port_commands(link):
+            _batch(program, lines)
 
     def remove(self, links: Iterable[Link]) -> None:
         """Remove the namespace and the links; what is missing is success."""
@@ -282,13 +339,18 @@ def _exists(device: str) -> bool:
 
 
 def _is_attached(link: Link) -> bool:
+    device = _DEVICES / link.name
     try:
-        return (
-            os.readlink(_DEVICES / link.name / 'master').rpartition('/')[2]
-            == link.bridge
+        master = os.readlink(device / 'master').rpartition('/')[2]
+        return master == link.bridge and (
+            link.vlan is None or bool(_flags(device) & _UP)
         )
     except FileNotFoundError:
         return False
+
+
+def _flags(device: pathlib.Path) -> int:
+    return int((device / 'flags').read_text(), 16)
 
 
 def _is_forwarded(link: Link) -> bool:
@@ -303,7 +365,13 @@ def _is_forwarded(link: Link) -> bool:
 def _ip(*lines: str, namespace: pathlib.Path | None = None) -> None:
     """Run commands of ip(8) one after the other."""
     prefix = ['nsenter', f'--net={namespace}', '--'] if namespace else []
-    _run(*prefix, 'ip', '-batch', '-', text='\n'.join(lines))
+    _batch('ip', lines, prefix)
+
+
+def _batch(
+    program: str, lines: Iterable[str], prefix: Sequence[str] = ()
+) -> None:
+    _run(*prefix, program, '-batch', '-', text='\n'.join(lines))
 
 
 def _run(*command: str, text: str = '') -> None:
