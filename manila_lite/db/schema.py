@@ -51,6 +51,17 @@ _POSTGRESQL_LOCK = sa.select(sa.func.pg_advisory_xact_lock(0x6D616E696C61))
 PATIENCE = 3600.0
 """Seconds for which a migration waits for others."""
 
+_WAIT = 1
+"""Seconds for which a migration waits for one table before it starts again.
+
+Meanwhile transactions that begin to use the table wait behind it. One of them
+may hold a row that the transaction in front needs: no server sees that on
+MariaDB, where all would wait until some lock times out.
+"""
+
+_MYSQL_WAIT = sa.text(f'SET SESSION lock_wait_timeout = {_WAIT}')
+_POSTGRESQL_WAIT = sa.text(f"SET LOCAL lock_timeout = '{_WAIT}s'")
+
 _ADDITION = re.compile(
     r'^\s*(CREATE (?:UNIQUE )?(?:TABLE|INDEX)|ALTER TABLE \S+ ADD COLUMN) '
 )
@@ -187,6 +198,9 @@ def _sync(session: Session) -> None:
     if session.dialect == 'postgresql':
         session.run(_POSTGRESQL_TIMEOUT)
         session.run(_POSTGRESQL_LOCK)
+        session.run(_POSTGRESQL_WAIT)
+    elif session.dialect == 'mysql':
+        session.run(_MYSQL_WAIT)
     found = find_version(session)
     if found == HEAD:
         return  # another process has done it

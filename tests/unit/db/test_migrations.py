@@ -245,6 +245,38 @@ def test_migration_waits_for_locked_rows_of_other_tables(
     waiting.dispose()
 
 
+_WAITS_FOR_TABLE = {
+    'mysql': 'SELECT COUNT(*) FROM information_schema.processlist '
+    "WHERE db = DATABASE() AND state LIKE 'Waiting for table metadata%'",
+    'postgresql': 'SELECT COUNT(*) FROM pg_stat_activity '
+    "WHERE datname = current_database() AND wait_event_type = 'Lock'",
+}
+
+
+@pytest.mark.parametrize('make_empty', ['mysql', 'postgresql'], indirect=True)
+def test_tables_can_be_used_while_a_migration_waits_for_them(make_empty):
+    empty = make_empty()
+    empty.write(schema.migrate, schema.FIRST_RELEASED)
+    migrating = Database(empty.url)
+
+    def ask(statement):
+        return empty.read(lambda session: session.value(sa.text(statement)))
+
+    with futures.ThreadPoolExecutor(2) as threads:
+        with empty.engine.begin() as connection:
+            connection.exec_driver_sql('SELECT id FROM work')
+            ended = threads.submit(schema.sync, migrating)
+            wait_until(
+                lambda: ask(_WAITS_FOR_TABLE[empty.dialect]), 'it waits'
+            )
+            answer = threads.submit(ask, 'SELECT COUNT(*) FROM work')
+            assert answer.result(15) == 0
+            assert not ended.done()
+        ended.result(60)
+    assert schema.version(empty) == schema.HEAD
+    migrating.dispose()
+
+
 def test_database_without_schema_is_refused(empty):
     assert schema.version(empty) is None
     with pytest.raises(schema.SchemaMismatch, match='db sync'):
