@@ -67,6 +67,7 @@ class InstanceRow(PlainInstanceRow, OwnedRow, Protocol):
     source_share_group_snapshot_member_id: str | None
     is_public: bool
     is_soft_deleted: bool
+    task_state: str | None
     availability_zone: str | None
 
 

@@ -33,6 +33,7 @@ class SnapshotParentRow(OwnedRow, Protocol):
     share_proto: str
     replication_type: str | None
     is_soft_deleted: bool
+    task_state: str | None
     newest_at: datetime.datetime | None
     newest_member_at: datetime.datetime | None
     newest_id: str | None

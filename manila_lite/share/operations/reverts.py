@@ -9,6 +9,7 @@ from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.queries.admin import recovery
 from manila_lite.db.queries.groups import snapshots as group_snapshots
 from manila_lite.db.session import Session
+from manila_lite.share.operations.migrations.guards import refuse_running
 from manila_lite.states.access_rule import RulesStatus
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
@@ -47,6 +48,7 @@ def check(
     instance: typing.Any,
 ) -> None:
     """Check everything but the statuses, after the guarded moves."""
+    refuse_running(parent.share_id, parent.task_state)
     if parent.newest_id != instance.id:
         raise exception.NotNewestSnapshot(
             snapshot_id=instance.id, newest_id=parent.newest_id

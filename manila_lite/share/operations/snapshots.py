@@ -27,6 +27,7 @@ from manila_lite.rpc.contract import Client
 from manila_lite.share.operations import reverts
 from manila_lite.share.operations import unserved
 from manila_lite.share.operations.migrations.guards import refuse_migrating
+from manila_lite.share.operations.migrations.guards import refuse_running
 from manila_lite.share.operations.replication import (
     snapshots as replicated_snapshots,
 )
@@ -99,6 +100,7 @@ class Snapshots:
         moves.fire_one(SHARE_INSTANCE, active_id, 'snapshot')
         parent = snapshots.get_parent(session, active_id)
         self._refuse_soft_deleted(parent)
+        refuse_running(share.id, parent.task_state)
         snapshot_id = session.new_id()
         owner = Owner(
             parent.project_id, owner_user_id(ctx, parent), parent.share_type_id

@@ -41,6 +41,7 @@ _ALL = sa.select(
     SHARE.c.source_share_group_snapshot_member_id,
     SHARE.c.is_public,
     SHARE.c.is_soft_deleted,
+    SHARE.c.task_state,
     ZONE.c.name.label('availability_zone'),
 ).select_from(INSTANCE.join(SHARE).outerjoin(ZONE))
 _FULL = _ALL.where(INSTANCE.c.id == sa.bindparam('instance_id'))

@@ -78,6 +78,7 @@ _PARENT = (
         SHARE.c.share_proto,
         SHARE.c.replication_type,
         SHARE.c.is_soft_deleted,
+        SHARE.c.task_state,
         _OF_SHARE.order_by(*_NEWEST_FIRST)
         .limit(1)
         .scalar_subquery()

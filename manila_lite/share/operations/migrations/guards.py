@@ -9,12 +9,19 @@ from manila_lite.states.share_task import RUNNING
 def refuse_migrating(session: Session, share_id: str) -> None:
     """Raise InvalidShare while a migration of the share is running.
 
-    Operations that need an available share are refused by its status; this
-    is for operations that any status allows. They must move an instance
+    Most operations are refused by the status of the share already. This is
+    for those that any status allows, and for those that would make the copy
+    wrong: an administrator may reset the status. They must move an instance
     first, so that no migration begins before the transaction ends.
     """
     task = migrations.find_task(session, share_id, lock_shared=True)
-    if task is not None and task.task_state in RUNNING:
+    if task is not None:
+        refuse_running(share_id, task.task_state)
+
+
+def refuse_running(share_id: str, task_state: str | None) -> None:
+    """Raise InvalidShare if this is the state of a running migration."""
+    if task_state in RUNNING:
         raise exception.InvalidShare(
-            reason=f'share {share_id} is busy: {task.task_state}'
+            reason=f'share {share_id} is busy: {task_state}'
         )

@@ -28,6 +28,7 @@ from manila_lite.rpc.contract import Client
 from manila_lite.share.operations import unserved
 from manila_lite.share.operations.groups import membership
 from manila_lite.share.operations.migrations.guards import refuse_migrating
+from manila_lite.share.operations.migrations.guards import refuse_running
 from manila_lite.share.operations.replication import guards as replica_guards
 from manila_lite.share.operations.replication import resets
 from manila_lite.share.operations.reset_events import reset_event
@@ -259,6 +260,7 @@ class Shares:
         target = replica_guards.lock_for_resize(session, share, 'extend')
         fire(session, SHARE_INSTANCE, target.instance_id, 'extend')
         instance = share_instances.get(session, target.instance_id)
+        refuse_running(share.id, instance.task_state)
         if not instance.size:
             raise exception.InvalidInput(
                 reason='the size of the share is not known'
@@ -311,6 +313,7 @@ class Shares:
         target = replica_guards.lock_for_resize(session, share, 'shrink')
         fire(session, SHARE_INSTANCE, target.instance_id, 'shrink')
         instance = share_instances.get(session, target.instance_id)
+        refuse_running(share.id, instance.task_state)
         if new_size >= instance.size:
             raise exception.InvalidInput(
                 reason='new_size must be below the size of '

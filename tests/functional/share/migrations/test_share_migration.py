@@ -385,6 +385,29 @@ def test_a_reset_task_state_ends_the_migration(cloud, share):
     cloud.check_invariants()
 
 
+def test_a_reset_status_does_not_let_a_migrating_share_change(cloud, share):
+    """The copy would keep the old size, and lack the snapshot."""
+    size = cloud.api.show(share)['size']
+    to_phase1(cloud, share)
+    migrations.act(cloud, share, 'reset_status', {'status': 'available'})
+    for action, body in (
+        ('extend', {'new_size': size + 1}),
+        ('extend', {'new_size': size + 1, 'force': True}),
+        ('shrink', {'new_size': size - 1}),
+    ):
+        answer = migrations.act(cloud, share, action, body, expect=400)
+        assert 'busy: migration_driver_phase1_done' in str(answer.json)
+    answer = cloud.api.request(
+        'POST', '/snapshots', {'snapshot': {'share_id': share}}, expect=400
+    )
+    assert 'busy' in str(answer.json)
+    assert cloud.api.show(share)['status'] == 'available'
+    migrations.cancel(cloud, share)
+    cloud.settle()
+    assert cloud.api.show(share)['size'] == size
+    cloud.check_invariants()
+
+
 def reset(cloud, share, task_state, expect=202):
     return migrations.act(
         cloud, share, 'reset_task_state', {'task_state': task_state}, expect
