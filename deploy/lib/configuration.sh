@@ -124,13 +124,14 @@ backend manila_lite
     balance leastconn
     timeout connect 5s
     timeout server 2m
+    timeout check 4s
     # A request is repeated on another server only if none has received it.
     option redispatch 1
     retries 3
     retry-on conn-failure
     option httpchk GET /healthcheck
     http-check expect status 200
-    default-server check inter 2s fastinter 1s fall 2 rise 2
+    default-server check inter 1s fastinter 500ms downinter 500ms fall 2 rise 1
 END
     for controller in $CONTROLLERS; do
         number=$((number + 1))

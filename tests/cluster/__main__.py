@@ -11,8 +11,10 @@ import subprocess
 import sys
 import threading
 
+from benchmarks.verdict import Verdict
 from tests.cluster import chaos
 from tests.cluster import cluster
+from tests.cluster import figures
 from tests.cluster.load import summary
 from tests.cluster.services import Timing
 from tests.support.cli import Cli
@@ -53,6 +55,8 @@ def main() -> int:
         return up(args)
     if args.command == 'chaos':
         return run_chaos(args)
+    if args.command == 'figures':
+        return measure(args)
     if args.command == 'stop':
         if not cluster.stop(args.folder):
             print(f'no cluster runs in {args.folder}', file=sys.stderr)
@@ -79,7 +83,11 @@ def _parser() -> argparse.ArgumentParser:
     beat.add_argument(
         '--faults', default='', help='only those with this in their names'
     )
-    for parser_of_size in (start, beat):
+    times = commands.add_parser(
+        'figures', help='start one and measure how long it needs to recover'
+    )
+    times.add_argument('--only', choices=('services', 'database'), default='')
+    for parser_of_size in (start, beat, times):
         _add_size(parser_of_size)
     commands.add_parser('stop', help='end the cluster of another process')
     for name in FAULTS:
@@ -146,6 +154,16 @@ def run_chaos(args: argparse.Namespace) -> int:
         print(summary(rounds.load))
         print('nothing is lost, nothing is wrong')
         return 0
+    return 1
+
+
+def measure(args: argparse.Namespace) -> int:
+    """Print how long a cluster needs to recover; fail if it is too long."""
+    verdict = Verdict()
+    with _until_interrupted(_new_cluster(args, figures.defaults())) as running:
+        running.start()
+        figures.measure(verdict, running, args.only)
+        return 0 if verdict.summarize() else 1
     return 1
 
 

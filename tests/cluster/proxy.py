@@ -43,13 +43,13 @@ backend api
     retry-on conn-failure
     option httpchk GET /healthcheck
     http-check expect status 200
-    default-server check inter 1s fastinter 500 fall 2 rise 1
+    default-server check inter 1s fastinter 500ms downinter 500ms fall 2 rise 1
 """
 _GLOBAL = """
 global
     maxconn 4000
     stats socket {socket} mode 600 level admin
-    log stdout format raw local0 notice
+    log stdout format timed local0 notice
 
 defaults
     log global

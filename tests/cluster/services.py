@@ -68,7 +68,7 @@ driver_handles_share_servers = false
 dummy_driver_state_path = {shared}/dummy/{backend}
 dummy_driver_replication_path = {shared}/replication
 dummy_driver_default_driver_method_delay = {delay}
-dummy_driver_driver_methods_delays =
+dummy_driver_driver_methods_delays = {delays}
 replication_domain = cluster
 """
 
@@ -90,6 +90,8 @@ class Timing(NamedTuple):
     sweep: float = 0.5
     recovery: int = 10
     delay: float = 0.1
+    delays: str = ''
+    """Methods of the driver with other delays, as in the option."""
 
 
 class Service:
@@ -122,6 +124,12 @@ class Service:
     @property
     def service_host(self) -> str:
         return f'{self.host}@{self.backend}'
+
+    @property
+    def health_url(self) -> str:
+        """Where the process answers on its node."""
+        port = API_PORT if self.kind == 'api' else MONITORING_PORT
+        return f'http://{self.node.address}:{port}/healthcheck'
 
     def configure(
         self, shared: pathlib.Path, servers: Servers, timing: Timing

@@ -31,6 +31,11 @@ class Overlap(NamedTuple):
     during_pid: int
 
 
+class RunningCall(NamedTuple):
+    method: str
+    pid: int
+
+
 class FencingGate:
     """Refuses calls of workers that have lost their claim.
 
@@ -53,6 +58,19 @@ class FencingGate:
             lines = self._overlaps.read_text().splitlines()
             return [Overlap(*json.loads(line)) for line in lines]
         return []
+
+    def running(self) -> list[RunningCall]:
+        """Return the calls that run now, those of stopped processes too."""
+        with self._locked():
+            found = [
+                _find_running(self._calls / name)
+                for name in os.listdir(self._calls)
+            ]
+        return [
+            RunningCall(call['method'], call['pid'])
+            for call in found
+            if call is not None
+        ]
 
     @property
     def _overlaps(self) -> pathlib.Path:

@@ -64,6 +64,19 @@ def test_call_of_a_killed_process_has_ended(tmp_path, other):
     assert gate.overlaps == []
 
 
+def test_running_calls_are_those_of_all_living_processes(tmp_path, other):
+    gate = FencingGate(tmp_path)
+    with gate.admitted('extend_share', FencingToken(SHARE, 3)):
+        assert sorted(gate.running()) == [
+            ('create_share', other.pid),
+            ('extend_share', os.getpid()),
+        ]
+    assert gate.running() == [('create_share', other.pid)]
+    other.kill()
+    other.join()
+    assert gate.running() == []
+
+
 def test_call_overtaken_by_a_later_one_is_refused_before_its_effect(tmp_path):
     gate = FencingGate(tmp_path)
     token = FencingToken(SHARE, 5)
