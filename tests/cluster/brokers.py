@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import subprocess
 import urllib.parse
 
 from tests.cluster import proxy
@@ -53,9 +54,7 @@ class RabbitCluster:
         self.nodes = nodes
         for node in nodes:
             self._configure(node)
-            self.spawn(node)
-        for node in nodes:
-            self._wait_for(node)
+        self.start_all()
 
     def stop(self) -> None:
         """Nothing remains outside of the nodes."""
@@ -63,6 +62,17 @@ class RabbitCluster:
     def start_node(self, node: Node) -> None:
         self.spawn(node)
         self._wait_for(node)
+
+    def kill_all(self) -> None:
+        for node in self.nodes:
+            node.kill()
+
+    def start_all(self) -> None:
+        """Start nodes that all have ended: each waits for the others."""
+        for node in self.nodes:
+            self.spawn(node)
+        for node in self.nodes:
+            self._wait_for(node)
 
     def _wait_for(self, node: Node) -> None:
         wait_until(
@@ -74,11 +84,14 @@ class RabbitCluster:
 
     def running(self, node: Node) -> list[str]:
         """Return the nodes that run, as one of them sees it."""
-        done = node.run(
-            *(f'{_PROGRAMS}/rabbitmqctl', '-q', 'cluster_status'),
-            *('--formatter', 'json'),
-            env=self._env(node),
-        )
+        try:
+            done = node.run(
+                *(f'{_PROGRAMS}/rabbitmqctl', '-q', 'cluster_status'),
+                *('--timeout', 20, '--formatter', 'json'),
+                env=self._env(node),
+            )
+        except subprocess.TimeoutExpired:  # it hangs while a node starts
+            return []
         if done.returncode:
             return []
         return json.loads(done.stdout)['running_nodes']

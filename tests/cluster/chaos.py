@@ -4,7 +4,8 @@ After each round everything is mended. Then nothing may be in flight, and what
 clients were promised, the quota, the journal and the back ends have to agree.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+import pathlib
 import random
 import time
 import typing
@@ -18,9 +19,13 @@ from manila_lite.db.models import snapshots
 from manila_lite.db.queries.admin import recovery
 from manila_lite.db.session import Session
 from manila_lite.share.drivers.dummy import driver as dummy
+from manila_lite.share.drivers.dummy.exports import share_exports
 from manila_lite.share.drivers.dummy.fencing import FencingGate
+from manila_lite.share.drivers.dummy.state import DummyState
 from manila_lite.work import table
 from tests.cluster.cluster import Cluster
+from tests.cluster.faults import BROKERS_AWAY
+from tests.cluster.faults import Fault
 from tests.cluster.faults import Faults
 from tests.cluster.load import ClusterLoad
 from tests.cluster.services import Timing
@@ -142,35 +147,57 @@ class Chaos:
     def round(self, seconds: float) -> Result:
         """Let faults happen for some seconds; return what became of it."""
         self.faults.forget()
-        before = sum(self.load.accepted.values())
+        before = self._accepted
         deadline = time.monotonic() + seconds
+        problems = []
         self.load.start()
         try:
             while time.monotonic() < deadline:
-                self.faults.happen()
+                problems += self._fault()
         finally:
             self.load.stop()
         self.cluster.wait_until_ready()
         began = time.monotonic()
         stuck = self._wait_until_at_rest()
         text = (
-            f'{sum(self.load.accepted.values()) - before} accepted, '
+            f'{self._accepted - before} accepted, '
             f'at rest after {time.monotonic() - began:.1f} s; '
             + ', '.join(self.faults.happened)
         )
         if stuck:
-            return Result(text, stuck)
+            return Result(text, [*problems, *stuck])
         found = [one for one in self._problems() if one not in self._lost]
-        if self.faults.lost_transactions:
+        if self.faults.lost:
             lost = {
                 one
                 for one in set(found) - set(self._of_rows())
                 if not one.startswith(OVERLAP)
+                and any(id in one for id in self.faults.lost)
             }
             self._lost |= lost
-            text += f'; {len(lost)} differences by lost transactions'
+            text += (
+                f'; {len(lost)} differences by lost moves of '
+                f'{len(self.faults.lost)} resources'
+            )
             found = [one for one in found if one not in lost]
-        return Result(text, found)
+        return Result(text, [*problems, *found])
+
+    @property
+    def _accepted(self) -> int:
+        return sum(self.load.accepted.values())
+
+    def _fault(self) -> list[str]:
+        """Let a fault happen; return what is wrong about it."""
+        before, problems = self._accepted, []
+
+        def check(fault: Fault) -> None:
+            if not fault.has_effect():
+                problems.append(f'{fault.name} had no effect')
+            if fault.name == BROKERS_AWAY and self._accepted == before:
+                problems.append(f'{fault.name}: no request was accepted')
+
+        self.faults.happen(check)
+        return problems
 
     def _of_rows(self) -> Iterator[str]:
         """Yield what no loss of transactions explains."""
@@ -235,7 +262,23 @@ class Chaos:
                 {host: inventory(path) for host, path in folders.items()},
             )
         yield from self.load.check(PatientClient.like(self.cluster.rest()))
+        yield from self._unmanaged(folders.values())
         yield from self._overlaps()
+
+    def _unmanaged(self, folders: Iterable[pathlib.Path]) -> Iterator[str]:
+        """Yield the shares that were unmanaged and have lost their data."""
+        paths = {
+            location['path']
+            for folder in folders
+            for records in (
+                DummyState(folder).shares,
+                DummyState(folder).unmanaged_shares,
+            )
+            for _, record in records.records()
+            for location in share_exports(record)
+        }
+        for path in self.load.unmanaged.keys() - paths:
+            yield f'{path} was unmanaged and is not on its back end'
 
     def _overlaps(self) -> Iterator[str]:
         """Yield the driver calls that ran at once for different work.

@@ -322,16 +322,22 @@ class PostgresPair(DatabaseCluster):
         self.start_node(node)
 
     def spawn(self, node: Node) -> None:
+        self._serve(node, node.address)
+        self._start_check(node)
+
+    def _serve(self, node: Node, address: str) -> None:
         node.spawn(
             *_as('postgres'),
             *(self._program('postgres'), '-D', node.folder / 'data'),
-            *('-h', f'{node.address}', '-k', node.folder),
+            *('-h', address, '-k', node.folder),
             *('-c', 'max_connections=300', '-c', 'fsync=off'),
         )
-        self._start_check(node)
 
     def start_node(self, node: Node) -> None:
         self.spawn(node)
+        self._wait_for(node)
+
+    def _wait_for(self, node: Node) -> None:
         wait_until(
             lambda: self._answers(node),
             f'{node.name} answers: {node.folder}/log',
@@ -351,6 +357,28 @@ class PostgresPair(DatabaseCluster):
         """Promote the standby; the primary has ended."""
         self.ask(self.standby, 'SELECT pg_promote()')
         self._primary = 1 - self._primary
+
+    def lost(self) -> set[str]:
+        """Return the ids of what only the node that has failed has moves of.
+
+        It is started for that, without an address.
+        """
+        failed = self.standby
+        self._serve(failed, address='')
+        self._wait_for(failed)
+        before = self._moves(failed)
+        failed.kill()
+        forgotten = before - self._moves(self.primary)
+        return {id for _, _, *ids in forgotten for id in ids if id}
+
+    def _moves(self, node: Node) -> set[tuple]:
+        return set(
+            self.ask(
+                node,
+                'SELECT id, event, resource_id, parent_id FROM transitions',
+                NAME,
+            )
+        )
 
     def restore_standby(self) -> None:
         """Start the node that has failed as the standby of the other one."""
@@ -375,9 +403,11 @@ class PostgresPair(DatabaseCluster):
     def socket(self, node: Node) -> pathlib.Path:
         return node.folder
 
-    def ask(self, node: Node, statement: str) -> list[tuple]:
+    def ask(
+        self, node: Node, statement: str, database: str = 'postgres'
+    ) -> list[tuple]:
         engine = sa.create_engine(
-            f'postgresql+psycopg2://postgres@/postgres?host={node.folder}',
+            f'postgresql+psycopg2://postgres@/{database}?host={node.folder}',
             isolation_level='AUTOCOMMIT',
             poolclass=sa.pool.NullPool,
         )

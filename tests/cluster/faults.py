@@ -9,20 +9,31 @@ import random
 import time
 from typing import NamedTuple
 
+from tests.cluster.brokers import RabbitCluster
 from tests.cluster.cluster import Cluster
 from tests.cluster.databases import Galera
 from tests.cluster.databases import PostgresPair
 from tests.cluster.nodes import Node
 from tests.cluster.services import Service
+from tests.support.processes import wait_until
+
+BROKERS_AWAY = 'all brokers away'
+CUTS = 30
+CUT_FOR = 10.0
+"""Seconds in which so many answers are to be cut off."""
 
 
 class Fault(NamedTuple):
-    """What to do, for how many seconds at least and at most, and the mend."""
+    """What to do, for how many seconds at least and at most, and the mend.
+
+    `has_effect` is asked before it is mended.
+    """
 
     name: str
     seconds: tuple[float, float]
     begin: Callable[[], None]
     mend: Callable[[], None]
+    has_effect: Callable[[], bool]
 
 
 class Faults:
@@ -47,8 +58,9 @@ class Faults:
             )
             if part in fault.name
         ]
-        self.lost_transactions = False
-        """Whether the database has forgotten what it had committed."""
+        self.lost: set[str] = set()
+        """The ids of what the database has forgotten moves of."""
+        self._cuts = 0
         self._left: list[Fault] = []
 
     def next(self) -> Fault:
@@ -60,10 +72,11 @@ class Faults:
     def forget(self) -> None:
         """Begin a new record of what happened."""
         self.happened.clear()
-        self.lost_transactions = False
+        self.lost.clear()
         self.without_lease.clear()
 
-    def happen(self) -> None:
+    def happen(self, before_mend: Callable[[Fault], None]) -> None:
+        """Let the next one happen; call a function before it is mended."""
         fault = self.next()
         began = time.monotonic()
         if not fault.name.endswith('killed'):
@@ -71,6 +84,7 @@ class Faults:
         fault.begin()
         try:
             time.sleep(self._rng.uniform(*fault.seconds))
+            before_mend(fault)
         finally:
             fault.mend()
         self.happened.append(
@@ -93,18 +107,21 @@ class Faults:
                 (0.2, 2.0),
                 node.kill,
                 lambda one=service: _start(one),
+                lambda node=node: not node.pids(),
             )
             yield Fault(
                 f'{node.name} paused',
                 (lease + 1, lease + 3),
                 node.pause,
                 node.resume,
+                node.is_stopped,
             )
             yield Fault(
                 f'{node.name} cut off',
                 (1.0, lease + 2),
                 node.unplug,
                 node.plug,
+                node.is_unplugged,
             )
 
     def _of_machines(self) -> Iterator[Fault]:
@@ -116,6 +133,7 @@ class Faults:
                 (2.0, 5.0),
                 node.fill_disk,
                 node.clear_disk,
+                node.has_full_disk,
             )
             if not service.has_clock:
                 continue
@@ -125,6 +143,7 @@ class Faults:
                     (3.0, 6.0),
                     lambda node=node, to=3600 * hours: node.set_clock(to),
                     lambda node=node: node.set_clock(0),
+                    lambda one=service, to=3600 * hours: _has_clock(one, to),
                 )
             if service.kind == 'api':
                 yield Fault(
@@ -132,16 +151,25 @@ class Faults:
                     (0.0, 0.5),
                     lambda node=node: self._cut_answers(node),
                     lambda: None,
+                    lambda: self._cuts > 0,
                 )
-        network = self._cluster.network
         yield Fault(
-            'names away', (3.0, 6.0), self._forget_names, network.restore_names
+            'names away',
+            (3.0, 6.0),
+            self._forget_names,
+            self._cluster.network.restore_names,
+            self._are_names_away,
         )
 
     def _cut_answers(self, node: Node) -> None:
-        """Close the connections of an API again and again."""
-        for _ in range(30):
-            self._cluster.proxy.close('api', node.name)
+        """Close the connections of an API while it answers, many times."""
+        self._cuts = 0
+        proxy = self._cluster.proxy
+        deadline = time.monotonic() + CUT_FOR
+        while self._cuts < CUTS and time.monotonic() < deadline:
+            if proxy.sessions('api')[node.name]:
+                proxy.close('api', node.name)
+                self._cuts += 1
             time.sleep(self._rng.uniform(0.02, 0.1))
 
     def _forget_names(self) -> None:
@@ -151,9 +179,24 @@ class Faults:
             for server in self._cluster.proxy.status(name):
                 self._cluster.proxy.close(name, server)
 
+    def _are_names_away(self) -> bool:
+        """Whether no service resolves a name or has a database connection."""
+        network, services = self._cluster.network, self._cluster.services
+        return all(
+            network.has_forgotten_names(pid)
+            for one in services.values()
+            for pid in one.node.pids()
+        ) and not any(self._cluster.proxy.sessions('database').values())
+
     def _of_servers(self) -> Iterator[Fault]:
         gate = self._cluster.network.nodes['proxy']
-        yield Fault('proxy cut off', (1.0, 3.0), gate.unplug, gate.plug)
+        yield Fault(
+            'proxy cut off',
+            (1.0, 3.0),
+            gate.unplug,
+            gate.plug,
+            gate.is_unplugged,
+        )
         for node in self._cluster.database.nodes:
             yield from self._of_database(node)
         for node in self._cluster.broker.nodes:
@@ -162,6 +205,16 @@ class Faults:
                 (1.0, 3.0),
                 node.kill,
                 lambda one=node: self._cluster.broker.start_node(one),
+                lambda node=node: not node.pids(),
+            )
+        broker = self._cluster.broker
+        if isinstance(broker, RabbitCluster):
+            yield Fault(
+                BROKERS_AWAY,
+                (60.0, 65.0),
+                broker.kill_all,
+                broker.start_all,
+                lambda: not any(node.pids() for node in broker.nodes),
             )
         if 'locks' in self._cluster.network.nodes:
             locks = self._cluster.network.nodes['locks']
@@ -170,6 +223,7 @@ class Faults:
                 (1.0, 4.0),
                 locks.kill,
                 self._cluster.start_locks,
+                lambda: not locks.pids(),
             )
         for name in ('database', 'broker', 'locks'):
             if name not in self._cluster.proxied:
@@ -179,6 +233,9 @@ class Faults:
                 (1.0, 4.0),
                 lambda one=name: self._cluster.proxy.cut(one, one),
                 lambda one=name: self._cluster.proxy.mend(one, one),
+                lambda one=name: (
+                    not any(self._cluster.proxy.sessions(one).values())
+                ),
             )
 
     def _of_database(self, node: Node) -> Iterator[Fault]:
@@ -190,12 +247,15 @@ class Faults:
             (1.0, 3.0),
             node.kill,
             lambda: database.start_node(node),
+            lambda: not node.pids(),
         )
         yield Fault(
             f'{node.name} cut off',
             (8.0, 12.0),
             node.unplug,
             lambda: _rejoin(database, node),
+            # Its peers have gone on without it.
+            lambda: database.state(node) != 'Synced',
         )
 
     def _of_replication(self) -> Iterator[Fault]:
@@ -206,22 +266,40 @@ class Faults:
                 (0.0, 1.0),
                 lambda: self._fail_over(database),
                 database.restore_standby,
+                lambda: self._is_primary(database),
             )
 
     def _fail_over(self, database: PostgresPair) -> None:
         """Let the primary die with what its standby has not received."""
-        self.lost_transactions = True
         database.standby.unplug()
         time.sleep(self._rng.uniform(0.3, 1.5))
         database.primary.kill()
         database.standby.plug()
         database.fail_over()
         self._cluster.forget_connections()
+        self.lost |= database.lost()
+
+    @staticmethod
+    def _is_primary(database: PostgresPair) -> bool:
+        """Whether the former standby accepts writes."""
+        answer = database.ask(database.primary, 'SELECT pg_is_in_recovery()')
+        return answer == [(False,)]
 
 
 def _start(service: Service) -> None:
     service.kill()  # its end is noticed
     service.start()
+
+
+def _has_clock(service: Service, ahead: float) -> bool:
+    """Whether the answers of a service, once it answers, have such a time."""
+
+    def shown() -> list[float]:
+        seconds = service.node.clock_of(service.health_url)
+        return [] if seconds is None else [seconds]
+
+    (found,) = wait_until(shown, f'{service.name} answers', 120, interval=0.5)
+    return abs(found - ahead) < 60
 
 
 def _rejoin(database: Galera, node: Node) -> None:

@@ -1,7 +1,8 @@
 """Requests about everything that a cluster offers, and what became of them.
 
 Beside those of `tests.support.load`: replicas, groups, migrations, backups,
-transfers, locks, metadata and lists.
+transfers, locks, metadata, lists, clients of snapshots, the recycle bin, the
+management of shares, and statuses that are reset.
 """
 
 import collections
@@ -10,6 +11,7 @@ import random
 
 from manila_lite.states.share_task import WAITING
 from manila_lite.states.share_task import ShareTask
+from tests.cluster.lifecycle import Unmanaged
 from tests.cluster.verbs import ClusterClient
 from tests.support import load
 from tests.support.load import LoadClient
@@ -41,6 +43,14 @@ WEIGHTS = {
     'rename': 1,
     'set_metadata': 1,
     'list_shares': 2,
+    'allow_snapshot': 2,
+    'deny_snapshot': 1,
+    'soft_delete': 2,
+    'restore': 2,
+    'unmanage': 1,
+    'manage': 2,
+    'reset_to_error': 1,
+    'reset_to_available': 2,
 }
 OF_DATA_SERVICE = {'migrate_by_copy': 2, 'back_up_by_copy': 1}
 
@@ -85,13 +95,43 @@ class ClusterLoad(load.Load):
         self.groups_of_shares: dict[str, str] = {}
         self.keys: dict[str, tuple[str, str]] = {}
         """The ids and keys of transfers, by the ids of shares."""
+        self.in_bin: dict[str, bool | None] = {}
+        """Whether a share is in the recycle bin; None if unknown."""
+        self.reset: set[str] = set()
+        """Shares whose status was reset: no message explains an error."""
+        self.unusable: set[str] = set()
+        """Shares to leave alone: a reset without an answer may come late."""
+        self.unmanaged: dict[str, Unmanaged] = {}
+        """Shares that are not managed any more, by their paths."""
 
     def new_client(self, user: RestClient, rng: random.Random) -> LoadClient:
         return ClusterClient(self, user, rng)
 
+    def list_shares(self, user: RestClient) -> dict[str, dict]:
+        """Return all shares, also those in the recycle bin."""
+        path = f'/shares/detail{self.query}&is_soft_deleted=true'
+        bin = {one['id']: one for one in user.get(path)['shares']}
+        return super().list_shares(user) | bin
+
+    def outcome_of(
+        self,
+        share: load.TrackedShare,
+        row: dict | None,
+        messages: Mapping[str, set],
+    ) -> list[str]:
+        if row is None:
+            return super().outcome_of(share, row, messages)
+        in_bin = self.in_bin.get(share.id, False)
+        if in_bin not in (None, row['is_soft_deleted']):
+            return [f'share {share.id} is {"not " * in_bin}in the recycle bin']
+        if share.id in self.reset and row['status'] == 'error':
+            return []
+        return super().outcome_of(share, row, messages)
+
     def check(self, user: RestClient) -> list[str]:
         messages = self.messages(user)
         return [
+            *self._rules_of_snapshots(user),
             *super().check(user),
             *self._migrations(user, messages),
             *(
@@ -99,6 +139,32 @@ class ClusterLoad(load.Load):
                 for kind in KINDS
                 for problem in self._others(user, kind, messages)
             ),
+        ]
+
+    def forget(self, shares: dict, snapshots: dict) -> None:
+        super().forget(shares, snapshots)
+        self.in_bin = {
+            id: row['is_soft_deleted'] for id, row in shares.items()
+        }
+        self.unusable.clear()
+
+    def _rules_of_snapshots(self, user: RestClient) -> list[str]:
+        rows = user.get(f'/snapshots/detail{self.query}')['snapshots']
+        found = {row['id'] for row in rows}
+        return [
+            problem
+            for share in self.shares.values()
+            for snapshot in share.snapshots.values()
+            if snapshot.rules and snapshot.id in found
+            for problem in load.outcome_of_rules(
+                snapshot.rules,
+                {
+                    row['id']: row
+                    for row in user.get(
+                        f'/snapshots/{snapshot.id}/access-list'
+                    )['snapshot_access_list']
+                },
+            )
         ]
 
     def _migrations(

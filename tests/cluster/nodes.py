@@ -9,12 +9,14 @@ ids of exactly these processes.
 from collections.abc import Iterable, Iterator, Sequence
 import contextlib
 import ctypes
+import email.utils
 import os
 import pathlib
 import shlex
 import signal
 import subprocess
 import sys
+import time
 
 from tests.support.processes import wait_until
 
@@ -107,8 +109,19 @@ class Node:
         new.write_text(f'{seconds:+g}\n')
         new.replace(self._clock)
 
+    def clock_of(self, url: str) -> float | None:
+        """Return how far the clock of the process at a URL is ahead."""
+        done = self.run(*('curl', '-sI', '-X', 'GET', '--max-time', 5, url))
+        for line in done.stdout.splitlines():
+            name, _, value = line.partition(': ')
+            if name.lower() == 'date':
+                at = email.utils.parsedate_to_datetime(value).timestamp()
+                return at - time.time()
+        return None
+
     def fill_disk(self) -> None:
         """Leave no space on the small disk of each process."""
+        wait_until(lambda: [*self._logs()], f'{self.name} has a log', 120)
         for path in self._disks():
             # That there is no space left ends it.
             with (
@@ -117,6 +130,16 @@ class Node:
             ):
                 while file.write(bytes(1 << 16)):
                     pass
+
+    def has_full_disk(self) -> bool:
+        """Whether the log of a process is on a disk without any space."""
+        return any(os.statvfs(path).f_bavail == 0 for path in self._logs())
+
+    def _logs(self) -> Iterator[pathlib.Path]:
+        """Yield the logs of processes; one that starts has none yet."""
+        for path in self._disks():
+            if (path / 'log').exists():
+                yield path / 'log'
 
     def clear_disk(self) -> None:
         for path in self._disks():
@@ -195,6 +218,16 @@ class Node:
     def resume(self) -> None:
         self.signal(signal.SIGCONT)
 
+    def is_stopped(self) -> bool:
+        """Whether there are processes, and none of them runs."""
+        found = self.pids()
+        return bool(found) and {_state(pid) for pid in found} <= set('TZ')
+
+    def is_unplugged(self) -> bool:
+        return 'state DOWN' in ip(
+            '-n', self.namespace, 'link', 'show', 'dev', 'eth0'
+        )
+
     def unplug(self) -> None:
         """Cut the node off, without any notice to its peers."""
         ip('-n', self.namespace, 'link', 'set', 'eth0', 'down')
@@ -249,6 +282,14 @@ class Network:
         """Let services look up names at a server that does not answer."""
         (self.names / 'hosts').write_text('127.0.0.1 localhost\n')
 
+    def has_forgotten_names(self, pid: int) -> bool:
+        """Whether a process of a node finds no other node by its name."""
+        try:
+            hosts = pathlib.Path(f'/proc/{pid}/root/etc/hosts').read_text()
+        except OSError:  # it has ended
+            return True
+        return not any(f' {name}\n' in hosts for name in self.nodes)
+
     def restore_names(self) -> None:
         # It is mounted: the same file has to be written.
         (self.names / 'hosts').write_text(self.hosts.read_text())
@@ -292,10 +333,15 @@ def end_all(namespace: str) -> None:
 
 def _is_zombie(pid: int) -> bool:
     """Whether a process has ended and only its parent is yet to see it."""
+    return _state(pid) == 'Z'
+
+
+def _state(pid: int) -> str:
+    """Return the letter of a process's state; Z also if it is gone."""
     with contextlib.suppress(OSError):
         stat = pathlib.Path(f'/proc/{pid}/stat').read_text()
-        return stat.rpartition(')')[2].split()[0] == 'Z'
-    return True
+        return stat.rpartition(')')[2].split()[0]
+    return 'Z'
 
 
 def ip(*arguments: str) -> str:

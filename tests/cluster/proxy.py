@@ -6,6 +6,7 @@ the nodes, and from the nodes to servers of this machine.
 """
 
 import contextlib
+import csv
 import pathlib
 import socket
 import subprocess
@@ -173,12 +174,28 @@ class Proxy:
 
     def status(self, backend: str) -> dict[str, str]:
         """Return the status of each server of a backend, by its name."""
-        _, *rows = self.command('show stat').strip().splitlines()
         return {
-            row.split(',')[1]: row.split(',')[17].split()[0]
-            for row in rows
-            if row.split(',')[0] == backend
-            and row.split(',')[1] not in ('FRONTEND', 'BACKEND')
+            name: row['status'].split()[0]
+            for name, row in self._servers(backend).items()
+        }
+
+    def sessions(self, backend: str) -> dict[str, int]:
+        """Return the number of sessions of each server of a backend.
+
+        Over HTTP a session lasts for a request.
+        """
+        return {
+            name: int(row['scur'])
+            for name, row in self._servers(backend).items()
+        }
+
+    def _servers(self, backend: str) -> dict[str, dict[str, str]]:
+        text = self.command('show stat').strip().removeprefix('# ')
+        return {
+            row['svname']: row
+            for row in csv.DictReader(text.splitlines())
+            if row['pxname'] == backend
+            and row['svname'] not in ('FRONTEND', 'BACKEND')
         }
 
     @property

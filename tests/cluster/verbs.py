@@ -3,7 +3,7 @@
 import random
 import typing
 
-from tests.support.load import LoadClient
+from tests.cluster.lifecycle import LifecycleClient
 from tests.support.load import TrackedResource
 from tests.support.load import TrackedShare
 from tests.support.rest_client import RestClient
@@ -24,7 +24,7 @@ COPIED = {
 }
 
 
-class ClusterClient(LoadClient):
+class ClusterClient(LifecycleClient):
     """Each verb returns a status code, or None if it is not applicable."""
 
     load: 'ClusterLoad'
@@ -50,10 +50,6 @@ class ClusterClient(LoadClient):
         code = self._send('DELETE', f'{path}/{resource.id}')
         resource.delete_accepted |= code == 202
         return code
-
-    def _row(self, path: str, name: str) -> typing.Any:
-        """Return what is shown at a path, or None without an answer."""
-        return self._answer()[name] if self._send('GET', path) == 200 else None
 
     # Shares
 

@@ -46,6 +46,8 @@ _ERROR_STATUSES = (
     'reverting_error',
     'backup_restoring_error',
     'error_deleting',
+    'manage_error',
+    'unmanage_error',
 )
 
 
@@ -63,10 +65,16 @@ class TrackedResource:
         self.delete_requested = self.delete_accepted = False
 
 
+class TrackedSnapshot(TrackedResource):
+    def __init__(self, id: str):
+        super().__init__(id)
+        self.rules: dict[str, TrackedResource] = {}
+
+
 class TrackedShare(TrackedResource):
     def __init__(self, id: str, size: int):
         super().__init__(id, size)
-        self.snapshots: dict[str, TrackedResource] = {}
+        self.snapshots: dict[str, TrackedSnapshot] = {}
         self.rules: dict[str, TrackedResource] = {}
         self.busy = threading.Lock()
 
@@ -149,10 +157,7 @@ class Load:
 
     def check(self, user: RestClient) -> list[str]:
         """Return the wrong outcomes; only valid when no work is pending."""
-        found = {
-            one['id']: one
-            for one in user.get(f'/shares/detail{self.query}')['shares']
-        }
+        found = self.list_shares(user)
         snapshots = {
             one['id']: one
             for one in user.get(f'/snapshots/detail{self.query}')['snapshots']
@@ -160,9 +165,7 @@ class Load:
         messages = self.messages(user)
         problems = list(self.server_errors)
         for share in self.shares.values():
-            problems += outcome(
-                'share', share, found.get(share.id), messages, self.idle
-            )
+            problems += self.outcome_of(share, found.get(share.id), messages)
             for snapshot in share.snapshots.values():
                 problems += outcome(
                     'snapshot',
@@ -172,8 +175,8 @@ class Load:
                     self.idle,
                 )
             if share.id in found:
-                problems += _rules(
-                    share,
+                problems += outcome_of_rules(
+                    share.rules,
                     {
                         one['id']: one
                         for one in user.get(
@@ -183,6 +186,22 @@ class Load:
                 )
         self.forget(found, snapshots)
         return problems
+
+    def list_shares(self, user: RestClient) -> dict[str, dict]:
+        """Return all shares by their ids."""
+        return {
+            one['id']: one
+            for one in user.get(f'/shares/detail{self.query}')['shares']
+        }
+
+    def outcome_of(
+        self,
+        share: TrackedShare,
+        row: dict | None,
+        messages: Mapping[str, set],
+    ) -> list[str]:
+        """Return what is wrong about a share."""
+        return outcome('share', share, row, messages, self.idle)
 
     @staticmethod
     def messages(user: RestClient) -> dict[str, set]:
@@ -243,9 +262,12 @@ def outcome(
     return []
 
 
-def _rules(share: TrackedShare, rows: dict[str, dict]) -> list[str]:
+def outcome_of_rules(
+    rules: Mapping[str, TrackedResource], rows: Mapping[str, dict]
+) -> list[str]:
+    """Return what is wrong about access rules, of which the API has rows."""
     problems = []
-    for rule in share.rules.values():
+    for rule in rules.values():
         row = rows.get(rule.id)
         if row is None:
             if not rule.delete_requested:
@@ -279,7 +301,9 @@ class LoadClient:
         shares = list(self.load.shares.values())
         self.rng.shuffle(shares)
         for share in shares:
-            if share.delete_accepted or not share.busy.acquire(blocking=False):
+            if not self.may_use(share) or not (
+                share.busy.acquire(blocking=False)
+            ):
                 continue
             try:
                 if self._attempt(verb, getattr(self, verb), share):
@@ -287,6 +311,10 @@ class LoadClient:
             finally:
                 share.busy.release()
         self._attempt('create', self.create)
+
+    def may_use(self, share: TrackedShare) -> bool:
+        """Whether requests about a share may be sent."""
+        return not share.delete_accepted
 
     def _attempt(
         self, verb: str, send_request: Callable, *args: typing.Any
@@ -387,7 +415,7 @@ class LoadClient:
         )
         if code == 202:
             id = self._answer()['snapshot']['id']
-            share.snapshots[id] = TrackedResource(id)
+            share.snapshots[id] = TrackedSnapshot(id)
         return code
 
     def delete_snapshot(self, share: TrackedShare) -> int | None:
