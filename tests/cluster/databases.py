@@ -34,6 +34,18 @@ PROVIDER_OPTIONS = ';'.join(
     ]
 )
 
+# What users know rows by whose moves are in the journal.
+_PARENTS = ' UNION '.join(
+    f'SELECT id, {column} FROM {table}'
+    for table, column in (
+        ('share_instances', 'share_id'),
+        ('share_snapshot_instances', 'snapshot_id'),
+        ('share_instance_access_map', 'access_id'),
+        ('share_snapshot_instance_access_map', 'access_id'),
+        ('transfers', 'resource_id'),
+    )
+)
+
 
 def _as(user: str) -> tuple[str, ...]:
     """Return the words before a program that refuses to run as root.
@@ -367,16 +379,15 @@ class PostgresPair(DatabaseCluster):
         self._serve(failed, address='')
         self._wait_for(failed)
         before = self._moves(failed)
+        parents = dict(self.ask(failed, _PARENTS, NAME))
         failed.kill()
-        forgotten = before - self._moves(self.primary)
-        return {id for _, _, *ids in forgotten for id in ids if id}
+        moved = {id for _, _, id in before - self._moves(self.primary)}
+        return moved | {parents[id] for id in moved & parents.keys()}
 
     def _moves(self, node: Node) -> set[tuple]:
         return set(
             self.ask(
-                node,
-                'SELECT id, event, resource_id, parent_id FROM transitions',
-                NAME,
+                node, 'SELECT id, event, resource_id FROM transitions', NAME
             )
         )
 
