@@ -47,6 +47,7 @@ class CopyProgress:
     def check(self) -> None:
         """Raise unless this worker may go on; call it often."""
         self._job.require_claim()
+        self._job.require_time()
         now = self._clock()
         if now - self._recorded_at >= INTERVAL:
             self._recorded_at = now

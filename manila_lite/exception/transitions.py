@@ -40,6 +40,12 @@ class ClaimLost(ManilaLiteError):
     message = 'This worker has lost its claim on work {id}.'
 
 
+class WorkHandedOn(ClaimLost):
+    """The process is to stop; any other one may do the rest of the work."""
+
+    message = 'This process is to stop; work {id} is left to any other.'
+
+
 class ResourceNotFound(NotFound):
     message = '{resource} {id} could not be found.'
 

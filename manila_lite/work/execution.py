@@ -32,6 +32,7 @@ from manila_lite.work import notify
 from manila_lite.work import operation_log
 from manila_lite.work import table
 from manila_lite.work.blocked import BlockedWork
+from manila_lite.work.draining import Draining
 from manila_lite.work.job import JobContext
 from manila_lite.work.job import Settings
 
@@ -87,6 +88,7 @@ class Executor:
         self.has_side_effects = has_side_effects
         self.clock = clock
         self.release = release
+        self.draining = Draining()
         self._running: set[JobContext] = set()
         self.blocked = BlockedWork()
         self._unchecked: collections.deque[table.Claim] = collections.deque()
@@ -123,6 +125,10 @@ class Executor:
                     'Work %s was taken over while it ran', job.claim.id
                 )
             job.is_lost = True  # or it is just ending
+
+    def running(self) -> list[table.Claim]:
+        """Return the claims of running work."""
+        return [job.claim for job in list(self._running)]
 
     def recheck_lost(self) -> None:
         """Submit the rechecks that met an error of the database."""
@@ -196,6 +202,8 @@ class Executor:
             claim,
             self.settings,
             lease.Lease(started + self.settings.lease, self.clock),
+            self.draining,
+            repeatable=not self._has_rescue(self.handlers[claim.kind]),
         )
 
     def _handle_unprepared(
@@ -264,6 +272,9 @@ class Executor:
             if self._is_exhausted(claim):
                 raise exception.AttemptsExhausted(attempts=claim.attempt - 1)
             self._call_handler(job)
+        except exception.WorkHandedOn as error:
+            LOG.info('%s: %s', operation_log.describe(claim), error)
+            self._write_if_held(table.hand_on, claim)
         except exception.ClaimLost as error:
             self._handle_lost_claim(claim, error)
         except _STALE as error:

@@ -16,6 +16,7 @@ from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.work import operation_log
 from manila_lite.work import table
+from manila_lite.work.draining import Draining
 from manila_lite.work.lease import Lease
 
 
@@ -40,7 +41,11 @@ def write_nothing(session: Session) -> None:
 
 
 class JobContext:
-    """The claimed work that a handler runs, and how the handler ends it."""
+    """The claimed work that a handler runs, and how the handler ends it.
+
+    When `draining` begins it is handed on where that loses nothing; work that
+    is `repeatable` may begin again after any of its steps.
+    """
 
     def __init__(
         self,
@@ -48,6 +53,9 @@ class JobContext:
         claim: table.Claim,
         settings: Settings,
         lease: Lease,
+        draining: Draining | None = None,
+        *,
+        repeatable: bool = False,
     ):
         self.db = db
         self.claim = claim
@@ -56,6 +64,8 @@ class JobContext:
         self.closed = False
         self.has_effects = False
         self.is_lost = False
+        self._draining = draining or Draining()
+        self._repeatable = repeatable
         self._renewing = threading.Lock()
         self.wake_after: float | None = None
         self.progress_at = time.monotonic()
@@ -94,6 +104,21 @@ class JobContext:
         """
         if not self.lease.is_valid and not self.renew():
             raise exception.ClaimLost(id=self.claim.id)
+
+    def require_step(self) -> None:
+        """Raise WorkHandedOn instead of a step that others can begin as well.
+
+        If the driver was called, that is work which may simply run again.
+        """
+        if self._draining.has_begun and (
+            self._repeatable or not self.has_effects
+        ):
+            raise exception.WorkHandedOn(id=self.claim.id)
+
+    def require_time(self) -> None:
+        """Raise WorkHandedOn when the time of the process to stop is up."""
+        if self._draining.time_is_up:
+            raise exception.WorkHandedOn(id=self.claim.id)
 
     @property
     def fencing_token(self) -> FencingToken:

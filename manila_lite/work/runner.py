@@ -17,6 +17,7 @@ from manila_lite.db.session import Database
 from manila_lite.release import NUMBER as THIS_RELEASE
 from manila_lite.rpc import contract
 from manila_lite.work import lease
+from manila_lite.work import operation_log
 from manila_lite.work import table
 from manila_lite.work.execution import Executor
 from manila_lite.work.execution import Hook
@@ -25,6 +26,9 @@ from manila_lite.work.execution import Rescuer
 from manila_lite.work.job import Settings
 
 LOG = logging.getLogger(__name__)
+
+HAND_ON_TIME = 5.0
+"""Seconds for copies to be handed on when the time to stop is up."""
 
 CLOCK_SKEW = 0.02
 """Seconds to wait beyond the due time, for clocks that differ."""
@@ -83,6 +87,7 @@ class Runner:
         self._changed = threading.Condition()
         self._occupied_count = 0
         self._busy_since: float | None = None
+        self._enabled = True
         self._idle = threading.Event()
         self._stop = threading.Event()
         self._stopped = threading.Event()
@@ -95,7 +100,7 @@ class Runner:
     def wake(self, work_id: str, abandoned: bool = False) -> None:
         """Schedule this work to be claimed soon; never blocks."""
         with self._changed:
-            if work_id in self._queued_ids:
+            if work_id in self._queued_ids or not self._enabled:
                 return
             self._queued_ids.add(work_id)
             self._hints.append((work_id, abandoned))
@@ -115,6 +120,8 @@ class Runner:
 
     def sweep(self) -> int:
         """Find due and abandoned work without a hint; return the count."""
+        if not self._enabled:
+            return 0
         due, soon = self.db.read(
             table.sweep_ahead,
             self.queues,
@@ -143,20 +150,48 @@ class Runner:
         )
         self._renewer.start()
 
-    def stop(self, timeout: float = 60.0) -> bool:
-        """Claim no more work; return True when running work has ended.
+    def set_enabled(self, enabled: bool) -> None:
+        """Claim work only while enabled; work without a claim is left."""
+        with self._changed:
+            if enabled == self._enabled:
+                return
+            self._enabled = enabled
+            self._hints.clear()
+            self._queued_ids.clear()
+            self._delayed.clear()
+        self._idle.set()
+        LOG.info(
+            'Work of %s is claimed again'
+            if enabled
+            else 'No work of %s is claimed: the service is disabled',
+            ', '.join(self.queues),
+        )
 
-        Its leases are renewed until then.
+    def drain(self) -> None:
+        """Claim no more work, and hand running work on before its next step.
+
+        Leases of running work are still renewed.
         """
+        self.executor.draining.begin()
         self._stop.set()
         self._idle.set()
         with self._changed:
             self._changed.notify_all()
+
+    def stop(self, timeout: float = 60.0) -> bool:
+        """Drain; return True when all running work has ended in time.
+
+        Copies are then handed on. Calls that have not returned are left to
+        their leases.
+        """
+        self.drain()
         deadline = time.monotonic() + timeout
-        for thread in self._threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
-        if any(thread.is_alive() for thread in self._threads):
-            return False
+        if not self._join(deadline):
+            self.executor.draining.end()
+            deadline = time.monotonic() + HAND_ON_TIME
+            if not self._join(deadline):
+                self._report_unfinished()
+                return False
         self._stopped.set()
         if self._renewer is None:
             return True
@@ -164,6 +199,21 @@ class Runner:
         return not self._renewer.is_alive()
 
     # Threads
+
+    def _join(self, deadline: float) -> bool:
+        """Wait for the threads; return whether all have ended."""
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def _report_unfinished(self) -> None:
+        for claim in self.executor.running():
+            LOG.warning(
+                '%s has not ended in time; it is taken over when its lease '
+                'is over, in %g s at the latest',
+                operation_log.describe(claim),
+                self.settings.lease,
+            )
 
     def _spawn(self, target: Callable[[], None], name: str) -> None:
         thread = threading.Thread(
@@ -195,7 +245,7 @@ class Runner:
     def _work_on_urgent(self) -> None:
         """Run urgent work while all other workers are busy."""
         while not self._stop.wait(self.settings.urgent_interval):
-            if self._busy_since is None:
+            if self._busy_since is None or not self._enabled:
                 continue
             try:
                 found = self.db.read(
@@ -245,6 +295,8 @@ class Runner:
         if not self._threads:
             return  # the caller of `step` has a clock of its own
         with self._changed:
+            if not self._enabled:
+                return
             heapq.heappush(
                 self._delayed, (time.monotonic() + delay + CLOCK_SKEW, work_id)
             )
@@ -285,6 +337,11 @@ class Runner:
         """Renew the leases of running jobs that have made progress."""
         self.executor.renew()
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether any work is running."""
+        return bool(self.executor.running())
+
     def busy_since(self) -> float | None:
         """Return since when all workers are occupied; None if one is free.
 
@@ -301,6 +358,8 @@ class Runner:
             return 'has not started'
         if self._stop.is_set():
             return 'is stopping'
+        if not self._enabled:
+            return 'is disabled'
         if not all(thread.is_alive() for thread in self._threads):
             return 'a thread has ended'
         now, lease = time.monotonic(), self.settings.lease

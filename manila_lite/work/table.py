@@ -365,6 +365,13 @@ def release(session: Session, claim: Claim, delay: float) -> None:
     )
 
 
+def hand_on(session: Session, claim: Claim) -> None:
+    """Give up the claim; another process may run the work at once."""
+    release(session, claim, 0.0)
+    if not claim.abandoned:
+        session.hints.append(Hint(claim.topic, claim.queue, claim.id))
+
+
 def release_waiting(
     session: Session, claim: Claim, delay: float, reason: str
 ) -> None:

@@ -177,6 +177,8 @@ class EnsuringEndpoint:
             return self.driver.ensure_shares(driver_context(), shares) or {}
         except NotImplementedError:
             return {share.id: self._ensure_share(share) for share in shares}
+        except exception.WorkHandedOn:
+            raise
         except Exception:
             LOG.exception(
                 'The driver of %s failed to ensure %d shares',
@@ -190,6 +192,8 @@ class EnsuringEndpoint:
             exports = self.driver.ensure_share(
                 driver_context(), share, share_server=share.share_server
             )
+        except exception.WorkHandedOn:
+            raise
         except Exception:
             LOG.exception(
                 'The driver of %s failed to ensure share instance %s',

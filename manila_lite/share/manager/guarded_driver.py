@@ -92,6 +92,7 @@ def _call(
     if job is None:
         return _call_with_token(None, method, args, kwargs)
     job.require_claim()
+    job.require_step()
     had_effects = job.has_effects
     if not is_query(name):
         job.has_effects = True

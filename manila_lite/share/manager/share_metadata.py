@@ -80,6 +80,8 @@ class ShareMetadataEndpoint:
                 instance.row,
                 Detail.UPDATE_METADATA_SUCCESS,
             )
+        except exception.WorkHandedOn:
+            raise  # nothing was called
         except exception.ClaimLost:
             # The call may have undone the one of a worker after this one.
             self.db.write(self._submit_again, job.claim)

@@ -132,7 +132,7 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
                 self.driver.migration_start(
                     driver_context(), *self._arguments(loaded)
                 )
-            except exception.ServiceUnavailable:
+            except (exception.ServiceUnavailable, exception.WorkHandedOn):
                 raise  # it is called again
             except Exception:
                 if not self._can_be_host_assisted(loaded):

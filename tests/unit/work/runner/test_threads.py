@@ -200,7 +200,7 @@ def test_stopping_waits_for_running_work_and_claims_no_more(
     assert painter.begun.wait(PATIENCE)
     runner.wake(second)
     assert row(db, first).state == 'running'
-    assert not runner.stop(0.0)
+    runner.drain()
     with futures.ThreadPoolExecutor(1) as pool:
         stopping = pool.submit(runner.stop, PATIENCE)
         painter.may_finish.set()
@@ -220,7 +220,7 @@ def test_running_work_keeps_its_lease_while_stopping(db, start, painter):
     work_id = ask(db)
     runner.wake(work_id)
     assert painter.begun.wait(PATIENCE)
-    runner.stop(0.0)
+    runner.drain()
     renewed = threading.Semaphore(0)
     db.on_step = lambda name: name == 'committed' and renewed.release()
     leases = []
