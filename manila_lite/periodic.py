@@ -11,12 +11,16 @@ LOG = logging.getLogger(__name__)
 
 
 class Task(typing.NamedTuple):
-    """A function with its interval and initial delay in seconds."""
+    """A function with its interval and initial delay in seconds.
+
+    With `drains` it goes on while the process waits for running work.
+    """
 
     name: str
     interval: float
     run: Callable[[], object]
     initial_delay: float = 0.0
+    drains: bool = False
 
 
 class Periodic:
@@ -36,6 +40,7 @@ class Periodic:
         rng: random.Random | None = None,
     ):
         rng = rng or random.Random()
+        self._drain = threading.Event()
         self._stop = threading.Event()
         self._threads = [
             threading.Thread(
@@ -55,8 +60,13 @@ class Periodic:
         for thread in self._threads:
             thread.start()
 
+    def drain(self) -> None:
+        """Start no more runs of tasks that may not drain."""
+        self._drain.set()
+
     def stop(self, timeout: float = 5.0) -> None:
         """Start no more runs; wait up to `timeout` for running ones."""
+        self._drain.set()
         self._stop.set()
         deadline = time.monotonic() + timeout
         for thread in self._threads:
@@ -64,7 +74,8 @@ class Periodic:
                 thread.join(max(0.0, deadline - time.monotonic()))
 
     def _repeat(self, task: Task, delay: float) -> None:
-        while not self._stop.wait(delay):
+        ended = self._stop if task.drains else self._drain
+        while not ended.wait(delay):
             try:
                 task.run()
             except Exception:

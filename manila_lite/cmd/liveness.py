@@ -6,10 +6,12 @@ process ends. Files of other machines that share the directory are left
 alone: file locks may not work between machines.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 import contextlib
 import fcntl
+import functools
 import logging
+import os
 import pathlib
 import socket
 import typing
@@ -17,23 +19,25 @@ import typing
 LOG = logging.getLogger(__name__)
 
 
-@contextlib.contextmanager
-def hold_lock(folder: pathlib.Path, id: str) -> Iterator[None]:
-    """Hold the liveness lock of this process inside the block."""
-    with contextlib.ExitStack() as stack:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            path = folder / f'{_machine()}{id}'
-            file = stack.enter_context(path.open('w'))
-            fcntl.flock(file, fcntl.LOCK_EX)
-            stack.callback(path.unlink, missing_ok=True)
-        except OSError as error:
-            LOG.warning(
-                'Cannot create the liveness lock; takeover waits for the '
-                'lease to expire: %s',
-                error,
-            )
-        yield
+def hold_lock(folder: pathlib.Path, id: str) -> Callable[[], None]:
+    """Hold the liveness lock of this process until it has ended.
+
+    The file then shows that it is dead, unless the result is called: that it
+    holds no work any more.
+    """
+    path = folder / f'{_machine()}{id}'
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
+        fcntl.flock(file, fcntl.LOCK_EX)
+    except OSError as error:
+        LOG.warning(
+            'Cannot create the liveness lock; takeover waits for the '
+            'lease to expire: %s',
+            error,
+        )
+        return lambda: None
+    return functools.partial(path.unlink, missing_ok=True)
 
 
 def reap_dead(

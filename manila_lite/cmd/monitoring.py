@@ -40,7 +40,7 @@ def servers(
         }
     )
     server = web.small_server(app, conf.monitoring.listen, port)
-    return [running.WebServer(server)]
+    return [running.WebServer(server, conf.monitoring.drain_time)]
 
 
 def _with_pages(pages: Mapping[str, Page]) -> Page:

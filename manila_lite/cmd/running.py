@@ -10,6 +10,7 @@ import logging
 import os
 import socket
 import threading
+import time
 import typing
 
 from oslo_config import cfg
@@ -36,8 +37,8 @@ LOG = logging.getLogger(__name__)
 
 NOAUTH = ('noauth', 'noauthv2')
 
-STOP_TIMEOUT = 60.0
-"""Seconds to wait for running driver calls when the process stops."""
+ENDLESS = 10 * 365 * 86400.0
+"""Seconds to wait for running work if there is no limit."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,17 +100,19 @@ def serve_until_stopped(
     has_api: bool = False,
     has_backends: bool = False,
     on_ready: Callable[[], None] | None = None,
-) -> None:
+) -> bool:
     """Start services, wait for the signal, stop them in reverse order.
 
-    All objects have been built, so all options are registered.
+    All objects have been built, so all options are registered. Returns
+    whether all running work has ended.
     """
     conf = process.conf
     reloader = Reloader(process, has_api=has_api)
     known_options.warn(conf, has_backends=has_backends)
     report.watch_file(conf)
     masking.remember_secret_options(conf)
-    started = []
+    started: list[typing.Any] = []
+    has_ended = False
     try:
         for service in services:
             service.start()
@@ -123,12 +126,34 @@ def serve_until_stopped(
     finally:
         LOG.info('Stopping')
         process.stopping.set()
-        for service in reversed(started):
-            if not service.stop(STOP_TIMEOUT):
-                LOG.warning(
-                    'Running work did not end in time; another process '
-                    'will take it over'
-                )
+        has_ended = stop_all(
+            started, conf.graceful_shutdown_timeout or ENDLESS
+        )
+    return has_ended
+
+
+def stop_all(services: Sequence[typing.Any], timeout: float) -> bool:
+    """Let none begin anything new, then stop them in reverse order.
+
+    Requests and driver calls have `timeout` seconds in all, beyond the time
+    for which servers have to go on. Returns whether all have ended.
+    """
+    began = time.monotonic()
+    for service in services:
+        service.drain()
+    deadline = (
+        began
+        + timeout
+        + max(
+            (getattr(service, 'drain_time', 0.0) for service in services),
+            default=0.0,
+        )
+    )
+    ended = [
+        service.stop(max(0.0, deadline - time.monotonic()))
+        for service in reversed(services)
+    ]
+    return all(ended)
 
 
 def tune_garbage_collector() -> None:
@@ -151,12 +176,13 @@ def connect(conf: typing.Any, default_url: str = 'rabbit://') -> Transport:
 class WebServer:
     """A web server, with the interface of a service.
 
-    It goes on for `drain_time` seconds when it is to stop.
+    It goes on for `drain_time` seconds after the process begins to stop.
     """
 
     def __init__(self, server: typing.Any, drain_time: float = 0.0):
         self.server = server
-        self._drain_time = drain_time
+        self.drain_time = drain_time
+        self._goes_on_until = 0.0
         self._thread = threading.Thread(
             target=server.run, name='web', daemon=True
         )
@@ -164,10 +190,14 @@ class WebServer:
     def start(self) -> None:
         self._thread.start()
 
+    def drain(self) -> None:
+        self._goes_on_until = time.monotonic() + self.drain_time
+
     def stop(self, timeout: float) -> bool:
-        if self._drain_time:
-            threading.Event().wait(self._drain_time)
-        self.server.close(timeout)
+        deadline = time.monotonic() + timeout
+        if (left := self._goes_on_until - time.monotonic()) > 0:
+            threading.Event().wait(left)
+        self.server.close(max(0.0, deadline - time.monotonic()))
         self._thread.join(1.0)
         return True
 

@@ -223,6 +223,7 @@ class _ReadyShareService:
 
     def __init__(self, share: ShareService):
         self._share = share
+        self.drain = share.drain
         self.stop = share.stop
 
     def start(self) -> None:

@@ -27,10 +27,8 @@ def serve(conf: cfg.ConfigOpts, forked: running.Forked | None = None) -> None:
     signals = running.receive_signals(PROG, conf)
     db = running.checked_database(conf, signals, forked)
     folder = pathlib.Path(conf.state_path, 'alive')
-    with (
-        running.process(conf, db) as process,
-        liveness.hold_lock(folder, process.id),
-    ):
+    with running.process(conf, db) as process:
+        forget = liveness.hold_lock(folder, process.id)
         lock_reach.warn(conf, db)
         share = build_share_service(process)
         monitored = monitoring.servers(
@@ -45,13 +43,14 @@ def serve(conf: cfg.ConfigOpts, forked: running.Forked | None = None) -> None:
             )
         with start.if_possible('Retiring back ends'):
             share.retire_others(process)
-        running.serve_until_stopped(
+        if running.serve_until_stopped(
             process,
             signals,
             [*monitored, share],
             has_backends=True,
             on_ready=forked.on_ready if forked else None,
-        )
+        ):
+            forget()  # else the next one takes its work over
 
 
 if __name__ == '__main__':

@@ -59,7 +59,7 @@ _IGNORED = (
         monkey_patch monkey_patch_modules rootwrap_config
         scheduler_json_config_location share_service_inithost_offload
         run_external_periodic_tasks backdoor_port
-        backdoor_socket log_options graceful_shutdown_timeout""",
+        backdoor_socket log_options""",
     ),
     _Ignored(
         'use "manila-lite services" with --apis',

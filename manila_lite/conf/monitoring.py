@@ -28,6 +28,14 @@ OPTS = [
         help='Port of manila-lite-data; without it, the process answers '
         'nothing. Set it to monitor each process by itself.',
     ),
+    cfg.FloatOpt(
+        'drain_time',
+        default=0,
+        min=0,
+        help='Seconds for which a scheduler, share or data process that is to '
+        'stop answers /healthcheck, with 503, at least. Set it to longer than '
+        'the interval of what asks, so that a stop is not taken for a crash.',
+    ),
     cfg.ListOpt(
         'metrics_projects',
         default=[],

@@ -34,6 +34,16 @@ OPTS = [
         'notices the stop.',
     ),
     cfg.IntOpt(
+        'graceful_shutdown_timeout',
+        default=60,
+        min=0,
+        help='Seconds that a process that is to stop waits for driver calls, '
+        'copies and requests in progress, beyond the time for which it still '
+        'answers (api_drain_time, drain_time of section [monitoring]); 0 '
+        'waits for as long as they take. Raise it, and TimeoutStopSec of the '
+        'systemd unit to more than that, if driver calls take longer.',
+    ),
+    cfg.IntOpt(
         'report_interval',
         default=10,
         help='Seconds between heartbeats. Lower it, together with '

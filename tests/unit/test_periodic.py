@@ -124,5 +124,24 @@ def test_stopping_waits_for_a_running_task(start):
     assert task.count == 1
 
 
+def test_some_tasks_go_on_while_running_work_ends(start):
+    heartbeat, task = Counter(), Counter()
+    task.may_finish.clear()
+    periodic = start(
+        Task('heartbeat', 0.1, heartbeat, drains=True), Task('task', 0.1, task)
+    )
+    task.wait_for(1)
+    periodic.drain()
+    task.may_finish.set()
+    heartbeat.wait_for(heartbeat.count + 2)
+    assert task.count == 1
+    periodic.stop(PATIENCE)
+    assert not [
+        thread
+        for thread in threading.enumerate()
+        if thread.name == 'heartbeat'
+    ]
+
+
 def test_tasks_that_were_never_started_can_be_stopped():
     Periodic([Task('idle', 0.1, Counter())]).stop()

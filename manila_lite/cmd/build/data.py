@@ -16,7 +16,6 @@ from manila_lite.data.backups import BackupsEndpoint
 from manila_lite.data.copying import TreeCopier
 from manila_lite.data.migrations import MigrationCopiesEndpoint
 from manila_lite.data.shares import ShareContents
-from manila_lite.periodic import Task
 from manila_lite.rpc.contract import Handler
 from manila_lite.rpc.contract import endpoint_handlers
 from manila_lite.rpc.data import BINARY
@@ -57,7 +56,7 @@ def build_data(process: Process) -> RegisteredService:
     return RegisteredService(
         registration,
         runner,
-        [Task('heartbeat', conf.report_interval, registration.beat)],
+        [registration.heartbeat()],
         listeners=listen(process, [(TOPIC, conf.host, runner, [])]),
         fuzzy_delay=conf.periodic_fuzzy_delay,
     )

@@ -126,33 +126,49 @@ class Service:
         for one in listening:
             one.result()
 
+    def drain(self) -> None:
+        """Begin no more work; let running work and heartbeats go on."""
+        for runner in self.runners:
+            runner.drain()
+        self.periodic.drain()
+        listeners, self.listeners = self.listeners, ()
+        _stop_listening(listeners)
+
     def stop(self, timeout: float = 60.0) -> bool:
-        """Stop; return True when all running work has ended."""
-        deadline = time.monotonic() + timeout
-        for runner in self.runners:  # none claims work while we wait
-            runner.stop(0.0)
-        self.periodic.stop()
-        self._stop_listening()
-        ended = [
-            runner.stop(max(0.0, deadline - time.monotonic()))
+        """Stop; return True when all running work has ended in time."""
+        self.drain()
+        ended: list[bool] = []
+        threads = [
+            threading.Thread(
+                target=lambda runner=runner: ended.append(
+                    runner.stop(timeout)
+                ),
+                daemon=True,
+            )
             for runner in self.runners
         ]
-        return all(ended)
-
-    def _stop_listening(self) -> None:
-        """Stop the listeners; wait briefly, since they poll.
-
-        A message that arrives meanwhile may be dropped: it is only a hint.
-        """
-        threads = [
-            threading.Thread(target=listener.stop, daemon=True)
-            for listener in self.listeners
-        ]
-        deadline = time.monotonic() + LISTENER_STOP_TIMEOUT
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
+            thread.join()
+        self.periodic.stop()
+        return len(ended) == len(threads) and all(ended)
+
+
+def _stop_listening(listeners: Sequence[typing.Any]) -> None:
+    """Stop the listeners; wait briefly, since they poll.
+
+    A message that arrives meanwhile may be dropped: it is only a hint.
+    """
+    threads = [
+        threading.Thread(target=listener.stop, daemon=True)
+        for listener in listeners
+    ]
+    deadline = time.monotonic() + LISTENER_STOP_TIMEOUT
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
 
 
 Served = tuple[str, str, Runner, Sequence[typing.Any]]

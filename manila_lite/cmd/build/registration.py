@@ -1,13 +1,15 @@
 """The row that shows a process of a service, with its heartbeat."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import contextlib
+import threading
 import typing
 
 from manila_lite.cmd.build.process import Process
 from manila_lite.cmd.build.process import Service
 from manila_lite.db import errors
 from manila_lite.db.queries.admin import incarnations
+from manila_lite.db.queries.admin import services
 from manila_lite.periodic import Task
 from manila_lite.work.runner import Runner
 
@@ -23,11 +25,36 @@ class Registration:
         self._binary = binary
         self._topic = topic
         self.owner = f'{binary}@{process.conf.host}:{process.id}'
+        self._on_change: Callable[[bool], None] = lambda enabled: None
+        self._stopping = False
+
+    def heartbeat(self) -> Task:
+        """Return the task that writes the heartbeat."""
+        interval = self._process.conf.report_interval
+        return Task('heartbeat', interval, self.beat, drains=True)
 
     def beat(self) -> None:
         """Write the heartbeat; register again if the row was removed."""
-        if not self._write(incarnations.heartbeat, health=None):
+        health = incarnations.STOPPING if self._stopping else None
+        if not self._write(incarnations.heartbeat, health=health):
+            if self._stopping:
+                return
             self.register()
+        self.check_enabled()
+
+    def stopping(self) -> None:
+        """Show from now on that the process is stopping."""
+        self._stopping = True
+
+    def follow(self, on_change: Callable[[bool], None]) -> None:
+        """Call the function with whether the service is enabled."""
+        self._on_change = on_change
+
+    def check_enabled(self) -> None:
+        found = self._process.db.read(
+            services.find, self._process.conf.host, self._binary
+        )
+        self._on_change(found is None or not found.disabled)
 
     def register(self) -> None:
         conf = self._process.conf
@@ -38,6 +65,7 @@ class Registration:
             enabled=conf.enable_new_services,
             release=self._process.release,
         )
+        self.check_enabled()
 
     def deregister(self) -> None:
         self._write(incarnations.deregister)
@@ -72,7 +100,23 @@ class RegisteredService(Service):
             [runner], tasks, listeners=listeners, fuzzy_delay=fuzzy_delay
         )
         self.register = registration.register
-        self._deregister = registration.deregister
+        self._registration = registration
+        self._runner = runner
+        registration.follow(runner.set_enabled)
+
+    def drain(self) -> None:
+        """Begin no more work; the service row says that it is stopping."""
+        self._registration.stopping()
+        super().drain()
+        if self._runner.is_busy:
+            # The database may not answer.
+            threading.Thread(
+                target=self._show_stopping, name='stopping', daemon=True
+            ).start()
+
+    def _show_stopping(self) -> None:
+        with contextlib.suppress(*errors.UNAVAILABLE):
+            self._registration.beat()
 
     def stop(self, timeout: float = 60.0) -> bool:
         """Stop; return True when all running work has ended."""
@@ -80,5 +124,5 @@ class RegisteredService(Service):
             return False
         # If the database is down, the row is found to be dead later.
         with contextlib.suppress(*errors.UNAVAILABLE):
-            self._deregister()
+            self._registration.deregister()
         return True

@@ -109,7 +109,7 @@ def build_scheduler(process: Process) -> SchedulerService:
     )
     events = build_events(process, owner)
     tasks = [
-        Task('heartbeat', conf.report_interval, registration.beat),
+        registration.heartbeat(),
         Task('rescue', conf.periodic_interval, orphan_sweep.run_pass),
         *unserved_tasks(conf, unserved_work),
         *purge_tasks(purges),

@@ -97,7 +97,7 @@ def _tasks(process: Process, backend: Backend) -> list[Task]:
         return lambda: backend.is_started and run()
 
     return [
-        Task('heartbeat', conf.report_interval, backend.beat),
+        Task('heartbeat', conf.report_interval, backend.beat, drains=True),
         Task(
             'report',
             conf.periodic_interval,

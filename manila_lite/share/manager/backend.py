@@ -138,6 +138,22 @@ class Backend:
             down_time=self.down_time,
         )
 
+    def drain(self) -> None:
+        """Begin no more work; the service row says that it is stopping."""
+        self._stop.set()
+        self.runner.drain()
+        if self.runner.is_busy:
+            # The database may not answer.
+            threading.Thread(
+                target=self._show_stopping,
+                name=f'{self.host}-stopping',
+                daemon=True,
+            ).start()
+
+    def _show_stopping(self) -> None:
+        with contextlib.suppress(*errors.UNAVAILABLE):
+            self.beat()
+
     def stop(self, timeout: float) -> bool:
         """Stop claiming work; return True when running work has ended."""
         self._stop.set()
@@ -223,6 +239,8 @@ class Backend:
         """Return what is wrong with the back end; None if it is up."""
         if self.health is not None:
             return self.health
+        if self._stop.is_set():
+            return incarnations.STOPPING
         reason = self._failed_report
         if reason is None and self._hangs_since(self._reporting_since):
             reason = (

@@ -12,9 +12,10 @@ ROOT = pathlib.Path(__file__).parents[3]
 PROCESS = """
 import pathlib, sys
 from manila_lite.cmd import liveness
-with liveness.hold_lock(pathlib.Path(sys.argv[1]), sys.argv[2]):
-    print('here', flush=True)
-    sys.stdin.read()
+forget = liveness.hold_lock(pathlib.Path(sys.argv[1]), sys.argv[2])
+print('here', flush=True)
+sys.stdin.read()
+forget()
 """
 
 
@@ -86,6 +87,7 @@ def test_processes_of_other_machines_are_left_alone(folder, monkeypatch):
 
 def test_a_service_starts_without_its_liveness_lock(tmp_path, caplog):
     (tmp_path / 'file').touch()
-    with liveness.hold_lock(tmp_path / 'file', 'one'):
-        assert 'waits for the lease' in caplog.text
+    forget = liveness.hold_lock(tmp_path / 'file', 'one')
+    assert 'waits for the lease' in caplog.text
+    forget()
     assert dead(tmp_path / 'file') == []

@@ -29,6 +29,9 @@ REMOVED = 'It is not in the configuration of its share service any more.'
 STOPPED = 'It was stopped.'
 """The health of a service whose last process has ended as it should."""
 
+STOPPING = 'It is stopping.'
+"""The health of a process that waits for the end of its running work."""
+
 _IS_SERVICE = (
     SERVICE.c.host == sa.bindparam('of_host'),
     SERVICE.c.binary == sa.bindparam('of_binary'),
@@ -119,7 +122,7 @@ _STARTING = (
             ),
             # It may only be restarting.
             sa.and_(
-                SERVICE.c.health == STOPPED,
+                SERVICE.c.health.in_([STOPPING, STOPPED]),
                 SERVICE.c.heartbeat_at >= _RECENTLY,
             ),
         ),
@@ -279,8 +282,8 @@ def list_starting(
 ) -> Sequence[str]:
     """Return the enabled hosts whose process has yet to become ready.
 
-    Those that were stopped count as well. What was not heard of for
-    `silence` seconds does not count.
+    Those that are stopping or were stopped count as well. What was not heard
+    of for `silence` seconds does not count.
     """
     return [
         row.host
