@@ -60,9 +60,8 @@ def _preserved_logging() -> Iterator[None]:
         root.handlers[:] = handlers
         sys.excepthook = hook
         for logger in _loggers():
-            level = levels.get(logger, logging.NOTSET)
-            if logger.level != level:  # setting it clears all their caches
-                logger.setLevel(level)
+            logger.level = levels.get(logger, logging.NOTSET)
+        root.setLevel(root.level)  # clears the caches of all, once
 
 
 def _loggers() -> list[logging.Logger]:
