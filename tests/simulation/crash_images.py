@@ -73,7 +73,7 @@ def boot(
     """Return a cloud on restored files, before its first start."""
     shutil.rmtree(folder, ignore_errors=True)
     image.restore(folder)
-    cloud = kind(folder, seed=seed, initialize=False, **kwargs)
+    cloud = kind(folder, seed=seed, initialize=False, start=False, **kwargs)
     cloud.clock.now = image.now
     return cloud
 
@@ -151,13 +151,16 @@ def capture(cloud: Cloud, previous: DiskImage | None = None) -> DiskImage:
     It shares the contents that did not change with the previous image.
     """
     known = dict(previous.files) if previous else {}
+    root = f'{cloud.folder}{os.sep}'
     files = []
-    for folder, _, names in os.walk(cloud.folder):
+    # Paths are strings: this runs at every crash point, for every file.
+    for folder, _, names in os.walk(root):
         for name in names:
             if not name.endswith(_LOST_SUFFIX):
-                path = pathlib.Path(folder, name)
-                key = str(path.relative_to(cloud.folder))
-                content = path.read_bytes()
+                path = os.path.join(folder, name)
+                with open(path, 'rb', buffering=0) as file:
+                    content = file.readall()
+                key = path.removeprefix(root)
                 same = known.get(key)
                 files.append((key, same if same == content else content))
     return DiskImage(tuple(sorted(files)), cloud.clock.now)

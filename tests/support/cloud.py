@@ -141,7 +141,12 @@ class Cloud:
         extra_conf: str = '',
         backend_conf: str = '',
         initialize: bool = True,
+        start: bool = True,
     ):
+        """Start a new installation, or a process on a stored one.
+
+        Without `start`, the first process is that of `restart`.
+        """
         self.folder = folder
         self.rng = random.Random(seed)
         self.clock = Clock()
@@ -157,7 +162,8 @@ class Cloud:
         self.configure(backend_conf=backend_conf, extra_conf=extra_conf)
         self.db = self._database(self.url)
         self._policies = extra_conf
-        self._start_process()
+        if start:
+            self._start_process()
         if initialize:
             databases.create_tables(self.url)
             self.db.write(self._fill)
