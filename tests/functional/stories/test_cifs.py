@@ -5,68 +5,41 @@ Requests use the official command line, and the clients are smbclient.
 
 import pytest
 
+from tests.functional.stories.cifs_site import LOST
+from tests.functional.stories.cifs_site import CifsSite
+from tests.functional.stories.cifs_site import location_in
+from tests.functional.stories.cifs_site import refused
 from tests.functional.stories.conftest import new_installation
 from tests.support import storage
-from tests.support.cli import Cli
 from tests.support.processes import free_port
-from tests.support.processes import wait_until
 from tests.support.smb_client import PASSWORD
 from tests.support.smb_client import SmbClient
-from tests.support.smb_client import SmbError
 
-NEWEST = '2.95'  # known to the client for share migration
 BACKENDS = ('north', 'south')
 USERS = ('alice', 'robert')
 FEATURES = ('snapshot', 'revert-to-snapshot', 'mount-snapshot')
-MIGRATION_OPTIONS = (
-    *('--writable', 'True', '--nondisruptive', 'False'),
-    *('--preserve-metadata', 'True', '--preserve-snapshots', 'False'),
-)
 
 
-class Site:
+class Site(CifsSite):
     """Two back ends with the same users, and a share."""
 
     def __init__(self, installation, ports):
-        self.installation, self.ports = installation, ports
-        self.rest = installation.rest('admin')
-        self.cli = Cli(
-            *('--os-auth-type', 'none', '--os-endpoint', installation.url),
-            version=NEWEST,
-        )
+        super().__init__(installation)
+        self.ports = ports
         supported = [(f'--{name}-support', 'true') for name in FEATURES]
-        self.cli('share type create', 'cifs', 'false', *sum(supported, ()))
-        self.id = self.cli('share create', 'CIFS', '1')['id']
-        self.wait()
-
-    def wait(self):
-        wait_until(
-            lambda: not self.installation.pending_work(), 'no work left'
-        )
-
-    def allow(self, user, level='rw'):
-        rule = self.cli(
-            *('share access create', self.id, 'user', user),
-            *('--access-level', level),
-        )
-        self.wait()
-        return rule['id']
-
-    def show(self):
-        return self.rest.get(f'/shares/{self.id}')['share']
-
-    @property
-    def backend(self):
-        return self.show()['host'].partition('@')[2].partition('#')[0]
+        self.create_type('false', *sum(supported, ()))
+        self.create()
 
     def name(self):
         """Return the name by which clients use the share."""
-        locations = self.rest.get(f'/shares/{self.id}/export_locations')
-        return _name_in(locations['export_locations'])
+        address, name = self.location()
+        assert address == '127.0.0.1'
+        return name
 
     def snapshot_name(self, snapshot):
         locations = self.rest.get(f'/snapshots/{snapshot}/export-locations')
-        return _name_in(locations['share_snapshot_export_locations'])
+        _, name = location_in(locations['share_snapshot_export_locations'])
+        return name
 
     def client(self, user):
         return SmbClient(user, self.ports[self.backend])
@@ -106,17 +79,6 @@ def site(tmp_path):
             yield Site(installation, ports)
 
 
-def _name_in(locations):
-    (location,) = locations
-    host, name = location['path'].removeprefix('\\\\').split('\\')
-    assert host == '127.0.0.1'
-    return name
-
-
-def refused(status):
-    return pytest.raises(SmbError, match=f'NT_STATUS_{status}')
-
-
 def test_users_have_the_access_of_their_rules_wherever_the_share_is(site):
     alice, robert, name = (
         site.client('alice'),
@@ -132,9 +94,8 @@ def test_users_have_the_access_of_their_rules_wherever_the_share_is(site):
     with refused('ACCESS_DENIED'):
         robert.write(name, 'notes', b'no!')
     with robert.session(name) as session:
-        site.cli('share access delete', site.id, reading)
-        site.wait()
-        with refused('NETWORK_NAME_DELETED|FILE_CLOSED|USER_SESSION_DELETED'):
+        site.deny(reading)
+        with refused(LOST):
             session('get notes /dev/null')
 
     snapshot = site.cli('share snapshot create', site.id)['id']
@@ -154,21 +115,11 @@ def test_users_have_the_access_of_their_rules_wherever_the_share_is(site):
     site.wait()
 
     (there,) = set(BACKENDS) - {site.backend}
-    host = f'{site.installation.service_host(there)}#pool'
-    site.cli('share migration start', site.id, host, *MIGRATION_OPTIONS)
-    wait_until(
-        lambda: site.show()['task_state'] == 'migration_driver_phase1_done',
-        'all is copied',
-    )
-    site.wait()
+    site.start_migration(there)
     with alice.session(name) as session:
         session('put /etc/hostname meanwhile')
-        site.cli('share migration complete', site.id)
-        wait_until(
-            lambda: site.show()['task_state'] == 'migration_success',
-            'it has moved',
-        )
-        with refused('NETWORK_NAME_DELETED|FILE_CLOSED|USER_SESSION_DELETED'):
+        site.complete_migration()
+        with refused(LOST):
             session('put /etc/hostname late')
     site.wait()
     assert site.backend == there
