@@ -5,6 +5,7 @@ import contextlib
 import dataclasses
 import pathlib
 import random
+from typing import NamedTuple
 
 import pytest
 
@@ -18,6 +19,10 @@ from tests.drivers.migration_contract import BtrfsPair
 from tests.support import sampling
 from tests.support import storage
 from tests.support import tenant_network
+from tests.support.smb_client import PASSWORD
+from tests.support.smb_client import SmbClient
+from tests.support.smb_client import SmbError
+from tests.support.tenant_network import TenantClient
 
 # With all of its steps, an operation takes minutes.
 pytestmark = [
@@ -26,16 +31,28 @@ pytestmark = [
 ]
 
 LATEST = 'latest'
+CLIENT = '10.20.0.99'
+
+
+class Network(NamedTuple):
+    """A bridge for the servers of both back ends, and a client on it."""
+
+    bridge: str
+    client: TenantClient
 
 
 class Scene(BtrfsPair):
     """A server with a client's writes, and its destination."""
 
-    def __init__(self, folder: pathlib.Path, bridge: str):
-        super().__init__(folder, bridge)
+    def __init__(self, folder: pathlib.Path, network: Network):
+        super().__init__(folder, network.bridge)
         self.elsewhere = self.destination('10.20.0.9')
-        rule = self.made['here'].rule(self.share, '10.20.0.99')
-        self.source.update_access(CTX, self.share, [rule], [], [], [])
+        self.allow(self.source)
+
+    def allow(self, driver) -> None:
+        """Let the client of a back end in, and nobody else."""
+        rule = self.made['here'].rule(self.share, CLIENT)
+        driver.update_access(CTX, self.share, [rule], [], [], [])
 
     def restart(self) -> None:
         """Restart both back ends in new processes."""
@@ -96,6 +113,9 @@ class Scene(BtrfsPair):
 
     # Results
 
+    def check_access_at_the_destination(self) -> None:
+        """NFS clients are tried elsewhere."""
+
     def check_that_it_stays(self) -> None:
         assert self.has_latest(self.source)
         assert self.has_share()
@@ -105,12 +125,48 @@ class Scene(BtrfsPair):
     def check_that_it_has_moved(self) -> None:
         assert self.complete() == self.complete()
         assert self.has_latest(self.target)
+        self.check_access_at_the_destination()
         assert self.has_share(self.target)
         assert self.remains(self.source) == []
 
     def check_after_failure(self) -> None:
         self.cancel()
         self.check_that_it_stays()
+
+
+class CifsScene(Scene):
+    """The same with a CIFS share, which alice writes to."""
+
+    share_proto = 'CIFS'
+
+    def __init__(self, folder: pathlib.Path, network: Network):
+        self._client = network.client
+        super().__init__(folder, network)
+
+    def allow(self, driver) -> None:
+        if driver is self.source:
+            driver.backend.servers.users(self.server.id).add('alice', PASSWORD)
+        rule = self.made['here'].rule(self.share, 'alice', access_type='user')
+        replies = driver.update_access(CTX, self.share, [rule], [], [], [])
+        assert replies[rule['access_id']]['state'] == 'active'
+
+    def _alice(self, address: str) -> SmbClient:
+        return self._client.smb('alice', address, 445)
+
+    def is_served(self) -> bool:
+        server = self.source.backend.servers.find(self.server.id)
+        if server is None or server.silent_daemon():
+            return False
+        alice = self._alice('10.20.0.5')
+        return alice.read(self.share.name, 'notes') == b'content'
+
+    def check_access_at_the_destination(self) -> None:
+        """She has the password that she had at the source."""
+        self.allow(self.target)
+        alice = self._alice('10.20.0.9')
+        assert alice.read(self.share.name, 'notes') == b'content'
+        with pytest.raises(SmbError):
+            self._alice('10.20.0.5')(self.share.name, 'ls')
 
 
 @dataclasses.dataclass
@@ -141,11 +197,34 @@ OPERATIONS = {
 }
 
 
-@pytest.fixture(scope='module')
-def bridge():
+@pytest.fixture(
+    params=[
+        Scene,
+        pytest.param(
+            CifsScene,
+            marks=sampling.suite('kills of migrations with CIFS shares', 2),
+        ),
+    ],
+    ids=lambda scene: scene.share_proto,
+)
+def new_scene(request):
+    """Provide what creates a scene, which is closed with its stack."""
     storage.require_servers()
-    with tenant_network.bridge() as name:
-        yield name
+    if request.param is CifsScene:
+        storage.require_cifs()
+
+    def create(operation: Operation, stack: contextlib.ExitStack) -> Scene:
+        # Another scene that is open has the same addresses.
+        bridge = stack.enter_context(tenant_network.bridge())
+        client = stack.enter_context(
+            tenant_network.client_on(bridge, f'{CLIENT}/24')
+        )
+        folder = stack.enter_context(storage.folder())
+        scene = request.param(folder, Network(bridge, client))
+        operation.before(scene)
+        return scene
+
+    return create
 
 
 def _finish(scene: Scene, operation: Operation) -> None:
@@ -161,30 +240,28 @@ def _finish(scene: Scene, operation: Operation) -> None:
 
 @sampling.enumeration
 @pytest.mark.parametrize('name', OPERATIONS)
-def test_migration_killed_at_every_step_can_be_repeated(name, bridge):
+def test_migration_killed_at_every_step_can_be_repeated(name, new_scene):
     operation = OPERATIONS[name]
     with contextlib.ExitStack() as stack:
 
-        def build(_: str) -> Scene:
-            folder = stack.enter_context(storage.folder())
-            scene = Scene(folder, bridge)
-            operation.before(scene)
-            return scene
+        def build(_: str) -> tuple[Scene, contextlib.ExitStack]:
+            own = stack.enter_context(contextlib.ExitStack())
+            return new_scene(operation, own), own
 
-        for scene in killed_at_steps(
-            build, operation.act, changes, most=2, least=5
+        for scene, own in killed_at_steps(
+            build, lambda built: operation.act(built[0]), changes, 2, 5
         ):
             _finish(scene, operation)
+            own.close()
 
 
 @sampling.enumeration
 @pytest.mark.parametrize('seed', sampling.seeds(30, 2))
-def test_migration_killed_again_and_again_can_be_repeated(seed, bridge):
+def test_migration_killed_again_and_again_can_be_repeated(seed, new_scene):
     rng = random.Random(seed)
     operation = OPERATIONS[rng.choice(sorted(OPERATIONS))]
-    with storage.folder() as folder:
-        scene = Scene(folder, bridge)
-        operation.before(scene)
+    with contextlib.ExitStack() as stack:
+        scene = new_scene(operation, stack)
         for _ in range(rng.randint(2, 5)):
             killed_at(rng.randint(1, 80), lambda: operation.act(scene))
             scene.restart()
