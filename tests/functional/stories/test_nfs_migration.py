@@ -4,8 +4,6 @@ Requests use the official command line. The client is in another network
 namespace, and writes records until it has lost the share.
 """
 
-import threading
-
 import pytest
 
 from tests.functional.stories.conftest import new_installation
@@ -15,10 +13,11 @@ from tests.support.cli import Cli
 from tests.support.nfs_client import NfsError
 from tests.support.processes import free_port
 from tests.support.processes import wait_until
+from tests.support.record_writer import RECORD
+from tests.support.record_writer import Writer
 
 NEWEST = '2.95'  # known to the client for share migration
 BACKENDS = ('north', 'south')
-RECORD = 16
 MIB = 1 << 20
 MIGRATION_OPTIONS = (
     *('--writable', 'True', '--nondisruptive', 'False'),
@@ -116,43 +115,6 @@ class Site:
         """Return a client that writes from now on."""
         client, path = self.connect()
         return Writer(client, path)
-
-
-class Writer:
-    """It writes numbered records, each on disk when it is acknowledged."""
-
-    def __init__(self, client, path):
-        self.acknowledged = 0
-        self.error = None
-        self._client = client
-        self._file = client.open(path, 'records', create=True)
-        self._thread = threading.Thread(target=self._write)
-        self._thread.start()
-
-    def _write(self):
-        try:
-            while True:
-                self._client.write_at(
-                    self._file,
-                    self.acknowledged * RECORD,
-                    b'%0*d' % (RECORD, self.acknowledged),
-                )
-                self.acknowledged += 1
-        except (NfsError, OSError) as error:
-            self.error = error
-
-    def wait_for_more(self):
-        before = self.acknowledged
-        wait_until(
-            lambda: self.error or self.acknowledged > before + 100,
-            'more records are acknowledged',
-        )
-        assert self.error is None
-
-    def join(self):
-        """Wait until it has lost the share."""
-        self._thread.join(60)
-        assert not self._thread.is_alive()
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from tests.drivers.driver_harness import CTX
 from tests.support import storage
 from tests.support.nfs_client import NfsError
 from tests.support.processes import wait_until
+from tests.support.record_writer import Writer
 from tests.unit.share.drivers.btrfs.migration_sites import MIB
 from tests.unit.share.drivers.btrfs.migration_sites import Site
-from tests.unit.share.drivers.btrfs.migration_writer import Writer
 
 
 @pytest.fixture(scope='module')

@@ -16,8 +16,8 @@ from tests.support import tenant_network
 from tests.support.nfs_client import NfsError
 from tests.support.processes import free_port
 from tests.support.processes import wait_until
-from tests.unit.share.drivers.btrfs.migration_writer import RECORD
-from tests.unit.share.drivers.btrfs.migration_writer import Writer
+from tests.support.record_writer import RECORD
+from tests.support.record_writer import Writer
 from tests.unit.share.drivers.btrfs.tenants import ADDRESS
 from tests.unit.share.drivers.btrfs.tenants import CLIENT
 from tests.unit.share.drivers.btrfs.tenants import PORT

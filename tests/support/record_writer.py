@@ -1,14 +1,18 @@
-"""A client that writes while its share migrates."""
+"""An NFS client that writes while its share migrates."""
 
 import threading
 
 from tests.support.nfs_client import NfsError
+from tests.support.processes import wait_until
 
 RECORD = 8
 
 
 class Writer:
-    """A client that writes numbered records until it is refused."""
+    """It writes numbered records until it is refused.
+
+    Each is on disk when it is acknowledged.
+    """
 
     def __init__(self, client, path):
         self.acknowledged = 0
@@ -29,7 +33,16 @@ class Writer:
         except (NfsError, OSError) as error:
             self.error = error
 
+    def wait_for_more(self):
+        before = self.acknowledged
+        wait_until(
+            lambda: self.error or self.acknowledged > before + 100,
+            'more records are acknowledged',
+        )
+        assert self.error is None
+
     def join(self):
+        """Wait until it has lost the share."""
         self._thread.join(60)
         assert not self._thread.is_alive()
 
