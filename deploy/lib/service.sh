@@ -270,11 +270,24 @@ hosts_of() {
         $1 == binary && ($2 == node || index($2, node "@") == 1) {print $2}'
 }
 
-# refuse_used NODE: stop if its back ends have shares.
+# processes_of HOST BINARY: print how many processes are up that serve it.
+processes_of() {
+    manage service describe "$1" --binary "$2" --json \
+        | "$VENV/bin/python" -c '
+import json, sys
+processes = json.load(sys.stdin)["processes"]
+print(sum(process["state"] == "up" for process in processes))'
+}
+
+# refuse_used NODE OWN: stop if its back ends have shares, unless more than OWN
+# processes serve them: those of other machines go on.
 refuse_used() {
     local host hosts found
     hosts=$(hosts_of manila-share "$1")
     for host in $hosts; do
+        if (($(processes_of "$host" manila-share) > $2)); then
+            continue
+        fi
         found=$(manage service describe "$host" --json \
             | "$VENV/bin/python" -c '
 import json, sys
@@ -293,6 +306,10 @@ remove_rows() {
     for binary in manila-share manila-scheduler manila-data; do
         hosts=$(hosts_of "$binary" "$1")
         for host in $hosts; do
+            if (($(processes_of "$host" "$binary") > 0)); then
+                echo "Kept $binary on $host: another machine serves it."
+                continue
+            fi
             remove_row "$host" --binary "$binary" "${@:2}"
             changed "removed $binary on $host from the database"
         done

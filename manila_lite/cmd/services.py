@@ -93,6 +93,7 @@ def _describe(
         'processes': [
             {
                 'incarnation': one.incarnation,
+                'state': 'up' if services.is_up(one, down_time) else 'down',
                 'started_at': _time(one.started_at),
                 'heartbeat_at': _time(one.heartbeat_at),
                 'ready_at': _time(one.ready_at),

@@ -9,6 +9,8 @@ import fcntl
 import json
 import pathlib
 import signal
+import subprocess
+import sys
 
 import pytest
 import requests
@@ -24,7 +26,7 @@ from tests.support.processes import free_port
 from tests.support.processes import wait_until
 
 ROOT = pathlib.Path(__file__).parents[3]
-SCHEDULER = 'manila-scheduler'
+SHARE, SCHEDULER = 'manila-share', 'manila-scheduler'
 LEASE = 900
 OPTIONS = """
 default_share_type = default
@@ -103,6 +105,27 @@ def calls_blocked(node):
         yield
 
 
+def deploy(node, lines):
+    """Run functions of deploy on this installation; return code and output."""
+    prepare = f"""
+set -euo pipefail
+source {ROOT}/deploy/lib/all.sh
+VENV={sys.prefix}
+manage() {{
+    "$VENV/bin/manila-lite-manage" "$@" --config-file {node.conf}
+}}
+"""
+    ended = subprocess.run(
+        ['bash', '-c', prepare + lines],
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={'PATH': '/usr/bin:/bin', 'DEPLOY': f'{ROOT}/deploy'},
+        check=False,
+    )
+    return ended.returncode, ended.stdout
+
+
 def described(node):
     return json.loads(
         node.manage('service', 'describe', node.service_host(), '--json')
@@ -124,6 +147,15 @@ def test_one_of_two_share_services_is_stopped_then_the_other(node, user):
     for share in shares:
         assert user.wait_at_rest(share)['status'] == 'available'
     assert (first.begun, second.begun) == (1, 4)
+
+    # So its machine may be removed, and the back end remains.
+    host = node.service_host()
+    assert deploy(node, f'refuse_used {node.host} 0') == (0, '')
+    code, output = deploy(node, f'remove_rows {node.host} --cancel-work')
+    assert f'Kept {SHARE} on {host}: another machine serves it.' in output
+    assert code == 0
+    code, output = deploy(node, f'refuse_used {node.host} 1')
+    assert (code, f'{host} has shares of 5 GiB' in output) == (1, True)
 
     # The last one has no work, but shows for a while that it stops.
     second.command.terminate()
