@@ -20,6 +20,7 @@ from manila_lite import coordination
 from manila_lite import exception
 from tests.support import requirements
 from tests.support.processes import free_port
+from tests.support.processes import wait_until
 
 ROOT = pathlib.Path(__file__).parents[2]
 REDIS = 'redis://127.0.0.1:6379'
@@ -354,14 +355,17 @@ def own_redis(tmp_path):
         cwd=tmp_path,
         stdout=subprocess.DEVNULL,
     ) as server:
-        while True:
-            try:
-                socket.create_connection(('127.0.0.1', port)).close()
-                break
-            except ConnectionRefusedError:
-                time.sleep(0.01)
-        yield f'redis://127.0.0.1:{port}', server
-        server.kill()
+
+        def listens():
+            assert server.poll() is None, 'it has ended'
+            with socket.socket() as client:
+                return client.connect_ex(('127.0.0.1', port)) == 0
+
+        try:
+            wait_until(listens, 'Redis listens')
+            yield f'redis://127.0.0.1:{port}', server
+        finally:
+            server.kill()
 
 
 @pytest.mark.parametrize('is_connected', [False, True])
