@@ -371,23 +371,31 @@ class PostgresPair(DatabaseCluster):
         self._primary = 1 - self._primary
 
     def lost(self) -> set[str]:
-        """Return the ids of what only the node that has failed has moves of.
+        """Return the ids of what the node that has failed knows more about.
 
-        It is started for that, without an address.
+        It is started for that, without an address. Call it after `fail_over`,
+        before services have found the new primary.
         """
+        after = self._records(self.primary)
         failed = self.standby
         self._serve(failed, address='')
         self._wait_for(failed)
-        before = self._moves(failed)
+        before = self._records(failed)
         parents = dict(self.ask(failed, _PARENTS, NAME))
         failed.kill()
-        moved = {id for _, _, id in before - self._moves(self.primary)}
-        return moved | {parents[id] for id in moved & parents.keys()}
+        ids = {id for _, _, *ids in before ^ after for id in ids if id}
+        return ids | {parents[id] for id in ids & parents.keys()}
 
-    def _moves(self, node: Node) -> set[tuple]:
+    def _records(self, node: Node) -> set[tuple]:
+        """Return moves and work, by their ids and with those of resources."""
         return set(
             self.ask(
-                node, 'SELECT id, event, resource_id FROM transitions', NAME
+                node,
+                'SELECT CAST(id AS text), event, resource_id, parent_id '
+                'FROM transitions UNION ALL '
+                "SELECT id, state || ' ' || fence, resource_id, NULL "
+                'FROM work',
+                NAME,
             )
         )
 
