@@ -187,11 +187,16 @@ class Galera(DatabaseCluster):
                     self.ask(node, statement)
 
     def _configure(self, node: Node) -> None:
-        shutil.chown(node.folder, 'mysql', 'mysql')
+        # In one that several servers have, each removes files of the others.
+        temporary = node.folder / 'tmp'
+        temporary.mkdir()
+        for folder in (node.folder, temporary):
+            shutil.chown(folder, 'mysql', 'mysql')
         peers = ','.join(one.address for one in self.nodes)
         (node.folder / 'my.cnf').write_text(
             f"""[mysqld]
 datadir = {node.folder}/data
+tmpdir = {temporary}
 socket = {self.socket(node)}
 pid-file = {node.folder}/pid
 port = {self.port}
