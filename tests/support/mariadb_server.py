@@ -74,7 +74,14 @@ def run(
     """
     _require('mariadbd', 'mariadb-install-db')
     port = free_port()
-    common = ['--no-defaults', f'--datadir={folder}/data']
+    # In a folder that several servers have, each removes files of the others.
+    temporary = folder / 'tmp'
+    temporary.mkdir()
+    common = [
+        '--no-defaults',
+        f'--datadir={folder}/data',
+        f'--tmpdir={temporary}',
+    ]
     if os.geteuid() == 0:
         common.append('--user=root')
     subprocess.run(
