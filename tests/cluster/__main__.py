@@ -9,12 +9,15 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
+import typing
 
 from benchmarks.verdict import Verdict
 from tests.cluster import chaos
 from tests.cluster import cluster
 from tests.cluster import figures
+from tests.cluster import upgrade
 from tests.cluster.load import summary
 from tests.cluster.services import Timing
 from tests.support.cli import Cli
@@ -57,6 +60,8 @@ def main() -> int:
         return run_chaos(args)
     if args.command == 'figures':
         return measure(args)
+    if args.command == 'upgrade':
+        return run_upgrade(args)
     if args.command == 'stop':
         if not cluster.stop(args.folder):
             print(f'no cluster runs in {args.folder}', file=sys.stderr)
@@ -87,7 +92,11 @@ def _parser() -> argparse.ArgumentParser:
         'figures', help='start one and measure how long it needs to recover'
     )
     times.add_argument('--only', choices=('services', 'database'), default='')
-    for parser_of_size in (start, beat, times):
+    rise = commands.add_parser(
+        'upgrade', help='start one of the previous release and upgrade it'
+    )
+    rise.add_argument('--seed', type=int, default=random.randrange(10**6))
+    for parser_of_size in (start, beat, times, rise):
         _add_size(parser_of_size)
     commands.add_parser('stop', help='end the cluster of another process')
     for name in FAULTS:
@@ -117,9 +126,12 @@ def _add_size(start: argparse.ArgumentParser) -> None:
 
 
 def _new_cluster(
-    args: argparse.Namespace, timing: Timing, has_clocks: bool = False
+    args: argparse.Namespace,
+    timing: Timing,
+    small: cluster.Size = cluster.SMALL,
+    **facts: typing.Any,
 ) -> cluster.Cluster:
-    size = cluster.SMALL if args.small else cluster.Size()
+    size = small if args.small else cluster.Size()
     wanted = {
         name: value
         for name in cluster.Size._fields
@@ -130,7 +142,7 @@ def _new_cluster(
         size._replace(**wanted),
         port=args.port,
         timing=timing,
-        has_clocks=has_clocks,
+        **facts,
         say=lambda text: print(text, flush=True),
     )
 
@@ -164,6 +176,34 @@ def measure(args: argparse.Namespace) -> int:
         running.start()
         figures.measure(verdict, running, args.only)
         return 0 if verdict.summarize() else 1
+    return 1
+
+
+def run_upgrade(args: argparse.Namespace) -> int:
+    """Upgrade a cluster of the previous release under load."""
+    print(f'--seed {args.seed}', flush=True)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        _until_interrupted(
+            _new_cluster(
+                args,
+                upgrade.TIMING,
+                upgrade.SIZE,
+                release=upgrade.install(pathlib.Path(folder, 'old')),
+            )
+        ) as running,
+    ):
+        running.start()
+        running.create_types()
+        rise = upgrade.Upgrade(
+            running, args.seed, lambda text: print(text, flush=True)
+        )
+        problems = rise.run()
+        for problem in problems:
+            print(f'  {problem}', flush=True)
+        print(summary(rise.load))
+        print(rise.text)
+        return 1 if problems else 0
     return 1
 
 

@@ -4,7 +4,7 @@ After each round everything is mended. Then nothing may be in flight, and what
 clients were promised, the quota, the journal and the back ends have to agree.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 import pathlib
 import random
 import time
@@ -129,12 +129,14 @@ class Chaos:
         seed: int,
         per_minute: int = 300,
         faults: str = '',
+        rest: Callable[[str], RestClient] | None = None,
     ):
         self.cluster = cluster
+        rest = rest or cluster.rest
         self.faults = Faults(cluster, random.Random(f'{seed} faults'), faults)
         self.load = ClusterLoad(
-            cluster.rest,
-            lambda: cluster.rest('receiver'),
+            lambda: rest('project'),
+            lambda: rest('receiver'),
             seed,
             with_data_service=cluster.size.data > 0,
             per_minute=per_minute,
@@ -198,6 +200,10 @@ class Chaos:
 
         self.faults.happen(check)
         return problems
+
+    def settle(self) -> list[str]:
+        """Wait until nothing is in flight; return what is wrong then."""
+        return self._wait_until_at_rest() or [*self._problems()]
 
     def _of_rows(self) -> Iterator[str]:
         """Yield what no loss of transactions explains."""

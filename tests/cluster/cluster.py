@@ -47,9 +47,13 @@ SPECS_OF_SOLE = {
 }
 STATE = 'cluster.json'
 MARK = 'folder-of-a-cluster'
-PATIENCE = 120.0
+PATIENCE = 300.0
 PAIR = 'alpha'
 """The back end of two share services."""
+
+NO_BACKEND = 'none'
+OF_FIRST_RELEASE = ('api', 'scheduler', 'share')
+"""The kinds of services of release 1."""
 
 
 class Size(NamedTuple):
@@ -82,12 +86,15 @@ class Cluster:
         port: int,
         timing: Timing = DEMONSTRATION,
         has_clocks: bool = False,
+        release: pathlib.Path | None = None,
         say: Callable[[str], None] = lambda text: None,
     ):
         self.folder = folder
         self.size = size
         self.timing = timing
         self.has_clocks = has_clocks
+        self.release = release
+        """The code of another release, which all services run at first."""
         self._say = say
         self.database = DATABASES[size.database]()
         self.broker = (
@@ -95,7 +102,7 @@ class Cluster:
             if size.brokers
             else brokers.MachineBroker()
         )
-        self._kinds = {
+        self.kinds = {
             f'{kind}{number + 1}': kind
             for kind, count in (
                 ('api', size.apis),
@@ -105,6 +112,11 @@ class Cluster:
             )
             for number in range(count)
         }
+        self._places = {
+            name: _place(kind, name, size.shares)
+            for name, kind in self.kinds.items()
+        }
+        self._shared = folder / 'shared'
         self.network = nodes.Network(
             folder,
             f'{nodes.PREFIX}{os.getpid()}',
@@ -113,7 +125,7 @@ class Cluster:
                 *self.database.names,
                 *self.broker.names,
                 *(['locks'] if size.locks else []),
-                *self._kinds,
+                *self.kinds,
             ],
         )
         self.services: dict[str, Service] = {}
@@ -130,30 +142,13 @@ class Cluster:
         began = time.monotonic()
         self.folder.mkdir(parents=True, exist_ok=True)
         _clear(self.folder)
-        shared = self.folder / 'shared'
-        shared.mkdir()
+        self._shared.mkdir()
         self.network.create()
         self._save()
         self._start_servers()
-        found = self.network.nodes
-        # By their names, as an installation does.
-        gate = 'proxy'
-        locks = 'locks' if self.size.locks else gate
-        servers = Servers(
-            database=self.database.url(gate),
-            transport=self.broker.url(gate),
-            locks=f'redis://{locks}:{REDIS_PORT}',
-        )
-        last = {kind: name for name, kind in self._kinds.items()}
-        for name, kind in self._kinds.items():
-            self.services[name] = Service(
-                kind,
-                found[name],
-                *_place(kind, name, self.size.shares),
-                # A process of its own; others start faster.
-                has_clock=self.has_clocks and name == last[kind],
-            )
-            self.services[name].configure(shared, servers, self.timing)
+        for name, kind in self.kinds.items():
+            if self.release is None or kind in OF_FIRST_RELEASE:
+                self.add(name)
         self._migrate()
         self._say('services')
         for service in self.services.values():
@@ -161,6 +156,39 @@ class Cluster:
         self.wait_until_ready()
         self._say(f'ready after {time.monotonic() - began:.0f} s')
         return self
+
+    def add(self, name: str) -> Service:
+        """Configure the service of a node."""
+        kind = self.kinds[name]
+        # By their names, as an installation does.
+        gate = 'proxy'
+        servers = Servers(
+            database=self.database.url(gate),
+            transport=self.broker.url(gate),
+            locks=f'redis://{"locks" if self.size.locks else gate}'
+            f':{REDIS_PORT}',
+        )
+        last = {kind: name for name, kind in self.kinds.items()}
+        service = Service(
+            kind,
+            self.network.nodes[name],
+            *self._places[name],
+            # A process of its own; others start faster.
+            has_clock=self.has_clocks and name == last[kind],
+            release=self.release,
+        )
+        # Drivers do not move shares while nodes fail; an upgrade has them do.
+        others = {
+            backend for _, backend in self._places.values() if self.release
+        }
+        service.configure(
+            self._shared,
+            servers,
+            self.timing,
+            sorted(others - {service.backend, NO_BACKEND}),
+        )
+        self.services[name] = service
+        return service
 
     def _start_servers(self) -> None:
         found = self.network.nodes
@@ -194,6 +222,9 @@ class Cluster:
         )
 
     def _migrate(self) -> None:
+        if self.release is not None:
+            next(self.of_kind('api')).sync(self.release)
+            return
         conf = self.folder / 'migrate.conf'
         conf.write_text(
             f'[database]\nconnection = {self.database.direct_url}\n'
@@ -267,8 +298,13 @@ class Cluster:
 
     # Use
 
-    def rest(self, project: str = 'project', **facts: object) -> RestClient:
-        return RestClient(
+    def rest(
+        self,
+        project: str = 'project',
+        kind: type[RestClient] = RestClient,
+        **facts: object,
+    ) -> RestClient:
+        return kind(
             self.url,
             headers={
                 'X-Auth-Token': f'user:{project}',
@@ -309,7 +345,7 @@ class Cluster:
         )
 
     def dummy_state(self, backend: str) -> pathlib.Path:
-        return self.folder / 'shared' / 'dummy' / backend
+        return self._shared / 'dummy' / backend
 
     def of_kind(self, *kinds: str) -> Iterator[Service]:
         for service in self.services.values():
@@ -324,7 +360,7 @@ def _place(kind: str, name: str, shares: int) -> tuple[str, str]:
         return (
             ('pair', PAIR) if number < 3 <= shares else (name, f'beta{number}')
         )
-    return name, 'none'
+    return name, NO_BACKEND
 
 
 def require() -> None:

@@ -103,6 +103,14 @@ class Node:
         )
         os.execve(sys.executable, [sys.executable, *command], os.environ)
 
+    def enter_with_code(
+        self, folder: pathlib.Path, command: Sequence[str]
+    ) -> None:
+        """Do the same and run a Python command with the code of a folder."""
+        self.enter()
+        os.environ['PYTHONPATH'] = str(folder)
+        os.execve(command[0], command, os.environ)
+
     def set_clock(self, seconds: float) -> None:
         """Let the clock of `enter_with_clock` differ by some seconds."""
         new = self._clock.with_suffix('.new')

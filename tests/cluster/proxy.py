@@ -172,6 +172,15 @@ class Proxy:
     def mend(self, backend: str, server: str) -> None:
         self.command(f'set server {backend}/{server} state ready')
 
+    def drain(self, backend: str, server: str) -> None:
+        """Send nothing to a server any more, and wait until it is unused."""
+        self.command(f'set server {backend}/{server} state drain')
+        wait_until(
+            lambda: not self.sessions(backend)[server],
+            f'{server} has answered everything',
+            timeout=60,
+        )
+
     def status(self, backend: str) -> dict[str, str]:
         """Return the status of each server of a backend, by its name."""
         return {

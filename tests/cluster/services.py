@@ -1,11 +1,14 @@
 """The services of a cluster, each on a node of its own."""
 
+from collections.abc import Iterable
 import functools
 import pathlib
 from typing import NamedTuple
 
+from tests.cluster.nodes import SMALL_DISK
 from tests.cluster.nodes import Node
 from tests.cluster.proxy import API_PORT
+from tests.support.processes import BINARIES
 from tests.support.processes import Command
 
 MONITORING_PORT = 8787
@@ -71,6 +74,13 @@ dummy_driver_default_driver_method_delay = {delay}
 dummy_driver_driver_methods_delays = {delays}
 replication_domain = cluster
 """
+_OTHER = """
+[{backend}]
+share_driver = dummy
+driver_handles_share_servers = false
+dummy_driver_state_path = {shared}/dummy/{backend}
+"""
+"""What the driver of one back end has to know of another to migrate there."""
 
 
 class Servers(NamedTuple):
@@ -107,12 +117,15 @@ class Service:
         host: str,
         backend: str,
         has_clock: bool = False,
+        release: pathlib.Path | None = None,
     ):
         self.kind = kind
         self.node = node
         self.host = host
         self.backend = backend
         self.has_clock = has_clock
+        self.release = release
+        """The folder with the code of another release, if it runs that."""
         self.conf = node.folder / 'manila_lite.conf'
         self._seen = 0
         self._command: Command | None = None
@@ -132,8 +145,13 @@ class Service:
         return f'http://{self.node.address}:{port}/healthcheck'
 
     def configure(
-        self, shared: pathlib.Path, servers: Servers, timing: Timing
+        self,
+        shared: pathlib.Path,
+        servers: Servers,
+        timing: Timing,
+        others: Iterable[str] = (),
     ) -> None:
+        """Write the file; `others` are back ends that shares may move to."""
         self.conf.write_text(
             _CONF.format(
                 **servers._asdict(),
@@ -145,6 +163,9 @@ class Service:
                 shared=shared,
                 api_port=API_PORT,
                 monitoring_port=MONITORING_PORT,
+            )
+            + ''.join(
+                _OTHER.format(backend=other, shared=shared) for other in others
             )
         )
 
@@ -158,7 +179,35 @@ class Service:
             enter = functools.partial(
                 self.node.enter_with_clock, [str(CLOCKED), *words]
             )
+        if self.release is not None:
+            enter = functools.partial(
+                self.node.enter_with_code,
+                self.release,
+                [str(BINARIES / words[0]), *words[1:]],
+            )
         self._command = Command(*words, log=log, forked=True, enter=enter)
+
+    def sync(self, release: pathlib.Path) -> None:
+        """Run `manila-lite-manage db sync` of another release on the node."""
+        (self.node.folder / SMALL_DISK).mkdir(exist_ok=True)
+        done = self.node.run(
+            *(BINARIES / 'manila-lite-manage', 'db', 'sync'),
+            *('--config-file', self.conf),
+            env={'PYTHONPATH': str(release)},
+        )
+        assert done.returncode == 0, done
+
+    def manage(self, *words: str) -> tuple[int, str]:
+        """Run manila-lite-manage; return its exit code and its output."""
+        log = self.node.folder / 'manage'
+        log.unlink(missing_ok=True)
+        command = Command(
+            *('manila-lite-manage', *words, '--config-file', self.conf),
+            log=log,
+            forked=True,
+            enter=self.node.enter,
+        )
+        return command.wait_for_exit(timeout=600), command.output
 
     @property
     def is_running(self) -> bool:

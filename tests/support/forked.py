@@ -19,6 +19,7 @@ _MODULES = {
     'manila-lite': 'manila_lite.cmd.serve',
     'manila-lite-api': 'manila_lite.cmd.api',
     'manila-lite-data': 'manila_lite.cmd.data',
+    'manila-lite-manage': 'manila_lite.cmd.manage',
     'manila-lite-scheduler': 'manila_lite.cmd.scheduler',
     'manila-lite-share': 'manila_lite.cmd.share',
 }
