@@ -6,7 +6,7 @@
 use_servers() {
     local scheme account=manila:$DATABASE_PASSWORD at=$FIRST_CONTROLLER
     case $DATABASE in
-        mariadb) scheme=mysql+pymysql ;;
+        mariadb) scheme=mysql ;;
         postgresql) scheme=postgresql+psycopg2 ;;
     esac
     OWN_DATABASE=${DATABASE_URL:-yes}

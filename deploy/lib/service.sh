@@ -33,6 +33,11 @@ install_program() {
     install_packages python3 python3-venv logrotate curl
     local extras=redis digest source
     case $DATABASE_URL in
+        mysql://* | mysql+mysqldb://*)
+            # A driver in C, which is compiled; PyMySQL is for eventlet.
+            install_packages gcc python3-dev pkg-config libmariadb-dev
+            extras+=,mysql,mysqlclient
+            ;;
         mysql*) extras+=,mysql ;;
         postgresql*) extras+=,postgresql ;;
     esac

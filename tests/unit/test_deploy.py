@@ -143,6 +143,8 @@ def test_services_understand_their_configuration(
     conf = options.new(files=[str(file)])
     assert conf.host == 'node'
     assert conf.osapi_share_listen == '192.0.2.11'
+    url = 'mysql://manila:a@192.0.2.11/manila'
+    assert f'connection = {url}' in file.read_text()
     assert conf.coordination.backend_url == 'redis://:c@192.0.2.11:6379'
     assert (conf.enabled_share_backends or []) == backends
     if backends:
