@@ -22,6 +22,7 @@ from sqlalchemy import exc as sa_exc
 from sqlalchemy import pool
 
 from manila_lite import exception
+from manila_lite.db import connection_pool
 from manila_lite.db import errors
 
 WRITE = 'manila_lite_write'
@@ -129,6 +130,8 @@ def create_engine(
         # psycopg 3 loses the count of an INSERT.
         preserve_rowcount=True,
     )
+    connection_pool.ping_idle_only(engine)
+    connection_pool.roll_back_if_open(engine)
     _translate_errors(engine)
     settings = _settings(dialect_of(url), use)
 

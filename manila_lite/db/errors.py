@@ -69,6 +69,18 @@ class ServerNotReady(WrongServer):
     """The server is a node of Galera that is not part of its cluster now."""
 
 
+class StaleConnection(WrongServer):
+    """The server had closed the connection before its first statement."""
+
+
+def stale(error: db_exc.DBConnectionError) -> WrongServer:
+    """Return what the error of the first statement of a transaction means.
+
+    The pool does not ask the server about connections that were just used.
+    """
+    return error if isinstance(error, WrongServer) else StaleConnection(error)
+
+
 def translate(
     context: sa.ExceptionContext, *, writes: bool
 ) -> Exception | None:

@@ -16,6 +16,7 @@ from sqlalchemy import event
 from sqlalchemy import exc as sa_exc
 
 from manila_lite import exception
+from manila_lite.db import errors
 
 SQLITE_INTERVAL = 20_000
 """Instructions of SQLite, a few milliseconds, between two checks."""
@@ -84,9 +85,12 @@ class AppliedLimit:
                 lambda: time.monotonic() > deadline, SQLITE_INTERVAL
             )
         elif dialect == 'postgresql':
-            connection.exec_driver_sql(
-                f'SET LOCAL statement_timeout = {_milliseconds(seconds)}'
-            )
+            try:
+                connection.exec_driver_sql(
+                    f'SET LOCAL statement_timeout = {_milliseconds(seconds)}'
+                )
+            except db_exc.DBConnectionError as error:
+                raise errors.stale(error) from error
 
     def __exit__(
         self,
@@ -107,31 +111,31 @@ def prepare(engine: sa.Engine) -> None:
 
     On MySQL and MariaDB it is a prefix, which saves a round trip; the other
     databases need no preparation. One listener for all connections, since a
-    listener of a connection would have to be added by every read.
+    listener of a connection would have to be added by every read. It is one of
+    the dialect: those of engines are looked for at every step of a statement.
     """
     if engine.dialect.name not in ('mysql', 'mariadb'):
         return
 
-    @event.listens_for(engine, 'before_cursor_execute', retval=True)
+    @event.listens_for(engine, 'do_execute')
     def limit(
-        connection: sa.Connection,
-        cursor: object,
+        cursor: typing.Any,
         statement: str,
-        parameters: object,
-        context: object,
-        executemany: bool,
-    ) -> tuple[str, object]:
+        parameters: typing.Any,
+        context: typing.Any,
+    ) -> bool:
         seconds = _seconds.get()
         if not seconds:
-            return statement, parameters
-        if getattr(connection.dialect, 'is_mariadb', False):
-            return (
-                f'SET STATEMENT max_statement_time = {seconds} FOR '
-                + statement,
-                parameters,
+            return False
+        if getattr(context.dialect, 'is_mariadb', False):
+            statement = (
+                f'SET STATEMENT max_statement_time = {seconds} FOR {statement}'
             )
-        hint = f'/*+ MAX_EXECUTION_TIME({_milliseconds(seconds)}) */'
-        return statement.replace('SELECT', f'SELECT {hint}', 1), parameters
+        else:
+            hint = f'/*+ MAX_EXECUTION_TIME({_milliseconds(seconds)}) */'
+            statement = statement.replace('SELECT', f'SELECT {hint}', 1)
+        context.dialect.do_execute(cursor, statement, parameters, context)
+        return True
 
 
 def _milliseconds(seconds: float) -> int:

@@ -20,7 +20,9 @@ from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
 from manila_lite import exception
+from manila_lite.db import connection_pool
 from manila_lite.db import engines
+from manila_lite.db import errors
 from manila_lite.db import fifo
 from manila_lite.db import read_limit
 from manila_lite.db import retries
@@ -66,6 +68,7 @@ class Session:
         self._after_commit: list[Callable[[], object]] = []
         # Reservations made here; the work submitted next owns them.
         self.charges: list[typing.Any] = []
+        self._has_run = False  # any statement
 
     def after_commit(
         self, function: Callable[..., object], *args: object
@@ -122,7 +125,14 @@ class Session:
         self, statement: sa.Executable, params: typing.Any
     ) -> sa.CursorResult:
         self.db.on_step('statement')
-        return self.connection.execute(statement, params or None)
+        try:
+            result = self.connection.execute(statement, params or None)
+        except db_exc.DBConnectionError as error:
+            if not self._has_run:
+                raise errors.stale(error) from error
+            raise
+        self._has_run = True
+        return result
 
 
 class ConcurrentChange(exception.ServiceUnavailable):
@@ -280,6 +290,7 @@ class Database:
         if self.dialect != 'sqlite':
             with engines.connected(self._write_engine) as connection:
                 yield connection
+                connection_pool.note_commit(connection)
             return
         # One cached connection: only the holder of the lock uses it.
         if self._writer is None:

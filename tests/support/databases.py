@@ -16,6 +16,7 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
+from manila_lite.db import engines
 from manila_lite.db import models
 from manila_lite.db import schema
 from manila_lite.db.session import Database
@@ -164,14 +165,16 @@ def share_statements(db: Database) -> Database:
     """
     for engine in {db.engine, db._read_engine}:
         with engine.connect():  # the first connection sets up the dialect
+            writes = engine.get_execution_options().get(engines.WRITE)
+            # Those of readers have a listener that limits their statements.
             engine.dialect = _DIALECTS.setdefault(
-                (engine.dialect.name, engine.driver), engine.dialect
+                (engine.dialect.name, engine.driver, writes), engine.dialect
             )
         engine.update_execution_options(compiled_cache=_STATEMENTS)
     return db
 
 
-_DIALECTS: dict[tuple[str, str], sa.Dialect] = {}
+_DIALECTS: dict[tuple[str, str, object], sa.Dialect] = {}
 _STATEMENTS: dict[object, object] = {}
 
 

@@ -66,17 +66,22 @@ class MariaDbServer:
 
 @contextlib.contextmanager
 def run(
-    folder: pathlib.Path, *options: str, timezone: str = 'UTC'
+    folder: pathlib.Path,
+    *options: str,
+    timezone: str = 'UTC',
+    port: int | None = None,
 ) -> Iterator[MariaDbServer]:
     """Run a server with its data in the folder; it is killed at the end.
+
+    The folder may have been that of a server before, with its data.
 
     Skips when MariaDB is not installed; fails if CI is set.
     """
     _require('mariadbd', 'mariadb-install-db')
-    port = free_port()
+    port = port or free_port()
     # In a folder that several servers have, each removes files of the others.
     temporary = folder / 'tmp'
-    temporary.mkdir()
+    temporary.mkdir(exist_ok=True)
     common = [
         '--no-defaults',
         f'--datadir={folder}/data',
@@ -84,16 +89,17 @@ def run(
     ]
     if os.geteuid() == 0:
         common.append('--user=root')
-    subprocess.run(
-        [
-            'mariadb-install-db',
-            *common,
-            '--auth-root-authentication-method=normal',
-            '--skip-test-db',
-        ],
-        check=True,
-        capture_output=True,
-    )
+    if not (folder / 'data').exists():
+        subprocess.run(
+            [
+                'mariadb-install-db',
+                *common,
+                '--auth-root-authentication-method=normal',
+                '--skip-test-db',
+            ],
+            check=True,
+            capture_output=True,
+        )
     with (
         open(folder / 'log', 'wb') as log,
         subprocess.Popen(
@@ -115,8 +121,8 @@ def run(
             _wait_for(port, process, folder / 'log')
             server = MariaDbServer(folder, port, process.pid)
             server.execute(
-                f'CREATE DATABASE {DATABASE}',
-                f"CREATE USER {USER}@'127.0.0.1'",
+                f'CREATE DATABASE IF NOT EXISTS {DATABASE}',
+                f"CREATE USER IF NOT EXISTS {USER}@'127.0.0.1'",
                 f"GRANT ALL ON {DATABASE}.* TO {USER}@'127.0.0.1'",
             )
             yield server

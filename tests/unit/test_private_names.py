@@ -68,6 +68,14 @@ USED = {
         'oslo.policy',
         'the leaves of a check tree have no public names',
     ),
+    'sqlalchemy.pool.base.Pool._pre_ping': (
+        'SQLAlchemy',
+        'oslo.db sets it for every engine that it creates',
+    ),
+    'sqlalchemy.pool.base.Pool._reset_on_return': (
+        'SQLAlchemy',
+        'oslo.db has no argument for it',
+    ),
 }
 
 
