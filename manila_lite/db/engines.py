@@ -24,6 +24,7 @@ from sqlalchemy import pool
 from manila_lite import exception
 from manila_lite.db import connection_pool
 from manila_lite.db import errors
+from manila_lite.db import statement_cache
 
 WRITE = 'manila_lite_write'
 """The execution option of engines and connections that write."""
@@ -129,9 +130,12 @@ def create_engine(
         **{WRITE: use == 'write'},
         # psycopg 3 loses the count of an INSERT.
         preserve_rowcount=True,
+        compiled_cache=statement_cache.StatementCache(),
     )
     connection_pool.ping_idle_only(engine)
     connection_pool.roll_back_if_open(engine)
+    if not trace:
+        _remove_listeners(engine)
     _translate_errors(engine)
     settings = _settings(dialect_of(url), use)
 
@@ -198,6 +202,19 @@ def _set_begin(engine: sa.Engine, connection: typing.Any, use: str) -> None:
         dialect.set_readonly(connection, True)
 
 
+def _remove_listeners(engine: sa.Engine) -> None:
+    """Remove what oslo.db does at commits for the sake of savepoints.
+
+    We use none. With any such listener, SQLAlchemy looks for listeners at
+    each step of each statement, which takes a tenth of its time.
+    """
+    for name in ('rollback_savepoint', 'rollback', 'commit'):
+        for listener in tuple(getattr(engine.dispatch, name)):
+            event.remove(engine, name, listener)
+    # Not set to False, which would hide later listeners of all engines.
+    del engine._has_events
+
+
 def _translate_errors(engine: sa.Engine) -> None:
     """Raise the errors of `errors.translate` in place of those of oslo.db."""
 
@@ -222,6 +239,9 @@ def _sqlite(url: str, clock: Callable[[], float]) -> sa.Engine:
         max_overflow=-1,
         pool_reset_on_return=None,
         connect_args={'check_same_thread': False, 'timeout': LOCK_TIMEOUT},
+    )
+    engine.update_execution_options(
+        compiled_cache=statement_cache.StatementCache()
     )
     exc_filters.register_engine(engine)
     _translate_errors(engine)

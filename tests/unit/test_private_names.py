@@ -68,6 +68,10 @@ USED = {
         'oslo.policy',
         'the leaves of a check tree have no public names',
     ),
+    'sqlalchemy.engine.base.Engine._has_events': (
+        'SQLAlchemy',
+        'stays set when the last listener is removed',
+    ),
     'sqlalchemy.pool.base.Pool._pre_ping': (
         'SQLAlchemy',
         'oslo.db sets it for every engine that it creates',
