@@ -8,11 +8,14 @@ import sys
 import pytest
 import sqlalchemy as sa
 
+from manila_lite import conf
+from manila_lite.work import runner
 from tests.support import clean_root
 from tests.support import databases
 
 PAGE = clean_root.ROOT / 'doc/source/install.rst'
 UNITS = clean_root.ROOT / 'etc/manila_lite/systemd'
+CONFIGURATION = clean_root.ROOT / 'deploy/lib/configuration.sh'
 
 EDITOR = """#!/bin/sh
 sed -i -f /opt/test/edits "$1"
@@ -96,6 +99,23 @@ def test_the_page_leads_to_running_services(root):
         ('manila-share', 'node@fast'),
         ('manila-share', 'node@large'),
     ]
+
+
+@pytest.mark.parametrize(
+    'unit',
+    sorted(
+        {*UNITS.glob('*.service')} - {UNITS / 'manila-lite-keystone.service'}
+    ),
+    ids=lambda path: path.stem,
+)
+def test_systemd_waits_for_longer_than_a_service(unit):
+    """With the time for which the API of a node goes on, in deploy."""
+    (limit,) = re.findall(r'TimeoutStopSec=(\d+)', unit.read_text())
+    (drain_time,) = re.findall(
+        r'api_drain_time = (\d+)', CONFIGURATION.read_text()
+    )
+    graceful = conf.new().graceful_shutdown_timeout
+    assert int(limit) > int(drain_time) + graceful + runner.HAND_ON_TIME
 
 
 @pytest.mark.parametrize(

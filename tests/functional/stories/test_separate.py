@@ -79,6 +79,27 @@ def test_stop_is_not_delayed_by_services_that_are_idle(node):
     assert node.stop()['services'] < 10
 
 
+def test_a_second_signal_ends_all_at_once(install):
+    node = install(
+        kind=SERVICES,
+        options='default_share_type = default\ntransport_url = memory://\n',
+        backends={'dummy': {'dummy_driver_hang_methods': 'create_share'}},
+    ).start()
+    user = node.rest()
+    user.make_default_type()
+    user.create()
+    wait_until(node.running_work, 'a call hangs')
+    found = processes(node)
+    parent = node.running['services']
+    parent.terminate()
+    wait_until(lambda: set(processes(node)) == {'share'}, 'one still waits')
+    parent.terminate()
+    assert parent.wait_for_exit(20) == 1
+    assert not any(
+        pathlib.Path(f'/proc/{pid}').exists() for pid in found.values()
+    )
+
+
 @pytest.mark.parametrize(
     'concurrency, options, text',
     [
