@@ -164,6 +164,13 @@ def remember_secret_options(conf: cfg.ConfigOpts) -> None:
     )
 
 
+def count_options(conf: cfg.ConfigOpts) -> int:
+    """Return how many options are registered, all of which may be secret."""
+    return len(conf._opts) + sum(
+        len(group._opts) for group in conf._groups.values()
+    )
+
+
 def _secret_values(conf: cfg.ConfigOpts) -> Iterable[typing.Any]:
     # oslo.config tells only by its attributes which options are secret.
     sections: list[tuple[Mapping, Mapping]] = [(conf, conf._opts)]

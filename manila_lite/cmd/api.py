@@ -47,7 +47,7 @@ def serve(conf: cfg.ConfigOpts, forked: running.Forked | None = None) -> None:
             signals,
             [running.WebServer(server, conf.api_drain_time)],
             has_api=True,
-            on_ready=forked.on_ready if forked else None,
+            forked=forked,
         )
 
 

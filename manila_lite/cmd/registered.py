@@ -50,8 +50,5 @@ class Command:
             with start.if_possible('Registering the service'):
                 service.register()
             running.serve_until_stopped(
-                process,
-                signals,
-                [*monitored, service],
-                on_ready=forked.on_ready if forked else None,
+                process, signals, [*monitored, service], forked=forked
             )

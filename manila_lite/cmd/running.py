@@ -45,10 +45,12 @@ ENDLESS = 10 * 365 * 86400.0
 class Forked:
     """What a service has in common with the process it is forked from.
 
-    No connection of the database is open.
+    No connection of the database is open. `options` is the number of those
+    that have been checked.
     """
 
     db: Database
+    options: int
     on_ready: Callable[[], None]
     sockets: Sequence[socket.socket] = ()
 
@@ -100,6 +102,7 @@ def serve_until_stopped(
     has_api: bool = False,
     has_backends: bool = False,
     on_ready: Callable[[], None] | None = None,
+    forked: Forked | None = None,
 ) -> bool:
     """Start services, wait for the signal, stop them in reverse order.
 
@@ -108,9 +111,8 @@ def serve_until_stopped(
     """
     conf = process.conf
     reloader = Reloader(process, has_api=has_api)
-    known_options.warn(conf, has_backends=has_backends)
+    check_options(conf, forked, has_backends=has_backends)
     report.watch_file(conf)
-    masking.remember_secret_options(conf)
     started: list[typing.Any] = []
     has_ended = False
     try:
@@ -118,7 +120,7 @@ def serve_until_stopped(
             service.start()
             started.append(service)
         LOG.info('Started')
-        if on_ready:
+        if on_ready := forked.on_ready if forked else on_ready:
             on_ready()
         systemd.notify_once()
         tune_garbage_collector()
@@ -154,6 +156,23 @@ def stop_all(services: Sequence[typing.Any], timeout: float) -> bool:
         for service in reversed(services)
     ]
     return all(ended)
+
+
+def check_options(
+    conf: cfg.ConfigOpts,
+    forked: Forked | None = None,
+    *,
+    has_backends: bool = False,
+) -> None:
+    """Warn of options set in vain, and mask the values of secret ones.
+
+    A forked service repeats only what may differ from its parent: to look at
+    every option would copy 2.5 MiB of the memory in common.
+    """
+    if forked is None or has_backends:
+        known_options.warn(conf, has_backends=has_backends)
+    if forked is None or masking.count_options(conf) != forked.options:
+        masking.remember_secret_options(conf)
 
 
 def tune_garbage_collector() -> None:

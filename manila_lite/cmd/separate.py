@@ -6,7 +6,7 @@ less time.
 """
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 import functools
 import socket
 import sys
@@ -17,6 +17,7 @@ from oslo_config import cfg
 from oslo_service import systemd
 
 from manila_lite import conf as options
+from manila_lite import masking
 from manila_lite.cmd import CONCURRENCY
 from manila_lite.cmd import api
 from manila_lite.cmd import data
@@ -106,6 +107,7 @@ def _load(conf: cfg.ConfigOpts, db: Database, *, has_api: bool) -> None:
     with running.process(conf, db) as process:
         if has_api:
             build_api(process)
+    running.check_options(conf)
 
 
 class _Services:
@@ -117,6 +119,7 @@ class _Services:
         self._conf = conf
         self._db = db
         self._sockets = sockets
+        self._options = masking.count_options(conf)
 
     def by_name(
         self, kinds: Iterable[str], apis: int
@@ -130,16 +133,21 @@ class _Services:
 
     def _serve_api(self, on_ready: Callable[[], None]) -> None:
         with start.report_errors(PROG):
-            api.serve(
-                self._conf, running.Forked(self._db, on_ready, self._sockets)
-            )
+            api.serve(self._conf, self._forked(on_ready, self._sockets))
 
     def _serve(
         self, serve: Callable[..., None], on_ready: Callable[[], None]
     ) -> None:
         self.close_sockets()
         with start.report_errors(PROG):
-            serve(self._conf, running.Forked(self._db, on_ready))
+            serve(self._conf, self._forked(on_ready))
+
+    def _forked(
+        self,
+        on_ready: Callable[[], None],
+        sockets: Sequence[socket.socket] = (),
+    ) -> running.Forked:
+        return running.Forked(self._db, self._options, on_ready, sockets)
 
     def close_sockets(self) -> None:
         for one in self._sockets:

@@ -48,7 +48,7 @@ def serve(conf: cfg.ConfigOpts, forked: running.Forked | None = None) -> None:
             signals,
             [*monitored, share],
             has_backends=True,
-            on_ready=forked.on_ready if forked else None,
+            forked=forked,
         ):
             forget()  # else the next one takes its work over
 

@@ -63,8 +63,8 @@ class Supervisor:
     def run(self) -> bool:
         """Serve until a signal; return whether all have ended well."""
         signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
-        gc.collect()
-        # The collector would write to the memory in common.
+        # The collector would write to the memory in common. What it would
+        # free now leaves gaps, which each process would fill for itself.
         gc.freeze()
         self._due = dict.fromkeys(self._services, 0.0)
         while not self._stopping or self._names:

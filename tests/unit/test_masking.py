@@ -197,3 +197,11 @@ def test_hostile_texts_do_not_take_long(text):
     masked = masking.mask(text)
     assert time.monotonic() - began < 5
     assert len(masked) <= masking.MAX_LENGTH * 2
+
+
+def test_new_options_are_counted():
+    conf = cfg.ConfigOpts()
+    before = masking.count_options(conf)
+    conf.register_opts([cfg.StrOpt('a'), cfg.StrOpt('b')])
+    conf.register_opt(cfg.StrOpt('c', secret=True), 'backend')
+    assert masking.count_options(conf) == before + 3

@@ -128,3 +128,14 @@ def test_refused_start_is_one_line(install, concurrency, options, text):
     *_, line = command.output.splitlines()
     assert line.startswith('manila-lite: ')
     assert text in line
+
+
+def test_misspelt_option_is_reported_once_and_by_the_back_ends(install):
+    node = install(
+        kind=SERVICES,
+        options='default_share_type = default\ntransport_url = memory://\n'
+        'default_share_tpye = default\n',
+    ).start()
+    found = node.running['services'].output.count('default_share_tpye')
+    assert found == 2
+    assert node.stop()
