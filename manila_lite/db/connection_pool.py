@@ -55,10 +55,9 @@ def roll_back_if_open(engine: sa.Engine) -> None:
     def reset(
         connection: typing.Any, record: typing.Any, state: typing.Any
     ) -> None:
-        committed = record.info.pop(_COMMITTED, False)
-        if not (
-            committed or state.transaction_was_reset or state.terminate_only
-        ):
+        if state.transaction_was_reset or state.terminate_only:
+            return
+        if not record.info.pop(_COMMITTED, False):
             connection.rollback()
 
 
