@@ -156,6 +156,31 @@ def list_stuck(
     return session.rows(statement, **values)
 
 
+@functools.cache
+def _waiting(resource: str) -> sa.Select | None:
+    kind = KINDS[resource]
+    if kind.waits is None:
+        return None
+    return (
+        sa.select(sa.literal(1))
+        .select_from(kind.from_clause)
+        .where(
+            kind.table.c.id == sa.bindparam('of_id'),
+            kind.is_in_flight,
+            kind.waits,
+        )
+    )
+
+
+def is_waiting(session: Session, resource: str, id: str) -> bool:
+    """Whether a row in flight waits for another resource.
+
+    It is rescued with that one, and so never by itself.
+    """
+    statement = _waiting(resource)
+    return statement is not None and bool(session.value(statement, of_id=id))
+
+
 def get_resource(session: Session, resource: str, id: str) -> SubjectRow:
     """Return host, owner and `subject_id` of a resource in any status.
 

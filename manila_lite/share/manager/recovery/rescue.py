@@ -54,6 +54,17 @@ class RescueRun:
                 case, Decision.LEFT_ALONE, reason='it is on another back end'
             )
             return
+        if self.job.read(
+            rows.is_waiting,
+            self.resource.machine.resource,
+            self.job.claim.resource_id,
+        ):
+            # A service of the previous release may have submitted this: it
+            # does not know all that a resource can wait for.
+            self._end(
+                case, Decision.LEFT_ALONE, reason='it waits for another one'
+            )
+            return
         rescue = self.resource.rescue_of(case)
         if isinstance(rescue, Ask):
             self._ask(case, rescue)

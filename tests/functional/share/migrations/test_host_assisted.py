@@ -4,6 +4,7 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.data.copying import TreeCopier
+from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.shares import migrations as migration_rows
 from tests.support import host_assisted
 from tests.support import share_migrations as migrations
@@ -138,6 +139,32 @@ def test_copy_in_progress_shows_it_and_is_cancelled(cloud, share, interrupt):
     assert [one['task_state'] for one in seen] == ['data_copying_in_progress']
     assert state(cloud, share) == ('available', 'migration_cancelled')
     assert cloud.driver('beta').inventory() == {}
+    cloud.check_invariants()
+
+
+def test_rescue_that_another_release_asks_for_leaves_the_copy_alone(
+    cloud, share, interrupt
+):
+    """Release 1 does not know the work that owes the next move."""
+    source = migrations.instance_of(cloud, share)
+
+    def act():
+        reconciliation = cloud.share.backends[0].endpoints.reconciliation
+
+        def rescue(session):
+            row = share_instances.get(session, source)
+            resource = reconciliation.resources['share_instance']
+            resource.submit(session, source, row)
+
+        cloud.db.write(rescue)
+
+    interrupt(act)
+    host_assisted.start(cloud, share)
+    cloud.settle()
+    assert state(cloud, share) == ('migrating', 'data_copying_completed')
+    migrations.complete(cloud, share)
+    cloud.settle()
+    assert state(cloud, share) == ('available', 'migration_success')
     cloud.check_invariants()
 
 
