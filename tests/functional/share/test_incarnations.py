@@ -266,7 +266,7 @@ def test_back_end_of_a_killed_process_is_removed(former):
     assert processes(new) == set()
 
 
-def test_removed_back_end_that_is_configured_again_is_up(former):
+def test_removed_back_end_that_is_configured_again_is_up(former, build_node):
     old, new = former
     for backend in old.share.backends:
         assert backend.stop(TIMEOUT)
@@ -281,7 +281,7 @@ def test_removed_back_end_that_is_configured_again_is_up(former):
         )
         == []
     )
-    old.backend().register()
-    old.backend().beat()
-    assert shown(old).health is None
-    assert states(old)['node@alpha'] is True
+    again = build_node(backends=['alpha', 'beta'])
+    again.register()
+    assert shown(again).health is None
+    assert states(again)['node@alpha'] is True
