@@ -239,6 +239,11 @@ class Chaos:
                 yield f'{id}: {move}'
 
     def _in_flight(self) -> list[str]:
+        """Return what is in flight, without what waits for another resource.
+
+        That one is in flight itself, or waits for a request: a migration
+        after its first phase.
+        """
         db = self.cluster.db
         return [
             *(
@@ -249,6 +254,7 @@ class Chaos:
                 f'{row.resource} {row.id} is {row.status}'
                 for kind in recovery.KINDS
                 for row in db.read(recovery.list_in_flight, kind, most=1000)
+                if not row.waits
             ),
         ]
 
