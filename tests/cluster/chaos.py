@@ -28,6 +28,7 @@ from tests.cluster.faults import BROKERS_AWAY
 from tests.cluster.faults import Fault
 from tests.cluster.faults import Faults
 from tests.cluster.load import ClusterLoad
+from tests.cluster.overlaps import OverlapWatch
 from tests.cluster.services import Timing
 from tests.support import invariants
 from tests.support import snapshot_access_invariants
@@ -142,12 +143,16 @@ class Chaos:
             per_minute=per_minute,
             clients=CLIENTS,
         )
-        self._known: dict[str, int] = {}
+        self._watch = OverlapWatch(self._gates)
         self._lost: set[str] = set()
         """How back ends differ from rows since transactions were lost."""
 
     def round(self, seconds: float) -> Result:
         """Let faults happen for some seconds; return what became of it."""
+        with self._watch.watching():
+            return self._round(seconds)
+
+    def _round(self, seconds: float) -> Result:
         self.faults.forget()
         before = self._accepted
         deadline = time.monotonic() + seconds
@@ -298,12 +303,13 @@ class Chaos:
         A process that could not renew its lease is in its call when another
         one takes over; the token keeps it from changing anything.
         """
-        for backend in {one.backend for one in self.cluster.of_kind('share')}:
-            file = self.cluster.dummy_state(backend)
-            gate = FencingGate(file)
-            known = self._known.setdefault(backend, 0)
-            overlaps = gate.overlaps
-            self._known[backend] = len(overlaps)
-            for overlap in overlaps[known:]:
-                if overlap.during_pid not in self.faults.without_lease:
-                    yield f'{OVERLAP} on {backend}: {overlap}'
+        for seen in self._watch.take(self.faults.lost_leases):
+            yield f'{OVERLAP} on {seen.backend}: {seen.overlap}'
+
+    def _gates(self) -> dict[str, FencingGate]:
+        return {
+            service.backend: FencingGate(
+                self.cluster.dummy_state(service.backend)
+            )
+            for service in self.cluster.of_kind('share')
+        }

@@ -3,7 +3,7 @@
 A fault begins and is mended after some seconds, while clients send requests.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 import contextlib
 import random
 import time
@@ -14,6 +14,7 @@ from tests.cluster.cluster import Cluster
 from tests.cluster.databases import Galera
 from tests.cluster.databases import PostgresPair
 from tests.cluster.nodes import Node
+from tests.cluster.overlaps import LostLease
 from tests.cluster.services import Service
 from tests.support.processes import wait_until
 
@@ -26,7 +27,9 @@ CUT_FOR = 10.0
 class Fault(NamedTuple):
     """What to do, for how many seconds at least and at most, and the mend.
 
-    `has_effect` is asked before it is mended.
+    `has_effect` is asked before it is mended. `may_lose_lease` are the
+    services that live and may be unable to renew a lease meanwhile: they are
+    stopped, or do not reach the database.
     """
 
     name: str
@@ -34,6 +37,7 @@ class Fault(NamedTuple):
     begin: Callable[[], None]
     mend: Callable[[], None]
     has_effect: Callable[[], bool]
+    may_lose_lease: tuple[Service, ...] = ()
 
 
 class Faults:
@@ -46,8 +50,9 @@ class Faults:
         self._cluster = cluster
         self._rng = rng
         self.happened: list[str] = []
-        self.without_lease: set[int] = set()
-        """Processes that may have lost a lease without having ended."""
+        self.lost_leases: list[LostLease] = []
+        """When which processes may have lost a lease without having ended."""
+        self._all_services = tuple(cluster.services.values())
         self.all = [
             fault
             for fault in (
@@ -73,30 +78,27 @@ class Faults:
         """Begin a new record of what happened."""
         self.happened.clear()
         self.lost.clear()
-        self.without_lease.clear()
+        self.lost_leases.clear()
 
     def happen(self, before_mend: Callable[[Fault], None]) -> None:
         """Let the next one happen; call a function before it is mended."""
         fault = self.next()
         began = time.monotonic()
-        if not fault.name.endswith('killed'):
-            self.without_lease.update(self._pids(fault))
+        pids = _pids(fault.may_lose_lease)
         fault.begin()
         try:
             time.sleep(self._rng.uniform(*fault.seconds))
             before_mend(fault)
         finally:
+            pids |= _pids(fault.may_lose_lease)
             fault.mend()
-        self.happened.append(
-            f'{fault.name} for {time.monotonic() - began:.1f} s'
-        )
-
-    def _pids(self, fault: Fault) -> Iterator[int]:
-        """Yield the processes that a fault keeps from the database."""
-        name = fault.name.partition(' ')[0]
-        one = self._cluster.services.get(name)
-        for service in [one] if one else self._cluster.services.values():
-            yield from service.node.pids()
+        ended = time.monotonic()
+        if pids:
+            lease = self._cluster.timing.lease
+            self.lost_leases.append(
+                LostLease(frozenset(pids), began, ended + lease)
+            )
+        self.happened.append(f'{fault.name} for {ended - began:.1f} s')
 
     def _of_services(self) -> Iterator[Fault]:
         lease = self._cluster.timing.lease
@@ -115,6 +117,7 @@ class Faults:
                 node.pause,
                 node.resume,
                 node.is_stopped,
+                may_lose_lease=(service,),
             )
             yield Fault(
                 f'{node.name} cut off',
@@ -122,6 +125,7 @@ class Faults:
                 node.unplug,
                 node.plug,
                 node.is_unplugged,
+                may_lose_lease=(service,),
             )
 
     def _of_machines(self) -> Iterator[Fault]:
@@ -159,6 +163,8 @@ class Faults:
             self._forget_names,
             self._cluster.network.restore_names,
             self._are_names_away,
+            # Connections to the database are closed.
+            may_lose_lease=self._all_services,
         )
 
     def _cut_answers(self, node: Node) -> None:
@@ -196,6 +202,8 @@ class Faults:
             gate.unplug,
             gate.plug,
             gate.is_unplugged,
+            # It leads to the database.
+            may_lose_lease=self._all_services,
         )
         for node in self._cluster.database.nodes:
             yield from self._of_database(node)
@@ -236,6 +244,9 @@ class Faults:
                 lambda one=name: (
                     not any(self._cluster.proxy.sessions(one).values())
                 ),
+                may_lose_lease=self._all_services
+                if name == 'database'
+                else (),
             )
 
     def _of_database(self, node: Node) -> Iterator[Fault]:
@@ -248,6 +259,7 @@ class Faults:
             node.kill,
             lambda: database.start_node(node),
             lambda: not node.pids(),
+            may_lose_lease=self._all_services,
         )
         yield Fault(
             f'{node.name} cut off',
@@ -256,6 +268,7 @@ class Faults:
             lambda: _rejoin(database, node),
             # Its peers have gone on without it.
             lambda: database.state(node) != 'Synced',
+            may_lose_lease=self._all_services,
         )
 
     def _of_replication(self) -> Iterator[Fault]:
@@ -267,6 +280,7 @@ class Faults:
                 lambda: self._fail_over(database),
                 database.restore_standby,
                 lambda: self._is_primary(database),
+                may_lose_lease=self._all_services,
             )
 
     def _fail_over(self, database: PostgresPair) -> None:
@@ -284,6 +298,10 @@ class Faults:
         """Whether the former standby accepts writes."""
         answer = database.ask(database.primary, 'SELECT pg_is_in_recovery()')
         return answer == [(False,)]
+
+
+def _pids(services: Iterable[Service]) -> set[int]:
+    return {pid for service in services for pid in service.node.pids()}
 
 
 def _start(service: Service) -> None:
