@@ -51,6 +51,9 @@ PATIENCE = 300.0
 PAIR = 'alpha'
 """The back end of two share services."""
 
+SKEWED = 'share1'
+"""One of these two: a wrong clock must not let it take what the other has."""
+
 NO_BACKEND = 'none'
 OF_FIRST_RELEASE = ('api', 'scheduler', 'share')
 """The kinds of services of release 1."""
@@ -174,7 +177,7 @@ class Cluster:
             self.network.nodes[name],
             *self._places[name],
             # A process of its own; others start faster.
-            has_clock=self.has_clocks and name == last[kind],
+            has_clock=self.has_clocks and name in (last[kind], SKEWED),
             release=self.release,
         )
         # Drivers do not move shares while nodes fail; an upgrade has them do.
