@@ -15,6 +15,8 @@ ROLES=$ETC/roles
 CONF=$ETC/manila_lite.conf
 
 CHANGES=0
+# Set by `act_for`.
+AS=()
 # Whether the last function that may change something did so. It is no return
 # code, because bash ignores errors in what `if` and `||` call.
 DID=no
@@ -94,19 +96,62 @@ is_first_controller() {
     [[ $NODE_IP == "$FIRST_CONTROLLER" ]]
 }
 
+# act_for DIRECTORY: set AS to what precedes a command that changes files there.
+#
+# Root changes only what other users cannot replace by links. Where they can,
+# the first of them on the way to the directory does it: root would follow
+# links of this user to any file of the machine.
+act_for() {
+    local mode user group name
+    AS=()
+    [[ $EUID == 0 ]] || return 0
+    while read -r mode user group name; do
+        # Other lines are the heading, and names that do not exist.
+        if [[ ! $mode =~ ^[dl][-rwxsStT]{9}$ ]]; then
+            continue
+        fi
+        if [[ $user != root ]]; then
+            AS=(runuser -u "$user" --)
+            return 0
+        fi
+        case $mode in
+            l* | *[tT]) ;;
+            ????????w?) die "every user can change the directory $name" ;;
+            ?????w????)
+                [[ $group == root ]] \
+                    || die "the group $group can change the directory $name"
+                ;;
+        esac
+    done < <(LC_ALL=C namei --modes --owners "$1")
+}
+
+# replace_file OWNER:GROUP MODE PATH: write standard input into a new file,
+# and give it the name of the old one. AS is set for its directory.
+replace_file() {
+    local new
+    # What logrotate and others read of a directory leaves out such names.
+    new=$("${AS[@]}" mktemp "$3.XXXXXXXX~")
+    "${AS[@]}" tee "$new" > /dev/null
+    "${AS[@]}" chown "$1" "$new"
+    "${AS[@]}" chmod "$2" "$new"
+    # Not into a directory of this name.
+    "${AS[@]}" mv -fT "$new" "$3"
+}
+
 # put_file OWNER:GROUP MODE PATH: write standard input, if it differs.
 put_file() {
-    local owner=$1 mode=$2 path=$3 new=$3.deploy-new
+    local owner=$1 mode=$2 path=$3 text
     DID=no
-    cat > "$new"
-    if [[ -f $path && ! -L $path ]] && cmp -s "$new" "$path" \
-            && [[ $(stat -c %U:%G:%a "$path") == "$owner:$mode" ]]; then
-        rm "$new"
+    # The shell would remove newlines at the end.
+    text=$(cat; printf x)
+    text=${text%x}
+    act_for "$(dirname "$path")"
+    if [[ -f $path && ! -L $path ]] \
+            && [[ $(stat -c %U:%G:%a "$path") == "$owner:$mode" ]] \
+            && printf %s "$text" | "${AS[@]}" cmp -s - "$path"; then
         return
     fi
-    chown "$owner" "$new"
-    chmod "$mode" "$new"
-    mv "$new" "$path"
+    printf %s "$text" | replace_file "$owner" "$mode" "$path"
     changed "wrote $path"
 }
 
@@ -114,10 +159,12 @@ put_file() {
 put_directory() {
     local owner=$1 mode=$2 path=$3
     DID=no
-    if [[ -d $path && $(stat -c %U:%G:%a "$path") == "$owner:$mode" ]]; then
+    if [[ -d $path \
+            && $(stat -L -c %U:%G:%a "$path") == "$owner:$mode" ]]; then
         return
     fi
-    install -d -o "${owner%:*}" -g "${owner#*:}" -m "$mode" "$path"
+    act_for "$(dirname "$path")"
+    "${AS[@]}" install -d -o "${owner%:*}" -g "${owner#*:}" -m "$mode" "$path"
     changed "made directory $path"
 }
 
@@ -125,13 +172,16 @@ put_directory() {
 put_line() {
     local file=$1 line=$2
     DID=no
-    if grep -qxF -e "$line" "$file"; then
+    act_for "$(dirname "$file")"
+    if "${AS[@]}" grep -qxF -e "$line" "$file"; then
         return
     fi
-    printf '%s\n' "$line" >> "$file"
+    "${AS[@]}" tee -a "$file" <<< "$line" > /dev/null
     changed "added a line to $file"
 }
 
+# delete_file PATH...: it, or a directory and all below, but not what a link
+# leads to.
 delete_file() {
     local path
     DID=no
@@ -146,13 +196,13 @@ delete_file() {
 delete_line() {
     local file=$1 line=$2
     DID=no
-    if [[ ! -e $file ]] || ! grep -qxF -e "$line" "$file"; then
+    act_for "$(dirname "$file")"
+    if [[ ! -e $file ]] || ! "${AS[@]}" grep -qxF -e "$line" "$file"; then
         return
     fi
-    local rest
-    rest=$(grep -vxF -e "$line" "$file" || true)
-    # Not a new file: owner and mode stay.
-    printf '%s\n' "$rest" > "$file"
+    { "${AS[@]}" grep -vxF -e "$line" "$file" || true; } \
+        | replace_file "$(stat -c %U:%G "$file")" "$(stat -c %a "$file")" \
+            "$file"
     changed "removed a line from $file"
 }
 

@@ -49,7 +49,12 @@ share_port = 8788
 data_port = 8789
 END
     if ! uses_keystone; then
-        printf '\n[http_basic]\nregion = %s\n' "$REGION"
+        cat <<END
+
+[http_basic]
+region = $REGION
+token_key_file = $ETC/token_key
+END
     fi
     for role; do
         if [[ $role == controller ]] && uses_keystone; then

@@ -169,10 +169,12 @@ END
 
 # set_up_http_basic: the file of users, and the key that controllers share.
 set_up_http_basic() {
-    put_file manila:manila 600 "$STATE/token_key" <<< "$TOKEN_KEY"
+    put_file manila:manila 600 "$ETC/token_key" <<< "$TOKEN_KEY"
     if [[ $DID == yes ]]; then
         RESTART=yes
     fi
+    # Where it was before; the configuration names the other file now.
+    delete_file "$STATE/token_key"
     if [[ ! -e $STATE/users ]] \
             || ! manage user list | grep -q "^$ADMIN_USER "; then
         manage user add "$ADMIN_USER" --user-id "$ADMIN_USER" \

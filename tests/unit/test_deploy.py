@@ -1,11 +1,13 @@
 """The scripts of deploy: their style, and the files that they write."""
 
 import contextlib
+import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 import pytest
 import requests
@@ -111,6 +113,97 @@ report_changes
         f'removed {file}',
         'Changes: 6.',
     ]
+
+
+class Planted:
+    """A directory of another user, and what its links are to destroy."""
+
+    def __init__(self, folder):
+        folder.chmod(0o755)
+        self.folder = folder / 'state'
+        self.folder.mkdir(mode=0o750)
+        self.file = folder / 'precious'
+        self.file.write_text('precious\n')
+        self.file.chmod(0o600)
+        self.directory = folder / 'directory'
+        self.directory.mkdir(mode=0o700)
+        shutil.chown(self.folder, 'nobody', 'nogroup')
+
+    def link(self, name, target):
+        (self.folder / name).symlink_to(target)
+        os.lchown(self.folder / name, *os.stat(self.folder)[4:6])
+
+    def check_untouched(self):
+        assert self.file.read_text() == 'precious\n'
+        assert os.stat(self.file)[4:6] == (0, 0)
+        assert self.file.stat().st_mode & 0o777 == 0o600
+        assert os.stat(self.directory)[4:6] == (0, 0)
+        assert not list(self.directory.iterdir())
+
+
+@pytest.fixture
+def planted():
+    if os.geteuid():
+        requirements.missing('only root can act for other users')
+    # Where other users can go, unlike in the directories of pytest.
+    with tempfile.TemporaryDirectory(dir='/var/tmp') as folder:
+        found = Planted(pathlib.Path(folder))
+        yield found
+        found.check_untouched()
+
+
+@pytest.mark.parametrize('name', ['key', 'key.deploy-new', 'key.new'])
+def test_root_writes_through_no_link_of_the_service(shell, planted, name):
+    planted.link(name, planted.file)
+    lines = (
+        f'put_file nobody:nogroup 600 {planted.folder}/key <<< "$TOKEN_KEY"'
+    )
+    assert shell(lines) == f'wrote {planted.folder}/key\n'
+    key = planted.folder / 'key'
+    assert (key.is_symlink(), key.read_text()) == (False, 'f\n')
+    assert os.stat(key)[4:6] == os.stat(planted.folder)[4:6]
+    assert shell(lines) == ''
+
+
+@pytest.mark.parametrize(
+    'lines, target',
+    [
+        ('put_line {0}/link line', 'file'),
+        ('delete_line {0}/link precious', 'file'),
+        ('put_directory nobody:nogroup 750 {0}/link', 'directory'),
+        ('put_directory nobody:nogroup 750 {0}/link/new', 'directory'),
+        ('put_file nobody:nogroup 600 {0}/link/key <<< text', 'directory'),
+        ('put_file root:root 600 {0}/link/key <<< text', 'directory'),
+    ],
+)
+def test_root_changes_nothing_behind_a_link_of_the_service(
+    shell, planted, lines, target
+):
+    planted.link('link', getattr(planted, target))
+    ended = subprocess.run(
+        ['bash', '-c', PREPARE + lines.format(planted.folder)],
+        capture_output=True,
+        text=True,
+        env={'PATH': os.environ['PATH'], 'DEPLOY': str(DEPLOY)},
+        check=False,
+    )
+    assert re.search('denied|not permitted', ended.stderr), ended
+
+
+def test_root_writes_only_where_others_cannot_plant_links(shell, planted):
+    common = planted.directory.with_name('common')
+    common.mkdir()
+    common.chmod(0o777)
+    with pytest.raises(AssertionError, match='every user can change'):
+        shell(f'put_file root:root 600 {common}/key <<< text')
+    assert not list(common.iterdir())
+
+
+def test_the_directory_of_the_service_has_no_file_of_root(shell, tmp_path):
+    conf = tmp_path / 'manila_lite.conf'
+    conf.write_text(shell('service_conf controller'))
+    found = options.new(files=[str(conf)])
+    assert found.http_basic.token_key_file == '/etc/manila_lite/token_key'
 
 
 def test_purge_keeps_backups(shell, tmp_path):
