@@ -14,6 +14,7 @@ import threading
 import typing
 
 from benchmarks.verdict import Verdict
+from tests.cluster import breaking
 from tests.cluster import chaos
 from tests.cluster import cluster
 from tests.cluster import figures
@@ -35,22 +36,16 @@ Nodes: {nodes}
 Each has a folder in {folder}, with its configuration and its log.
 These commands break and mend a node, or run something in its network;
 what is killed is started again after some seconds, as systemd does:
-
-    {command} kill share1
-    {command} pause share2
-    {command} resume share2
-    {command} unplug api1
-    {command} plug api1
+{breaking}
     {command} exec api1 curl http://{api}/healthcheck
 
 Ctrl-C here, or `make stop-cluster` elsewhere, ends everything.
 """
-FAULTS = ('kill', 'pause', 'resume', 'unplug', 'plug')
 RESTART_AFTER = 5.0
 
 
-def main() -> int:
-    args = _parser().parse_args()
+def main(words: list[str] | None = None) -> int:
+    args = _parser().parse_args(words)
     if os.geteuid() != 0:
         print('only root may make network namespaces', file=sys.stderr)
         return 1
@@ -67,11 +62,19 @@ def main() -> int:
             print(f'no cluster runs in {args.folder}', file=sys.stderr)
             return 1
         return 0
-    node = cluster.find_node(args.folder, args.node)
-    if args.command == 'exec':
-        return subprocess.run(node.words(args.words), check=False).returncode
-    getattr(node, args.command)()
+    try:
+        if args.command == 'exec':
+            return run_on_node(args)
+        breaking.run(args)
+    except (RuntimeError, AssertionError) as error:
+        print(error, file=sys.stderr)
+        return 1
     return 0
+
+
+def run_on_node(args: argparse.Namespace) -> int:
+    node = breaking.find_node(breaking.find_network(args.folder), args.node)
+    return subprocess.run(node.words(args.words), check=False).returncode
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -99,8 +102,7 @@ def _parser() -> argparse.ArgumentParser:
     for parser_of_size in (start, beat, times, rise):
         _add_size(parser_of_size)
     commands.add_parser('stop', help='end the cluster of another process')
-    for name in FAULTS:
-        commands.add_parser(name).add_argument('node')
+    breaking.add_to(commands)
     run = commands.add_parser('exec', help='run a command on a node')
     run.add_argument('node')
     run.add_argument('words', nargs=argparse.REMAINDER)
@@ -224,18 +226,22 @@ def _until_interrupted(running: cluster.Cluster) -> Iterator[cluster.Cluster]:
 def up(args: argparse.Namespace) -> int:
     """Start a cluster, print how to use it, wait until interrupted."""
     with _until_interrupted(
-        _new_cluster(args, cluster.DEMONSTRATION)
+        _new_cluster(args, cluster.DEMONSTRATION, has_clocks=True)
     ) as running:
         running.start()
         first_share(running)
         nodes_by_kind = ' '.join(running.network.nodes)
+        command = f'{sys.executable} -m tests.cluster'
         print(
             USAGE.format(
                 url=running.url,
                 bin=pathlib.Path(sys.executable).parent,
                 nodes=nodes_by_kind,
                 folder=args.folder,
-                command=f'{sys.executable} -m tests.cluster',
+                command=command,
+                breaking=breaking.USAGE.format(
+                    command=command, clock=cluster.SKEWED
+                ).rstrip(),
                 api=f'{running.network.nodes["api1"].address}:8786',
             ),
             flush=True,

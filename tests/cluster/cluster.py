@@ -392,12 +392,13 @@ def _clear(folder: pathlib.Path) -> None:
             path.unlink()
 
 
-def find_node(folder: pathlib.Path, name: str) -> nodes.Node:
-    """Return a node of the cluster that another process has started."""
-    state = json.loads((folder / STATE).read_text())
-    return nodes.Network(
-        folder.resolve(), state['prefix'], state['nodes']
-    ).nodes[name]
+def find_network(folder: pathlib.Path) -> nodes.Network | None:
+    """Return the nodes of the cluster that another process has started."""
+    try:
+        state = json.loads((folder / STATE).read_text())
+    except FileNotFoundError:
+        return None
+    return nodes.Network(folder.resolve(), state['prefix'], state['nodes'])
 
 
 def stop(folder: pathlib.Path) -> bool:

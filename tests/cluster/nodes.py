@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import contextlib
 import ctypes
 import email.utils
+import itertools
 import os
 import pathlib
 import shlex
@@ -34,6 +35,10 @@ SMALL_DISK = 'disk'
 
 DISK_SIZE = 24 << 20  # bytes
 NO_NAME_SERVER = f'{NETWORK}.254'
+NO_HARDWARE = '02:00:00:00:00:fe'
+"""A hardware address that no node has."""
+
+STOPPED_WITHIN = 120.0
 FAKETIME = pathlib.Path(
     '/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1'
 )
@@ -110,6 +115,15 @@ class Node:
         self.enter()
         os.environ['PYTHONPATH'] = str(folder)
         os.execve(command[0], command, os.environ)
+
+    def step_clock(self, seconds: float) -> None:
+        """Do that to the clock of a node, if it has one of its own."""
+        if not self._clock.exists():
+            raise RuntimeError(
+                f'{self.name} uses the clock of this machine; some other '
+                'services have one of their own'
+            )
+        self.set_clock(seconds)
 
     def set_clock(self, seconds: float) -> None:
         """Let the clock of `enter_with_clock` differ by some seconds."""
@@ -219,6 +233,13 @@ class Node:
         """End every process of the node at once, as a power failure does."""
         end_all(self.namespace)
 
+    def stop(self) -> None:
+        """End every process in order, and wait for that."""
+        self.signal(signal.SIGTERM)
+        wait_until(
+            lambda: not self.pids(), f'{self.name} has ended', STOPPED_WITHIN
+        )
+
     def pause(self) -> None:
         """Stop every process: the node is not gone, and answers nothing."""
         self.signal(signal.SIGSTOP)
@@ -242,6 +263,57 @@ class Node:
 
     def plug(self) -> None:
         ip('-n', self.namespace, 'link', 'set', 'eth0', 'up')
+
+    def avoid(self, other: 'Node') -> None:
+        """Send what is for another node to no node, without any error.
+
+        That lasts until `plug` after `unplug`, at most.
+        """
+        ip(
+            *('-n', self.namespace, 'neighbour', 'replace', other.address),
+            *('lladdr', NO_HARDWARE, 'dev', 'eth0', 'nud', 'permanent'),
+        )
+
+    def avoid_none(self) -> None:
+        ip(
+            *('-n', self.namespace, 'neighbour', 'flush', 'dev', 'eth0'),
+            *('nud', 'permanent'),
+        )
+
+    def avoids(self) -> set[str]:
+        """Return the addresses that are not reached."""
+        shown = ip('-n', self.namespace, 'neighbour', 'show', 'dev', 'eth0')
+        return {
+            line.split()[0]
+            for line in shown.splitlines()
+            if NO_HARDWARE in line
+        }
+
+    def delay(self, milliseconds: float) -> None:
+        """Delay what the node sends; 0 mends it."""
+        self._emulate(milliseconds, 'delay', f'{milliseconds:g}ms')
+
+    def lose(self, percent: float) -> None:
+        """Lose some of what the node sends; 0 mends it."""
+        self._emulate(percent, 'loss', f'{percent:g}%')
+
+    def _emulate(self, value: float, *how: str) -> None:
+        """Let `tc netem` do something, in place of what it did before."""
+        words = ('root', 'netem', *how) if value else ('root',)
+        done = subprocess.run(
+            [
+                *('tc', '-n', self.namespace, 'qdisc'),
+                *('replace' if value else 'del', 'dev', 'eth0', *words),
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode and value:
+            raise RuntimeError(
+                'tc netem: this kernel may be without it, '
+                f'CONFIG_NET_SCH_NETEM: {" ".join(done.stderr.split())}'
+            )
 
 
 class Network:
@@ -285,6 +357,17 @@ class Network:
         self.restore_names()
         for node in self.nodes.values():
             node.create()
+
+    def part(self, groups: Iterable[Iterable[Node]]) -> None:
+        """Let no node of a group reach, or be reached by, those of others."""
+        for group, others in itertools.permutations(groups, 2):
+            for node, other in itertools.product(group, others):
+                node.avoid(other)
+
+    def join(self) -> None:
+        """End all partitions."""
+        for node in self.nodes.values():
+            node.avoid_none()
 
     def forget_names(self) -> None:
         """Let services look up names at a server that does not answer."""

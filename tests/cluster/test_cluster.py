@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from tests.cluster import __main__
 from tests.cluster import cluster
 from tests.cluster import nodes
 from tests.support.processes import free_port
@@ -72,6 +73,39 @@ def test_api_that_is_cut_off_gets_no_requests(small):
         lambda: set(small.proxy.status('api').values()) == {'UP'},
         'the proxy uses it again',
     )
+
+
+def test_commands_break_nodes_and_mend_them(small, capsys):
+    def command(*words):
+        code = __main__.main(['--folder', str(small.folder), *words])
+        return code, capsys.readouterr().err
+
+    def apis():
+        return small.proxy.status('api')
+
+    api = small.network.nodes['api1']
+    assert command('partition', 'api1', 'proxy') == (0, '')
+    wait_until(lambda: apis() == {'api1': 'DOWN', 'api2': 'UP'}, 'it is apart')
+    assert not api.is_unplugged()
+    assert command('join') == (0, '')
+    wait_until(lambda: set(apis().values()) == {'UP'}, 'it is used again')
+
+    assert command('fill', 'api1') == (0, '')
+    assert api.has_full_disk()
+    assert command('free', 'api1') == (0, '')
+    assert not api.has_full_disk()
+
+    for words in (('clock', 'api1', '-3600'), ('kill', 'api9')):
+        code, error = command(*words)
+        assert (code, error.count('\n')) == (1, 1)
+
+
+def test_delays_and_losses_need_netem(small, capsys):
+    folder = ['--folder', str(small.folder)]
+    for words in (['delay', 'api1', '20'], ['loss', 'api1', '1']):
+        code = __main__.main([*folder, *words])
+        assert code == ('netem' in capsys.readouterr().err)
+        assert __main__.main([*folder, *words[:-1], '0']) == 0
 
 
 def test_network_of_the_nodes_is_in_namespaces_only(small):
