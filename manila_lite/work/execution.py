@@ -115,16 +115,27 @@ class Executor:
             self.blocked.release(job.claim.exclusion_key)
         return job
 
-    def renew(self) -> None:
-        """Renew the leases of running jobs that have made progress."""
+    def renew(self) -> bool:
+        """Renew the leases of running jobs that have made progress.
+
+        Returns False if another transaction has locked the work of some:
+        they should be tried again soon.
+        """
+        complete = True
         for job in self._live_jobs():
-            if job.renew():
+            try:
+                is_held = job.renew_at_once()
+            except table.WorkLocked:
+                complete = False
+                continue
+            if is_held:
                 continue
             if job.is_lost:
                 LOG.warning(
                     'Work %s was taken over while it ran', job.claim.id
                 )
             job.is_lost = True  # or it is just ending
+        return complete
 
     def running(self) -> list[table.Claim]:
         """Return the claims of running work."""

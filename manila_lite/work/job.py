@@ -82,12 +82,29 @@ class JobContext:
     def renew(self) -> bool:
         """Renew the lease; return False when the claim is lost."""
         with self._renewing:
-            deadline = self.lease.now() + self.settings.lease
-            if not self.db.write(table.renew, self.claim, self.settings.lease):
-                self.lease.lose()
-                return False
-            self.lease.extend(deadline)
-            return True
+            return self._renew()
+
+    def renew_at_once(self) -> bool:
+        """Do the same, or raise WorkLocked where that would wait for a lock.
+
+        The leases of other work must not end meanwhile.
+        """
+        if not self._renewing.acquire(blocking=False):
+            raise table.WorkLocked
+        try:
+            return self._renew(wait=False)
+        finally:
+            self._renewing.release()
+
+    def _renew(self, *, wait: bool = True) -> bool:
+        deadline = self.lease.now() + self.settings.lease
+        if not self.db.write(
+            table.renew, self.claim, self.settings.lease, wait=wait
+        ):
+            self.lease.lose()
+            return False
+        self.lease.extend(deadline)
+        return True
 
     def raise_fence(self, above: int) -> None:
         """Take a fence larger than `above`; raise ClaimLost if fenced off."""

@@ -324,18 +324,22 @@ class Runner:
         return found >= self.settings.batch
 
     def _renew_forever(self) -> None:
-        while not self._stopped.wait(self.settings.lease / 3):
+        pause = interval = self.settings.lease / 3
+        while not self._stopped.wait(pause):
             try:
-                self.renew()
+                pause = interval if self.renew() else interval / 10
                 self._renewed_at = time.monotonic()
             except Exception:
                 LOG.exception(
                     'Could not renew the leases of queues %s', self.queues
                 )
 
-    def renew(self) -> None:
-        """Renew the leases of running jobs that have made progress."""
-        self.executor.renew()
+    def renew(self) -> bool:
+        """Renew the leases of running jobs that have made progress.
+
+        Returns False if some have to be tried again soon.
+        """
+        return self.executor.renew()
 
     @property
     def is_busy(self) -> bool:

@@ -154,6 +154,8 @@ RENEW = (
     .where(*HELD)
     .values(lease_until=db_now() + sa.bindparam('lease', type_=sa.Double()))
 )
+IS_HELD = sa.select(WORK.c.id).where(*HELD)
+LOCK_HELD = IS_HELD.with_for_update(skip_locked=True)
 RAISE_FENCE = (
     sa.update(WORK).where(*HELD).values(fence=sa.bindparam('new_fence'))
 )

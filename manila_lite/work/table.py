@@ -293,8 +293,21 @@ def find_exclusion_key(session: Session, work_id: str) -> str | None:
     return session.value(sql.EXCLUSION_KEY_OF, work_id=work_id)
 
 
-def renew(session: Session, claim: Claim, lease: float) -> bool:
-    """Extend the lease; return False when the claim is lost."""
+class WorkLocked(Exception):
+    """Another transaction has locked the work, which may be held still."""
+
+
+def renew(
+    session: Session, claim: Claim, lease: float, *, wait: bool = True
+) -> bool:
+    """Extend the lease; return False when the claim is lost.
+
+    Without `wait` raise WorkLocked instead of waiting for a lock.
+    """
+    if not wait and session.value(sql.LOCK_HELD, **_fence(claim)) is None:
+        if session.value(sql.IS_HELD, **_fence(claim)) is None:
+            return False
+        raise WorkLocked
     if not session.run(sql.RENEW, **_fence(claim), lease=lease):
         return False
     record_running(session, claim)

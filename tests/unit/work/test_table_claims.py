@@ -7,6 +7,7 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.work import table
+from manila_lite.work.statements import WORK
 from tests.support.concurrent_calls import at_once
 from tests.unit.work.builders import claim
 from tests.unit.work.builders import row
@@ -95,6 +96,26 @@ def test_a_lost_claim_cannot_be_renewed(db):
     before = row(db, held.id).lease_until
     assert not db.write(table.renew, lost, 9999.0)
     assert row(db, held.id).lease_until == before
+
+
+@pytest.mark.parametrize(
+    'database_url', ['mysql', 'postgresql'], indirect=True
+)
+def test_renewal_need_not_wait_for_locked_work(db):
+    """The leases of other work would end meanwhile."""
+    locked, free, lost = (claim(db, submit_work(db)) for _ in range(3))
+    db.write(table.finish, lost)
+    with db.engine.begin() as another:
+        another.execute(
+            sa.select(WORK.c.id)
+            .where(WORK.c.id == locked.id)
+            .with_for_update()
+        )
+        with pytest.raises(table.WorkLocked):
+            db.write(table.renew, locked, 60.0, wait=False)
+        assert db.write(table.renew, free, 60.0, wait=False)
+        assert not db.write(table.renew, lost, 60.0, wait=False)
+    assert db.write(table.renew, locked, 60.0, wait=False)
 
 
 @pytest.mark.parametrize('abandoned', [False, True])
