@@ -165,6 +165,17 @@ class _Channel(waitress_channel.HTTPChannel):
 
     _timed = None
     _timed_since = 0.0
+    _active_at = 0.0
+
+    @property
+    def last_activity(self) -> float:
+        """The time of `time.monotonic` at which something was sent."""
+        return self._active_at
+
+    @last_activity.setter
+    def last_activity(self, wall_time: float) -> None:
+        # waitress has the time of a clock that an administrator may set.
+        self._active_at = time.monotonic()
 
     def received(self, data: bytes) -> bool:
         accepted = super().received(data)
@@ -176,7 +187,7 @@ class _Channel(waitress_channel.HTTPChannel):
         request = self.request
         part = request and (request, request.headers_finished)
         if part != self._timed:
-            self._timed, self._timed_since = part, time.time()
+            self._timed, self._timed_since = part, time.monotonic()
 
     def is_overdue(self, limits: Limits, now: float) -> bool:
         """Return whether the client has used up its time."""
@@ -245,6 +256,7 @@ class _Listener(waitress_server.TcpWSGIServer):
     ):
         self._limits = limits
         self._accepted_at_once = accepted_at_once
+        self._next_pass = 0.0
         super().__init__(*args, **kwargs)
 
     def add_task(self, channel: _Channel) -> None:
@@ -252,6 +264,9 @@ class _Listener(waitress_server.TcpWSGIServer):
             super().add_task(channel)
 
     def readable(self) -> bool:
+        if (now := time.monotonic()) >= self._next_pass:
+            self._next_pass = now + _PASS_INTERVAL
+            self._drop_overdue(now)
         return super().readable() and (
             len(self._map) < self._limits.connections
             or any(channel.is_replaceable for channel in self._channels())
@@ -280,6 +295,9 @@ class _Listener(waitress_server.TcpWSGIServer):
         ]
 
     def maintenance(self, now: float) -> None:
+        """Do nothing: the time of waitress may be set."""
+
+    def _drop_overdue(self, now: float) -> None:
         for channel in list(self.active_channels.values()):
             if channel.is_overdue(self._limits, now):
                 channel.drop()

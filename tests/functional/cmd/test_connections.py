@@ -168,6 +168,21 @@ def test_a_client_beyond_its_time_is_disconnected_however_active(
     assert time.monotonic() - began > 0.9
 
 
+@pytest.mark.parametrize('step', [3600.0, -3600.0], ids=['on', 'back'])
+def test_a_clock_that_is_set_changes_no_time_limit(
+    serve, connect, monkeypatch, step
+):
+    port = serve('client_header_timeout = 1\nclient_idle_timeout = 600\n')
+    idle, slow = connect(port, 2)
+    ask(idle)
+    slow.sendall(b'GET / HTTP/1.1\r\n')
+    read_clock = time.time
+    monkeypatch.setattr(time, 'time', lambda: read_clock() + step)
+    wait_until(lambda: has_ended(slow), 'the server closes the connection')
+    assert not has_ended(idle)
+    ask(idle)
+
+
 def has_ended(client):
     """Return whether the server has closed, without reading from it."""
     established = 1
