@@ -17,10 +17,11 @@ class BlockedWork:
         self._tried_again: set[str] = set()
         self._free: set[str] = set()
 
-    def hold(self, key: str) -> None:
+    def hold(self, work_id: str, key: str) -> None:
         """Record that a job with this key runs."""
         with self._lock:
             self._held[key] += 1
+            self._tried_again.discard(work_id)
 
     def release(self, key: str) -> None:
         """Record that the job has ended; what waits for it is free."""

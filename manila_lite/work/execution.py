@@ -106,7 +106,7 @@ class Executor:
             return None
         metrics.CLAIMS.increment(job.claim.kind)
         self._running.add(job)
-        self.blocked.hold(job.claim.exclusion_key)
+        self.blocked.hold(work_id, job.claim.exclusion_key)
         try:
             with jobs.running(job), logged_as(job.request_context()):
                 self._handle(job)
