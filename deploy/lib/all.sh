@@ -2,6 +2,8 @@
 # shellcheck shell=bash
 # shellcheck source=deploy/lib/common.sh
 source "$DEPLOY/lib/common.sh"
+# shellcheck source=deploy/lib/quoting.sh
+source "$DEPLOY/lib/quoting.sh"
 # shellcheck source=deploy/lib/configuration.sh
 source "$DEPLOY/lib/configuration.sh"
 # shellcheck source=deploy/lib/servers.sh

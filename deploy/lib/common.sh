@@ -252,8 +252,9 @@ restart_unit() {
 }
 
 # Passwords of this installation, made once on the first controller unless
-# they are in the file already. Other nodes have a copy. They are passed on by files and pipes only: arguments of
-# programs can be seen by every user of the machine.
+# they are in the file already. Other nodes have a copy. They are passed on by
+# files and pipes only: arguments of programs can be seen by every user of the
+# machine.
 read_secrets() {
     if [[ ! -e $SECRETS ]]; then
         is_first_controller || die "copy $SECRETS from $FIRST_CONTROLLER," \
@@ -279,7 +280,7 @@ add_secret() {
     if grep -q "^$1=" "$SECRETS" || ! is_first_controller; then
         return 0
     fi
-    printf '%s=%s\n' "$1" "$2" >> "$SECRETS"
+    printf '%s=%q\n' "$1" "$2" >> "$SECRETS"
     changed "added $1 to $SECRETS"
 }
 

@@ -13,7 +13,7 @@ host = $NODE_NAME
 my_ip = $NODE_IP
 state_path = $STATE
 log_dir = $LOGS
-transport_url = $TRANSPORT_URL
+transport_url = $(quote_option "$TRANSPORT_URL")
 auth_strategy = $AUTH
 osapi_share_listen = $NODE_IP
 osapi_share_listen_port = $API_LOCAL_PORT
@@ -30,10 +30,10 @@ END
     cat <<END
 
 [database]
-connection = $DATABASE_URL
+connection = $(quote_option "$DATABASE_URL")
 
 [coordination]
-backend_url = $LOCKS_URL
+backend_url = $(quote_option "$LOCKS_URL")
 
 [oslo_middleware]
 # Only the proxy reaches the API, and it overwrites what clients send.
@@ -70,6 +70,29 @@ END
         printf '\n# From %s\n' "$EXTRA_CONF"
         cat "$EXTRA_CONF"
     fi
+}
+
+# admin_openrc: print what lets the official client sign in as administrator.
+admin_openrc() {
+    echo "# For the official client: source $ETC/admin-openrc"
+    printf 'export %s=%q\n' \
+        OS_AUTH_TYPE password \
+        OS_AUTH_URL "${KEYSTONE_AUTH_URL:-$(api_url)/v3}" \
+        OS_USERNAME "$ADMIN_USER" \
+        OS_PASSWORD "$ADMIN_PASSWORD" \
+        OS_PROJECT_NAME "$ADMIN_PROJECT" \
+        OS_USER_DOMAIN_NAME Default \
+        OS_PROJECT_DOMAIN_NAME Default \
+        OS_REGION_NAME "$REGION"
+}
+
+# redis_conf: print what is added to the configuration of Redis.
+redis_conf() {
+    cat <<END
+# Written by deploy.
+bind $(listen_addresses ' ')
+requirepass $(quote_word "$LOCKS_PASSWORD")
+END
 }
 
 # backend_options NAME: print what BACKEND_NAME holds, or plain directories.

@@ -37,7 +37,8 @@ use_identity() {
         mariadb) database=mysql+pymysql ;;
         postgresql) database=postgresql+psycopg2 ;;
     esac
-    database+=://keystone:$KEYSTONE_DATABASE_PASSWORD@$at/keystone
+    database+=://keystone:$(quote_url "$KEYSTONE_DATABASE_PASSWORD")
+    database+=@$at/keystone
     : "${KEYSTONE_DATABASE_URL:=$database}"
 }
 
@@ -47,7 +48,7 @@ keystone_conf() {
 # Written by deploy: changes are lost.
 
 [database]
-connection = $KEYSTONE_DATABASE_URL
+connection = $(quote_option "$KEYSTONE_DATABASE_URL")
 
 [fernet_tokens]
 key_repository = $KEYSTONE_ETC/fernet-keys
@@ -201,8 +202,8 @@ keystone_authtoken_conf() {
 www_authenticate_uri = $KEYSTONE_AUTH_URL
 auth_url = $KEYSTONE_INTERNAL_URL
 auth_type = password
-username = $KEYSTONE_USER
-password = $KEYSTONE_PASSWORD
+username = $(quote_option "$KEYSTONE_USER")
+password = $(quote_option "$KEYSTONE_PASSWORD")
 project_name = $KEYSTONE_PROJECT
 user_domain_id = default
 project_domain_id = default

@@ -4,7 +4,8 @@
 
 # use_servers: set the URLs that local.conf does not give.
 use_servers() {
-    local scheme account=manila:$DATABASE_PASSWORD at=$FIRST_CONTROLLER
+    local scheme account at=$FIRST_CONTROLLER
+    account=manila:$(quote_url "$DATABASE_PASSWORD")
     case $DATABASE in
         mariadb) scheme=mysql ;;
         postgresql) scheme=postgresql+psycopg2 ;;
@@ -13,7 +14,12 @@ use_servers() {
     OWN_BROKER=${TRANSPORT_URL:-yes}
     OWN_LOCKS=${LOCKS_URL:-yes}
     : "${DATABASE_URL:=$scheme://$account@$at/manila}"
-    : "${TRANSPORT_URL:=rabbit://manila:$BROKER_PASSWORD@$at:5672/manila}"
+    account=manila:$(quote_url "$BROKER_PASSWORD")
+    : "${TRANSPORT_URL:=rabbit://$account@$at:5672/manila}"
+    # tooz takes the password as it is in the URL.
+    if [[ $OWN_LOCKS == yes && $LOCKS_PASSWORD == *[]/?#[]* ]]; then
+        die "LOCKS_PASSWORD in $SECRETS may not contain / ? # [ ]"
+    fi
     : "${LOCKS_URL:=redis://:$LOCKS_PASSWORD@$at:6379}"
 }
 
@@ -62,7 +68,7 @@ make_mariadb_account() {
     mariadb <<END
 CREATE DATABASE IF NOT EXISTS $1 CHARACTER SET utf8mb4;
 CREATE USER IF NOT EXISTS $1@'%';
-ALTER USER $1@'%' IDENTIFIED BY '$2';
+ALTER USER $1@'%' IDENTIFIED BY $(quote_mysql "$2");
 GRANT ALL PRIVILEGES ON $1.* TO $1@'%';
 END
     changed "made the account $1 in MariaDB"
@@ -71,7 +77,7 @@ END
 # mariadb_answers NAME PASSWORD: whether the account can use its database.
 mariadb_answers() {
     mariadb --defaults-extra-file=<(printf '[client]\npassword=%s\n' \
-        "$2") --host="$FIRST_CONTROLLER" --user="$1" \
+        "$(quote_word "$2")") --host="$FIRST_CONTROLLER" --user="$1" \
         --execute='SELECT 1' "$1" > /dev/null 2>&1
 }
 
@@ -115,7 +121,7 @@ make_postgresql_account() {
     runuser -u postgres -- psql --quiet --no-psqlrc -v ON_ERROR_STOP=1 <<END
 SELECT 'CREATE ROLE $1 LOGIN' WHERE NOT EXISTS (
     SELECT FROM pg_roles WHERE rolname = '$1') \gexec
-ALTER ROLE $1 PASSWORD '$2';
+ALTER ROLE $1 PASSWORD $(quote_sql "$2");
 SELECT 'CREATE DATABASE $1 OWNER $1' WHERE NOT EXISTS (
     SELECT FROM pg_database WHERE datname = '$1') \gexec
 END
@@ -157,11 +163,7 @@ set_up_rabbitmq() {
 set_up_redis() {
     install_packages redis-server
     local restart=no
-    put_file redis:redis 640 /etc/redis/manila-lite.conf <<END
-# Written by deploy.
-bind $(listen_addresses ' ')
-requirepass $LOCKS_PASSWORD
-END
+    put_file redis:redis 640 /etc/redis/manila-lite.conf <<< "$(redis_conf)"
     if [[ $DID == yes ]]; then
         restart=yes
     fi

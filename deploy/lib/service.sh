@@ -154,17 +154,7 @@ set_up_sign_in() {
     else
         set_up_http_basic
     fi
-    put_file root:root 600 "$ETC/admin-openrc" <<END
-# For the official client: source $ETC/admin-openrc
-export OS_AUTH_TYPE=password
-export OS_AUTH_URL=${KEYSTONE_AUTH_URL:-$(api_url)/v3}
-export OS_USERNAME=$ADMIN_USER
-export OS_PASSWORD=$ADMIN_PASSWORD
-export OS_PROJECT_NAME=$ADMIN_PROJECT
-export OS_USER_DOMAIN_NAME=Default
-export OS_PROJECT_DOMAIN_NAME=Default
-export OS_REGION_NAME=$REGION
-END
+    put_file root:root 600 "$ETC/admin-openrc" <<< "$(admin_openrc)"
 }
 
 # set_up_http_basic: the file of users, and the key that controllers share.
@@ -234,7 +224,7 @@ credentials() {
     if uses_keystone; then
         printf 'header = "X-Auth-Token: %s"\n' "$(identity token)"
     else
-        printf 'user = "%s:%s"\n' "$ADMIN_USER" "$ADMIN_PASSWORD"
+        printf 'user = %s\n' "$(quote_word "$ADMIN_USER:$ADMIN_PASSWORD")"
     fi
 }
 

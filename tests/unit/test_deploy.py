@@ -6,19 +6,21 @@ import pathlib
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 
 import pytest
 import requests
 
 from manila_lite import conf as options
-from tests.support import requirements
+from tests.support import deploy_scripts
+from tests.support.deploy_scripts import DEPLOY
+from tests.support.deploy_scripts import PREPARE
+from tests.support.deploy_scripts import ROOT
+from tests.support.deploy_scripts import run
+from tests.support.deploy_scripts import tool
 from tests.support.processes import free_port
 from tests.support.processes import wait_until
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-DEPLOY = ROOT / 'deploy'
 SCRIPTS = sorted(
     path
     for folder in ('deploy', 'deploy/lib', 'devstack', 'tools')
@@ -35,50 +37,12 @@ BACKENDS='fast large'
 BACKEND_large='share_driver = dummy
 driver_handles_share_servers = false'
 """
-PREPARE = """
-set -euo pipefail
-source "$DEPLOY/lib/all.sh"
-read_variables
-DATABASE_PASSWORD=a BROKER_PASSWORD=b LOCKS_PASSWORD=c
-KEYSTONE_PASSWORD=d KEYSTONE_DATABASE_PASSWORD=e TOKEN_KEY=f
-use_servers
-use_identity
-"""
-
-
-def tool(name):
-    """Return the path of a program that pip or Debian has installed."""
-    own = pathlib.Path(sys.executable).with_name(name)
-    found = shutil.which(own) or shutil.which(name, path='/usr/sbin:/usr/bin')
-    if found is None:
-        requirements.missing(f'{name} is not installed')
-    return found
-
-
-def run(*command, **env):
-    ended = subprocess.run(
-        [*map(str, command)],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env={'PATH': '/usr/sbin:/usr/bin:/sbin:/bin', **env},
-    )
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    return ended.stdout
 
 
 @pytest.fixture
 def shell(tmp_path):
     """Return a function that runs lines with the functions of deploy."""
-    variables = tmp_path / 'local.conf'
-    variables.write_text(VARIABLES)
-    return lambda lines: run(
-        'bash',
-        '-c',
-        PREPARE + lines,
-        DEPLOY=str(DEPLOY),
-        LOCAL_CONF=str(variables),
-    )
+    return lambda lines: deploy_scripts.shell(lines, VARIABLES, tmp_path)
 
 
 @pytest.mark.parametrize('path', SCRIPTS, ids=lambda path: path.name)
@@ -143,8 +107,7 @@ class Planted:
 
 @pytest.fixture
 def planted():
-    if os.geteuid():
-        requirements.missing('only root can act for other users')
+    deploy_scripts.require_root()
     # Where other users can go, unlike in the directories of pytest.
     with tempfile.TemporaryDirectory(dir='/var/tmp') as folder:
         found = Planted(pathlib.Path(folder))
