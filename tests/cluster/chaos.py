@@ -164,6 +164,7 @@ class Chaos:
         finally:
             self.load.stop()
         self.cluster.wait_until_ready()
+        found = self.load.enable_services(self._patient_client())
         began = time.monotonic()
         stuck = self._wait_until_at_rest()
         text = (
@@ -173,7 +174,7 @@ class Chaos:
         )
         if stuck:
             return Result(text, [*problems, *stuck])
-        found = [one for one in self._problems() if one not in self._lost]
+        found += [one for one in self._problems() if one not in self._lost]
         if self.faults.lost:
             lost = {
                 one
@@ -188,6 +189,9 @@ class Chaos:
             )
             found = [one for one in found if one not in lost]
         return Result(text, [*problems, *found])
+
+    def _patient_client(self) -> PatientClient:
+        return PatientClient.like(self.cluster.rest())
 
     @property
     def _accepted(self) -> int:
@@ -278,7 +282,7 @@ class Chaos:
                 check.problems,
                 {host: inventory(path) for host, path in folders.items()},
             )
-        yield from self.load.check(PatientClient.like(self.cluster.rest()))
+        yield from self.load.check(self._patient_client())
         yield from self._unmanaged(folders.values())
         yield from self._overlaps()
 

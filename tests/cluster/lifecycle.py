@@ -7,12 +7,19 @@ snapshots are here as well.
 import typing
 from typing import NamedTuple
 
+from tests.cluster.acknowledged import NOTHING_DONE
+from tests.cluster.acknowledged import is_done
 from tests.support.load import LoadClient
 from tests.support.load import TrackedResource
 from tests.support.load import TrackedShare
 
 if typing.TYPE_CHECKING:
     from tests.cluster.load import ClusterLoad
+
+REPEATS = 3
+"""How often at most a client sends a request."""
+
+LONGEST_PAUSE = 5.0
 
 
 class Unmanaged(NamedTuple):
@@ -30,6 +37,49 @@ class LifecycleClient(LoadClient):
 
     def may_use(self, share: TrackedShare) -> bool:
         return super().may_use(share) and share.id not in self.load.unusable
+
+    def _send(self, method: str, path: str, body: object = None) -> int:
+        """Send a request, again after 503 with Retry-After: nothing is done.
+
+        Clients are told to do so, see upgrade.rst.
+        """
+        for _ in range(REPEATS):
+            code = super()._send(method, path, body)
+            if not self._may_be_repeated(code):
+                break
+            pause = float(self.user.last.headers['Retry-After'])
+            if self.load.is_stopped_within(min(pause, LONGEST_PAUSE)):
+                break
+            self.load.repeated += 1
+        return code
+
+    def _create(self, path: str, wrapper: str, body: dict) -> int:
+        """Create something with a name of its own."""
+        creations = self.load.creations
+        name = creations.new_name()
+        code = self._send('POST', path, {wrapper: {'name': name} | body})
+        if is_done(code):
+            creations.created(name, self._answer()[wrapper]['id'])
+        elif code in NOTHING_DONE or self._may_be_repeated(code):
+            creations.refused(name)
+        return code
+
+    def _change(
+        self,
+        id: str,
+        name: str,
+        value: object,
+        method: str,
+        path: str,
+        body: object = None,
+    ) -> int:
+        """Request another value of a property of a resource."""
+        code = None
+        try:
+            code = self._send(method, path, body)
+        finally:
+            self.load.values.note(id, name, value, code)
+        return code
 
     def _row(self, path: str, name: str) -> typing.Any:
         """Return what is shown at a path, or None without an answer."""
@@ -116,16 +166,14 @@ class LifecycleClient(LoadClient):
             path, found = self.load.unmanaged.popitem()
         except KeyError:
             return None
-        code = self._send(
-            'POST',
+        code = self._create(
             '/shares/manage',
+            'share',
             {
-                'share': {
-                    'protocol': 'NFS',
-                    'export_path': path,
-                    'service_host': found.host,
-                    'share_type': found.share_type,
-                }
+                'protocol': 'NFS',
+                'export_path': path,
+                'service_host': found.host,
+                'share_type': found.share_type,
             },
         )
         if code == 200:

@@ -33,6 +33,7 @@ report_interval = {report_interval}
 service_down_time = {service_down_time}
 periodic_interval = {report_interval}
 replica_state_update_interval = 5
+transfer_retention_time = 100000
 migration_driver_continue_update_interval = 1
 driver_backup_continue_update_interval = 1
 driver_restore_continue_update_interval = 1

@@ -30,6 +30,13 @@ LATER = frozenset(
 )
 """What the previous release does not offer."""
 
+LEFT_OUT = (
+    # Release 1 takes copied shares for abandoned, see upgrade.rst.
+    'migrate_by_copy',
+    # The services are stopped and started one by one.
+    *('disable_service', 'enable_service'),
+)
+
 ORDER = ('api', 'scheduler', 'share')
 """New APIs accept first what no other service knows, so that it waits."""
 
@@ -140,11 +147,10 @@ class Upgrade:
         self.requests = Requests()
         self.rounds = chaos.Chaos(cluster, seed, rest=self._user)
         self.load = self.rounds.load
-        # Release 1 takes copied shares for abandoned, see upgrade.rst.
         self._all = {
             verb: weight
             for verb, weight in self.load.weights.items()
-            if verb != 'migrate_by_copy'
+            if verb not in LEFT_OUT
         }
         self._old = cluster.release
         self._say = say

@@ -6,6 +6,7 @@ import typing
 from tests.cluster.lifecycle import LifecycleClient
 from tests.support.load import TrackedResource
 from tests.support.load import TrackedShare
+from tests.support.load import TrackedSnapshot
 from tests.support.rest_client import RestClient
 
 if typing.TYPE_CHECKING:
@@ -23,6 +24,15 @@ COPIED = {
     'force_host_assisted_migration': True,
 }
 
+SERVICES = (('scheduler2', 'manila-scheduler'), ('pair@alpha', 'manila-share'))
+"""Services to disable; others do their work, or it waits."""
+
+UNUSED = 'unused'
+"""A project without any resources."""
+
+PROJECTS = ('project', 'receiver')
+"""That of the clients, and the other one of transfers."""
+
 
 class ClusterClient(LifecycleClient):
     """Each verb returns a status code, or None if it is not applicable."""
@@ -36,7 +46,10 @@ class ClusterClient(LifecycleClient):
         self._projects = (user, load.receiver())
         self._pools: list[str] = []
 
-    def _track(self, kind: str, wrapper: str, code: int) -> int:
+    def _create_other(
+        self, kind: str, path: str, wrapper: str, body: dict
+    ) -> int:
+        code = self._create(path, wrapper, body)
         if code == 202:
             id = self._answer()[wrapper]['id']
             self.load.others[kind][id] = TrackedResource(id)
@@ -57,20 +70,30 @@ class ClusterClient(LifecycleClient):
         return self._send('GET', '/shares/detail?limit=20')
 
     def rename(self, share: TrackedShare) -> int:
-        name = f'share {self.rng.randrange(1000)}'
-        return self._send(
-            'PUT', f'/shares/{share.id}', {'share': {'display_name': name}}
+        name = f'share {self.rng.randrange(10**6)}'
+        return self._change(
+            *(share.id, 'name', name, 'PUT', f'/shares/{share.id}'),
+            {'share': {'display_name': name}},
         )
 
     def set_metadata(self, share: TrackedShare) -> int:
-        return self._send(
-            'POST',
-            f'/shares/{share.id}/metadata',
-            {'metadata': {'color': f'{self.rng.randrange(1000)}'}},
+        color = f'{self.rng.randrange(10**6)}'
+        return self._change(
+            *(share.id, 'color', color),
+            *('POST', f'/shares/{share.id}/metadata'),
+            {'metadata': {'color': color}},
+        )
+
+    def unset_metadata(self, share: TrackedShare) -> int | None:
+        if self.load.values.possible(share.id, 'color') <= {None}:
+            return None
+        return self._change(
+            *(share.id, 'color', None),
+            *('DELETE', f'/shares/{share.id}/metadata/color'),
         )
 
     def lock(self, share: TrackedShare) -> int:
-        return self._send(
+        code = self._send(
             'POST',
             '/resource-locks',
             {
@@ -81,6 +104,11 @@ class ClusterClient(LifecycleClient):
                 }
             },
         )
+        if code == 200:
+            id = self._answer()['resource_lock']['id']
+            self.load.shares_of[id] = share.id
+            self.load.values.note(id, 'lock', True)
+        return code
 
     def unlock(self, share: TrackedShare) -> int | None:
         found = self._row(
@@ -88,28 +116,130 @@ class ClusterClient(LifecycleClient):
         )
         if not found:
             return None
-        return self._send('DELETE', f'/resource-locks/{found[0]["id"]}')
+        id = found[0]['id']
+        return self._change(
+            *(id, 'lock', False, 'DELETE', f'/resource-locks/{id}')
+        )
+
+    # Snapshots and rules
+
+    def take_snapshot(self, share: TrackedShare) -> int:
+        code = self._create('/snapshots', 'snapshot', {'share_id': share.id})
+        if code == 202:
+            shown = self._answer()['snapshot']
+            id = shown['id']
+            self.load.values.note(id, 'name of snapshot', shown['name'])
+            share.snapshots[id] = TrackedSnapshot(id)
+        return code
+
+    def rename_snapshot(self, share: TrackedShare) -> int | None:
+        snapshot = self._one_of(share.snapshots)
+        if snapshot is None:
+            return None
+        name = f'snapshot {self.rng.randrange(10**6)}'
+        return self._change(
+            *(snapshot.id, 'name of snapshot', name),
+            *('PUT', f'/snapshots/{snapshot.id}'),
+            {'snapshot': {'display_name': name}},
+        )
+
+    def change_level(self, share: TrackedShare) -> int | None:
+        rule = self._one_of(share.rules)
+        if rule is None:
+            return None
+        level = self.rng.choice(['rw', 'ro'])
+        self.load.shares_of[rule.id] = share.id
+        return self._change(
+            *(rule.id, 'level', level),
+            *('PUT', f'/share-access-rules/{rule.id}'),
+            {'update_access': {'access_level': level}},
+        )
+
+    def set_rule_metadata(self, share: TrackedShare) -> int | None:
+        rule = self._one_of(share.rules)
+        if rule is None:
+            return None
+        color = f'{self.rng.randrange(10**6)}'
+        self.load.shares_of[rule.id] = share.id
+        return self._change(
+            *(rule.id, 'color of rule', color),
+            *('PUT', f'/share-access-rules/{rule.id}/metadata'),
+            {'metadata': {'color': color}},
+        )
+
+    # Services and quotas
+
+    def disable_service(self, share: TrackedShare) -> int | None:
+        return self._set_service('disable', True)
+
+    def enable_service(self, share: TrackedShare) -> int | None:
+        return self._set_service('enable', False)
+
+    def _set_service(self, verb: str, disabled: bool) -> int | None:
+        host, binary = self.rng.choice(SERVICES)
+        return self._administer(
+            *(host, 'disabled', disabled, 'PUT', f'/services/{verb}'),
+            {'host': host, 'binary': binary},
+        )
+
+    def set_quota(self, share: TrackedShare) -> int | None:
+        limit = self.rng.randrange(10**6)
+        return self._administer(
+            *(UNUSED, 'quota', limit, 'PUT', f'/quota-sets/{UNUSED}'),
+            {'quota_set': {'shares': limit}},
+        )
+
+    def _administer(self, *change: typing.Any) -> int | None:
+        """Change what belongs to no share, one client after another."""
+        if not self.load.administering.acquire(blocking=False):
+            return None
+        try:
+            return self._change(*change)
+        finally:
+            self.load.administering.release()
 
     # Replicas
 
     def add_replica(self, share: TrackedShare) -> int:
-        return self._send(
+        code = self._send(
             'POST',
             '/share-replicas',
             {'share_replica': {'share_id': share.id}},
         )
+        if code == 202:
+            id = self._answer()['share_replica']['id']
+            self.load.replicas[id] = TrackedResource(id)
+            self.load.shares_of[id] = share.id
+        return code
 
     def promote_replica(self, share: TrackedShare) -> int | None:
         replica = self._passive_replica(share)
         if replica is None:
             return None
-        return self._act(f'/share-replicas/{replica}', 'promote')
+        return self._change(
+            *(share.id, 'active replica', replica),
+            *('POST', f'/share-replicas/{replica}/action'),
+            {'promote': None},
+        )
 
     def delete_replica(self, share: TrackedShare) -> int | None:
         replica = self._passive_replica(share)
         if replica is None:
             return None
-        return self._send('DELETE', f'/share-replicas/{replica}')
+        tracked = self.load.replicas.setdefault(
+            replica, TrackedResource(replica)
+        )
+        self.load.shares_of[replica] = share.id
+        tracked.delete_requested = True
+        code = self._send('DELETE', f'/share-replicas/{replica}')
+        tracked.delete_accepted |= code == 202
+        return code
+
+    def resync_replica(self, share: TrackedShare) -> int | None:
+        replica = self._passive_replica(share)
+        if replica is None:
+            return None
+        return self._act(f'/share-replicas/{replica}', 'resync')
 
     def _passive_replica(self, share: TrackedShare) -> str | None:
         found = [
@@ -125,10 +255,8 @@ class ClusterClient(LifecycleClient):
     # Groups
 
     def create_group(self, share: TrackedShare) -> int:
-        return self._track(
-            'share group',
-            'share_group',
-            self._send('POST', '/share-groups', {'share_group': {}}),
+        return self._create_other(
+            'share group', '/share-groups', 'share_group', {}
         )
 
     def delete_group(self, share: TrackedShare) -> int | None:
@@ -144,13 +272,14 @@ class ClusterClient(LifecycleClient):
         size = self.rng.randint(1, 4)
         if not more:
             more = {'share_type': self.rng.choice(['default', 'sole'])}
-        code = self._send(
-            'POST',
-            '/shares',
-            {'share': {'share_proto': 'NFS', 'size': size} | more},
+        code = self._create(
+            '/shares', 'share', {'share_proto': 'NFS', 'size': size} | more
         )
         if code == 200:
-            id = self._answer()['share']['id']
+            shown = self._answer()['share']
+            id = shown['id']
+            self.load.values.note(id, 'name', shown['name'])
+            self.load.values.note(id, 'project', shown['project_id'])
             if 'share_group_id' in more:
                 self.load.groups_of_shares[id] = more['share_group_id']
             self.load.shares[id] = TrackedShare(id, size)
@@ -173,14 +302,11 @@ class ClusterClient(LifecycleClient):
         group = self._one_of(dict(self.load.others['share group']))
         if group is None:
             return None
-        return self._track(
+        return self._create_other(
             'group snapshot',
+            '/share-group-snapshots',
             'share_group_snapshot',
-            self._send(
-                'POST',
-                '/share-group-snapshots',
-                {'share_group_snapshot': {'share_group_id': group.id}},
-            ),
+            {'share_group_id': group.id},
         )
 
     def delete_group_snapshot(self, share: TrackedShare) -> int | None:
@@ -239,11 +365,11 @@ class ClusterClient(LifecycleClient):
         return self._back_up(share, {})
 
     def _back_up(self, share: TrackedShare, options: dict) -> int:
-        body = {'share_backup': {'share_id': share.id} | options}
-        return self._track(
+        return self._create_other(
             'backup',
+            '/share-backups',
             'share_backup',
-            self._send('POST', '/share-backups', body),
+            {'share_id': share.id} | options,
         )
 
     def restore_backup(self, share: TrackedShare) -> int | None:
@@ -267,6 +393,8 @@ class ClusterClient(LifecycleClient):
         if code == 202:
             transfer = self._answer()['transfer']
             self.load.keys[share.id] = transfer['id'], transfer['auth_key']
+            self.load.shares_of[transfer['id']] = share.id
+            self.load.values.note(transfer['id'], 'offer', True)
         return code
 
     def accept(self, share: TrackedShare) -> int | None:
@@ -274,15 +402,20 @@ class ClusterClient(LifecycleClient):
         id, key = self.load.keys.get(share.id, (None, None))
         if id is None:
             return None
-        before, self.user = self.user, self.rng.choice(self._projects)
+        number = self.rng.randrange(len(PROJECTS))
+        before, self.user = self.user, self._projects[number]
+        code = None
         try:
-            return self._send(
+            code = self._send(
                 'POST',
                 f'/share-transfers/{id}/accept',
                 {'accept': {'auth_key': key}},
             )
         finally:
             before.last, self.user = self.user.last, before
+            self.load.values.note(share.id, 'project', PROJECTS[number], code)
+            self.load.values.note(id, 'offer', False, code)
+        return code
 
     def withdraw(self, share: TrackedShare) -> int | None:
         """Withdraw an offer, also one whose key has been lost."""
@@ -292,4 +425,7 @@ class ClusterClient(LifecycleClient):
         )
         if not found:
             return None
-        return self._send('DELETE', f'/share-transfers/{found[0]["id"]}')
+        id = found[0]['id']
+        return self._change(
+            *(id, 'offer', False, 'DELETE', f'/share-transfers/{id}')
+        )

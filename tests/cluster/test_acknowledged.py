@@ -1,0 +1,57 @@
+"""What is known of requests with an answer, and of those without one."""
+
+from tests.cluster.acknowledged import Creations
+from tests.cluster.acknowledged import Values
+
+ACCEPTED, REFUSED, UNKNOWN = 200, 409, None
+
+
+def is_possible(codes, found):
+    """Request the values 1, 2 ... with these answers; find another one."""
+    values = Values()
+    for value, code in enumerate(codes, start=1):
+        values.note('share', 'name', value, code)
+    return not values.problems('name', {'share': found})
+
+
+def test_last_accepted_value_is_the_only_possible_one():
+    assert is_possible([ACCEPTED, ACCEPTED, REFUSED], 2)
+    assert not is_possible([ACCEPTED, ACCEPTED, REFUSED], 1)
+    assert not is_possible([ACCEPTED, ACCEPTED, REFUSED], 3)
+
+
+def test_request_without_an_answer_may_be_carried_out_later():
+    for found in (1, 2):
+        assert is_possible([ACCEPTED, UNKNOWN], found)
+    assert is_possible([UNKNOWN, ACCEPTED], 1)
+    assert not is_possible([502, ACCEPTED, 503], 4)
+    assert is_possible([502, ACCEPTED, 503], 3)
+
+
+def test_nothing_is_known_before_the_first_accepted_value():
+    assert is_possible([UNKNOWN, REFUSED], 7)
+
+
+def test_found_value_is_the_one_to_go_on_from():
+    values = Values()
+    values.note('share', 'name', 1)
+    values.note('share', 'name', 2, UNKNOWN)
+    assert not values.problems('name', {'share': 2})
+    assert values.problems('name', {'share': 1})
+    assert not values.problems('name', {})
+    assert not values.ids('name')
+
+
+def test_no_request_creates_two_resources():
+    creations = Creations()
+    accepted, unknown, refused = (creations.new_name() for _ in range(3))
+    creations.created(accepted, 'a')
+    creations.refused(refused)
+    for rows, number in (
+        ([('a', accepted), ('b', unknown)], 0),
+        ([('a', 'renamed'), ('b', 'renamed')], 0),
+        ([('c', accepted)], 1),
+        ([('c', unknown)], 1),
+        ([('d', refused)], 1),
+    ):
+        assert len(creations.problems('share', rows)) == number
