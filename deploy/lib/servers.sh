@@ -130,9 +130,15 @@ END
 
 # postgresql_answers NAME PASSWORD: whether the account can use its database.
 postgresql_answers() {
-    PGPASSFILE=<(printf '*:*:*:%s:%s\n' "$1" "$2") \
-        psql --quiet --no-psqlrc --no-password --host="$FIRST_CONTROLLER" \
-        --username="$1" --command='SELECT 1' "$1" > /dev/null 2>&1
+    local passwords code=0
+    # It reads plain files only, no pipe.
+    passwords=$(mktemp)
+    printf '*:*:*:%s:%s\n' "$1" "$(quote_pgpass "$2")" > "$passwords"
+    PGPASSFILE=$passwords psql --quiet --no-psqlrc --no-password \
+        --host="$FIRST_CONTROLLER" --username="$1" --command='SELECT 1' "$1" \
+        > /dev/null 2>&1 || code=$?
+    rm "$passwords"
+    return "$code"
 }
 
 set_up_rabbitmq() {
