@@ -73,6 +73,10 @@ class StaleConnection(WrongServer):
     """The server had closed the connection before its first statement."""
 
 
+class NotCommitted(WrongServer):
+    """The connection was lost before the transaction was committed."""
+
+
 def stale(error: db_exc.DBConnectionError) -> WrongServer:
     """Return what the error of the first statement of a transaction means.
 

@@ -20,6 +20,7 @@ from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
 from manila_lite import exception
+from manila_lite.db import commits
 from manila_lite.db import connection_pool
 from manila_lite.db import engines
 from manila_lite.db import errors
@@ -68,7 +69,9 @@ class Session:
         self._after_commit: list[Callable[[], object]] = []
         # Reservations made here; the work submitted next owns them.
         self.charges: list[typing.Any] = []
-        self._has_run = False  # any statement
+        # One of its moves, by which it is found in the journal.
+        self.witness: commits.Witness | None = None
+        self.has_run = False  # any statement
 
     def after_commit(
         self, function: Callable[..., object], *args: object
@@ -128,10 +131,10 @@ class Session:
         try:
             result = self.connection.execute(statement, params or None)
         except db_exc.DBConnectionError as error:
-            if not self._has_run:
+            if not self.has_run:
                 raise errors.stale(error) from error
             raise
-        self._has_run = True
+        self.has_run = True
         return result
 
 
@@ -217,6 +220,10 @@ class Database:
         `retry_limit` is over (then DatabaseBusy is raised), and after an
         error that has a method `repair(db)`, which is called first.
 
+        If the connection is lost during the commit, the journal tells on a
+        new one whether the transaction has to run again. Raises OutcomeUnknown
+        if it made no move, or no server answers.
+
         Without `fsync`, SQLite does not wait for the disk: a power
         failure, but not the death of the process, may lose the
         transaction. Use it where the work would simply be repeated. The
@@ -225,14 +232,31 @@ class Database:
         attempts = retries.Attempts(self)
         while True:
             try:
-                result = self._write_once(function, args, kwargs, by, fsync)
+                session, result = self._write_once(
+                    function, args, kwargs, by, fsync
+                )
                 break
             except retries.ERRORS as error:
                 attempts.wait_for_next(error)
+            except commits.Lost as lost:
+                if self._was_committed(lost):
+                    session, result = lost.session, lost.result
+                    break
+                attempts.wait_for_next(errors.NotCommitted(lost.__cause__))
         if attempts.primary_moved:
             # Readers would see the old state of the demoted server.
             self._read_engine.dispose()
+        self.on_step('committed')
+        session.committed()
+        if session.hints:
+            self.deliver(session.hints)
         return result
+
+    def _was_committed(self, lost: commits.Lost) -> bool:
+        session = lost.session
+        if session.witness is None:
+            raise exception.OutcomeUnknown from lost.__cause__
+        return commits.was_committed(self, session.witness, session.now)
 
     def read(
         self,
@@ -273,17 +297,25 @@ class Database:
         kwargs: dict[str, typing.Any],
         by: Initiator | None,
         fsync: bool,
-    ) -> T:
+    ) -> tuple[Session, T]:
+        """Run the function and commit; raises Lost if that got no answer."""
         with self._write_lock, self._connection(fsync) as connection:
             session = Session(self, connection, by)
-            with connection.begin():
-                result = function(session, *args, **kwargs)
-                self.on_step('commit')
-        self.on_step('committed')
-        session.committed()
-        if session.hints:
-            self.deliver(session.hints)
-        return result
+            commits_now = False
+            try:
+                with connection.begin():
+                    result = function(session, *args, **kwargs)
+                    self.on_step('commit')
+                    commits_now = True
+            except errors.WrongServer:
+                raise
+            except db_exc.DBConnectionError as error:
+                if not commits_now:
+                    raise
+                if not session.has_run:
+                    raise errors.stale(error) from error
+                raise commits.Lost(session, result) from error
+        return session, result
 
     @contextlib.contextmanager
     def _connection(self, fsync: bool) -> Iterator[sa.Connection]:

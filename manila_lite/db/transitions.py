@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite import masking
+from manila_lite.db import commits
 from manila_lite.db import models
 from manila_lite.db import owners
 from manila_lite.db.models import engine
@@ -48,6 +49,7 @@ def insert_row(
         to_status=machine.initial[event],
         **_initiator_values(session),
     )
+    _bear_witness(session, machine, values['id'], event)
 
 
 def fire(
@@ -77,6 +79,7 @@ def fire(
     changed = {f'new_{name}': value for name, value in values.items()}
     if session.run(guarded, guard_id=id, **changed) != 1:
         raise _refusal(session, machine, id, move)
+    _bear_witness(session, machine, id, event)
 
 
 def fire_all(
@@ -96,6 +99,7 @@ def fire_all(
         _fire_where(
             session, machine, event, {'id': part}, values, expected=len(part)
         )
+        _bear_witness(session, machine, part[0], event)
 
 
 def fire_matching(
@@ -140,6 +144,8 @@ def insert_rows(
             for row in rows
         ],
     )
+    for row in rows:
+        _bear_witness(session, machine, row['id'], event)
 
 
 class TransitionBatch:
@@ -233,6 +239,7 @@ class TransitionBatch:
                 **_initiator_values(self.session),
             }
         )
+        _bear_witness(self.session, machine, id, event)
 
     def write(self) -> None:
         """Write all inserts and moves to the journal."""
@@ -283,6 +290,14 @@ def _stamped(
     """Return the values with the time of the move, if a column has it."""
     stamp = machine.stamps.get(event)
     return {**values, stamp: session.now} if stamp else dict(values)
+
+
+def _bear_witness(
+    session: Session, machine: machines.Machine, id: object, event: str
+) -> None:
+    """Remember a move by which the transaction can be found later."""
+    if session.witness is None:
+        session.witness = commits.Witness(machine.resource, str(id), event)
 
 
 def _initiator_values(session: Session) -> dict[str, object]:

@@ -86,6 +86,18 @@ class DatabaseBusy(ServiceUnavailable):
     message = 'The database is busy with other requests; try again later.'
 
 
+class OutcomeUnknown(ServiceUnavailable):
+    """The connection was lost while a transaction was being committed.
+
+    It was committed or not, and must not simply run again.
+    """
+
+    message = (
+        'The database did not confirm the change, which may have been made; '
+        'look before you repeat the request.'
+    )
+
+
 class DatabaseFull(ServiceUnavailable):
     """The database cannot write; `reason` is for the log."""
 

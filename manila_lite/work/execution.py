@@ -462,6 +462,7 @@ _UNAVAILABLE = (
     db_exc.DBConnectionError,
     exception.DatabaseBusy,
     exception.DatabaseFull,
+    exception.OutcomeUnknown,
 )
 """Errors of the database, which any other work would meet, too."""
 

@@ -287,8 +287,8 @@ def new_database(database_url):
     """`new_database(**options)`: another Database on the same database."""
     with contextlib.ExitStack() as stack:
 
-        def create(**options):
-            db = share_statements(Database(database_url, **options))
+        def create(url=database_url, **options):
+            db = share_statements(Database(url, **options))
             stack.callback(db.dispose)
             return db
 

@@ -1,5 +1,6 @@
 """A TCP proxy whose connections a test can cut and restore."""
 
+from collections.abc import Callable
 import contextlib
 import socket
 import socketserver
@@ -13,6 +14,7 @@ class Relay:
         self.target = host, port
         self._open: set[socket.socket] = set()
         self._is_connected = True
+        self._loses_answer = False
         self._server = socketserver.ThreadingTCPServer(
             ('127.0.0.1', 0), type('Handler', (_Handler,), {'relay': self})
         )
@@ -40,6 +42,17 @@ class Relay:
     def mend(self) -> None:
         self._is_connected = True
 
+    def lose_next_answer(self) -> None:
+        """Break the connection on which the target answers next."""
+        self._loses_answer = True
+
+    def _pump_back(self, server: socket.socket, client: socket.socket) -> None:
+        _pump(server, client, self._takes_answer)
+
+    def _takes_answer(self) -> bool:
+        taken, self._loses_answer = self._loses_answer, False
+        return taken
+
     def forward(self, client: socket.socket) -> None:
         """Forward data in both directions until one side closes."""
         if not self._is_connected:
@@ -48,7 +61,7 @@ class Relay:
             pair = {client, server}
             self._open |= pair
             back = threading.Thread(
-                target=_pump, args=(server, client), daemon=True
+                target=self._pump_back, args=(server, client), daemon=True
             )
             back.start()
             _pump(client, server)
@@ -63,9 +76,13 @@ class _Handler(socketserver.BaseRequestHandler):
         self.relay.forward(self.request)
 
 
-def _pump(source: socket.socket, sink: socket.socket) -> None:
+def _pump(
+    source: socket.socket,
+    sink: socket.socket,
+    ends: Callable[[], bool] = lambda: False,
+) -> None:
     with contextlib.suppress(OSError):
-        while data := source.recv(65536):
+        while (data := source.recv(65536)) and not ends():
             sink.sendall(data)
     for side in (source, sink):
         with contextlib.suppress(OSError):

@@ -12,7 +12,7 @@ def asked(call, *args):
     while True:
         try:
             return call(*args)
-        except db_exc.DBConnectionError:
+        except (db_exc.DBConnectionError, exception.OutcomeUnknown):
             continue  # the request may have been carried out, or not
         except (exception.Conflict, exception.NotFound):
             return None

@@ -480,7 +480,7 @@ def test_dead_pooled_connections_are_replaced_silently(
 
 
 @on_servers
-def test_connection_lost_at_the_commit_is_an_error(
+def test_change_without_a_move_is_not_repeated_after_a_lost_commit(
     db, add_share, database_url
 ):
     add_share('s', size=1)
@@ -492,5 +492,5 @@ def test_connection_lost_at_the_commit_is_an_error(
 
     db.on_step = kill
     # The outcome is unknown, so the transaction must not be retried.
-    with pytest.raises(db_exc.DBConnectionError):
+    with pytest.raises(exception.OutcomeUnknown):
         db.write(grow, 's')

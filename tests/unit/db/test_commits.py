@@ -1,0 +1,184 @@
+"""Commits that get no answer: whether they happened is found out."""
+
+import functools
+
+import pytest
+import sqlalchemy as sa
+
+from manila_lite import exception
+from manila_lite.db.models import engine
+from manila_lite.db.models import shares
+from manila_lite.db.session import Hint
+from manila_lite.db.transitions import TransitionBatch
+from manila_lite.db.transitions import fire
+from manila_lite.db.transitions import fire_all
+from manila_lite.db.transitions import insert_row
+from manila_lite.db.transitions import insert_rows
+from manila_lite.states.share_instance import SHARE_INSTANCE
+from tests.support import databases
+from tests.support.relay import Relay
+from tests.support.rows import insert_share
+
+pytestmark = pytest.mark.parametrize(
+    'database_url', ['mysql', 'postgresql'], indirect=True
+)
+
+INSTANCE = shares.ShareInstance.__table__
+JOURNAL = engine.Transition.__table__
+PORTS = {'mysql': 3306, 'postgresql': 5432}
+
+
+@pytest.fixture
+def relay(database_url):
+    url = sa.make_url(database_url)
+    port = url.port or PORTS[url.get_backend_name()]
+    with Relay(url.host, port) as running:
+        yield running
+
+
+@pytest.fixture
+def remote(new_database, database_url, relay):
+    """A database whose connections lead through the relay."""
+    url = sa.make_url(database_url).set(host='127.0.0.1', port=relay.port)
+    return new_database(
+        url=url.render_as_string(hide_password=False), retry_limit=2.0
+    )
+
+
+def at_the_commit(db, act):
+    """Do something once, right before a commit is sent."""
+
+    def on_step(name):
+        if name == 'commit':
+            db.on_step = lambda name: None
+            act()
+
+    db.on_step = on_step
+
+
+def instance(session, id):
+    return {
+        'id': id,
+        'share_id': insert_share(session),
+        'cast_rules_to_readonly': False,
+        'access_rules_status': 'active',
+        'created_at': session.now,
+    }
+
+
+def create(session):
+    """Insert an instance under a new id; return the id."""
+    id = session.new_id()
+    insert_row(session, SHARE_INSTANCE, 'create', **instance(session, id))
+    session.hints.append(Hint('topic', 'queue', id))
+    return id
+
+
+def create_several(session):
+    ids = [session.new_id() for _ in range(2)]
+    rows = [instance(session, id) for id in ids]
+    insert_rows(session, SHARE_INSTANCE, 'create', rows)
+    return ids
+
+
+def create_in_batch(session):
+    id = session.new_id()
+    batch = TransitionBatch(session)
+    batch.insert_rows(SHARE_INSTANCE, 'create', [instance(session, id)])
+    batch.write()
+    return id
+
+
+def instances(db):
+    return db.read(
+        lambda session: sorted(
+            row.id for row in session.rows(sa.select(INSTANCE.c.id))
+        )
+    )
+
+
+def moves(db):
+    return db.read(
+        lambda session: session.value(
+            sa.select(sa.func.count()).select_from(JOURNAL)
+        )
+    )
+
+
+def test_transaction_whose_answer_was_lost_has_succeeded(db, remote, relay):
+    delivered = []
+    remote.deliver = delivered.extend
+    at_the_commit(remote, relay.lose_next_answer)
+    id = remote.write(create)
+    assert instances(db) == [id]
+    assert [hint.work_id for hint in delivered] == [id]
+
+
+@pytest.mark.parametrize('function', [create_several, create_in_batch])
+def test_inserts_of_many_rows_are_found_as_well(db, remote, relay, function):
+    at_the_commit(remote, relay.lose_next_answer)
+    remote.write(function)
+    assert moves(db) == len(instances(db)) > 0
+
+
+@pytest.mark.parametrize(
+    'move',
+    [
+        lambda session, id: fire(session, SHARE_INSTANCE, id, 'created'),
+        lambda session, id: fire_all(session, SHARE_INSTANCE, [id], 'created'),
+    ],
+    ids=['one', 'all'],
+)
+def test_move_whose_answer_was_lost_has_been_made(db, remote, relay, move):
+    """A second attempt would be refused: the status has changed."""
+    id = db.write(create)
+    at_the_commit(remote, relay.lose_next_answer)
+    remote.write(move, id)
+    assert moves(db) == 2
+
+
+def test_transaction_that_was_not_committed_runs_again(
+    db, remote, database_url
+):
+    at_the_commit(
+        remote, functools.partial(databases.kill_connections, database_url)
+    )
+    id = remote.write(create)
+    assert instances(db) == [id]
+
+
+def test_outcome_is_unknown_while_no_server_answers(remote, relay):
+    waited = []
+    remote.sleep = waited.append
+    at_the_commit(remote, relay.cut)
+    with pytest.raises(exception.OutcomeUnknown):
+        remote.write(create)
+    assert 2.0 <= sum(waited) < 4.0
+
+
+def test_server_is_awaited_to_learn_the_outcome(db, remote, relay):
+    waited = []
+
+    def sleep(seconds):
+        waited.append(seconds)
+        relay.mend()
+
+    remote.sleep = sleep
+    at_the_commit(remote, relay.cut)
+    id = remote.write(create)
+    assert instances(db) == [id]
+    assert waited
+
+
+def test_change_without_a_move_is_not_repeated(db, remote, relay):
+    """Nothing in the database tells whether it was made."""
+    at_the_commit(remote, relay.lose_next_answer)
+    with pytest.raises(exception.OutcomeUnknown):
+        remote.write(insert_share, id='s')
+    ids = db.read(
+        lambda session: [
+            row.id
+            for row in session.rows(sa.select(shares.Share.__table__.c.id))
+        ]
+    )
+    assert ids == ['s']
