@@ -1,0 +1,83 @@
+"""What the unit files allow the services."""
+
+import configparser
+import pathlib
+
+import pytest
+
+from tests.support.deploy_scripts import ROOT
+
+UNITS = ROOT / 'etc/manila_lite/systemd'
+NAMES = sorted(path.stem for path in UNITS.glob('*.service'))
+
+ALL = {
+    'NoNewPrivileges': 'true',
+    'PrivateTmp': 'true',
+    'ProtectControlGroups': 'true',
+    'ProtectKernelLogs': 'true',
+    'ProtectKernelModules': 'true',
+    'ProtectKernelTunables': 'true',
+    'LockPersonality': 'true',
+    'RestrictRealtime': 'true',
+    'SystemCallArchitectures': 'native',
+}
+MOST = ALL | {
+    'PrivateDevices': 'true',
+    'ProtectClock': 'true',
+    'ProtectHome': 'true',
+    'ProtectHostname': 'true',
+    'RestrictAddressFamilies': 'AF_UNIX AF_INET AF_INET6',
+    'RestrictNamespaces': 'true',
+    'SystemCallFilter': '@system-service',
+}
+WITHOUT_FILES_OF_OTHERS = MOST | {
+    'ProtectSystem': 'strict',
+    'CapabilityBoundingSet': '',
+    'RestrictSUIDSGID': 'true',
+}
+FILES = {
+    'ProtectSystem': 'full',
+    'CapabilityBoundingSet': 'CAP_CHOWN CAP_DAC_OVERRIDE CAP_FOWNER',
+    'AmbientCapabilities': 'CAP_CHOWN CAP_DAC_OVERRIDE CAP_FOWNER',
+}
+HARDENING = {
+    'manila-lite-api': WITHOUT_FILES_OF_OTHERS,
+    'manila-lite-scheduler': WITHOUT_FILES_OF_OTHERS,
+    'manila-lite-keystone': WITHOUT_FILES_OF_OTHERS,
+    'manila-lite-data': MOST | FILES,
+    'manila-lite-services': MOST | FILES,
+    'manila-lite': MOST | FILES,
+    # With the driver btrfs its drop-in takes back what is here.
+    'manila-lite-share': ALL | FILES,
+}
+
+
+def read(path):
+    parser = configparser.RawConfigParser(strict=False)
+    parser.optionxform = str
+    parser.read_string(pathlib.Path(path).read_text())
+    return parser
+
+
+@pytest.mark.parametrize('name', NAMES)
+def test_unit_allows_no_more_than_its_service_needs(name):
+    service = read(UNITS / f'{name}.service')['Service']
+    expected = HARDENING[name]
+    assert {key: service.get(key) for key in expected} == expected
+    assert ('AmbientCapabilities' in service) == (
+        'AmbientCapabilities' in expected
+    )
+    assert service['User'] != 'root'
+
+
+def test_servers_of_btrfs_see_all_mounts():
+    """Its drop-in ends what gives a service a view of its own of them."""
+    share = read(UNITS / 'manila-lite-share.service')['Service']
+    drop_in = read(UNITS / 'manila-lite-share.service.d/btrfs.conf')['Service']
+    views = {
+        key
+        for key in share
+        if key.startswith(('Private', 'Protect'))
+        or key in ('ReadWritePaths', 'RestrictNamespaces')
+    }
+    assert {key for key in views if drop_in.get(key) != 'false'} == set()
