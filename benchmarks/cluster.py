@@ -60,8 +60,9 @@ def run(verdict: Verdict) -> None:
 
 def _measure(verdict: Verdict, cluster: Cluster, folder: pathlib.Path) -> None:
     _first_start(cluster)
+    _memory_without_data(verdict, cluster)
     _start_up(verdict, cluster)
-    _memory(verdict, cluster, 'after the start', at_most=200)
+    _memory(verdict, cluster, 'after the start')
     share = _burst(verdict, cluster)
     _rules(verdict, cluster, share)
     _memory(verdict, cluster, 'after the load')
@@ -83,6 +84,24 @@ def _first_start(cluster: Cluster) -> None:
             {'share_type': {'name': 'default', 'extra_specs': spec}},
         )
     cluster.stop()
+
+
+def _memory_without_data(verdict: Verdict, cluster: Cluster) -> None:
+    """Measure APIs, scheduler, share service and their parent."""
+    cluster.start_node(APIS, ['api', 'scheduler', 'share'])
+    client, share = _first_share(cluster)
+    _wait_until_available(client, share, RETRY_INTERVAL)
+    client.close()
+    cluster.wait()
+    found = [service.memory(pid) for pid in cluster.pids()]
+    cluster.stop()
+    verdict.record(
+        f'memory of {APIS} APIs, scheduler and share service, with their '
+        f'parent {len(found)} processes (PSS), after the start',
+        sum(found),
+        'MiB',
+        at_most=200,
+    )
 
 
 def _start_up(verdict: Verdict, cluster: Cluster) -> None:

@@ -94,10 +94,15 @@ class Cluster:
             capture_output=True,
         )
 
-    def start_node(self, apis: int) -> None:
-        """Start all services, forked from one process; do not wait."""
+    def start_node(self, apis: int, kinds: Iterable[str] = ()) -> None:
+        """Start services, forked from one process; do not wait.
+
+        Without `kinds` these are all.
+        """
         self.ports = [free_port()]
-        self._run('services', 'manila-lite', 'services', '--apis', str(apis))
+        self._run(
+            'services', 'manila-lite', 'services', *kinds, '--apis', str(apis)
+        )
 
     def start(self, apis: int, others: Iterable[str] = ()) -> None:
         """Start services by their own commands; do not wait for them."""
