@@ -24,11 +24,11 @@ from manila_lite.share.drivers.dummy.fencing import FencingGate
 from manila_lite.share.drivers.dummy.state import DummyState
 from manila_lite.work import table
 from tests.cluster.cluster import Cluster
-from tests.cluster.faults import BROKERS_AWAY
-from tests.cluster.faults import Fault
+from tests.cluster.fault import Fault
 from tests.cluster.faults import Faults
 from tests.cluster.load import ClusterLoad
 from tests.cluster.overlaps import OverlapWatch
+from tests.cluster.server_faults import BROKERS_AWAY
 from tests.cluster.services import Timing
 from tests.support import invariants
 from tests.support import snapshot_access_invariants
@@ -130,9 +130,11 @@ class Chaos:
         seed: int,
         per_minute: int = 300,
         faults: str = '',
+        at_rest_within: float = AT_REST_WITHIN,
         rest: Callable[[str], RestClient] | None = None,
     ):
         self.cluster = cluster
+        self._at_rest_within = at_rest_within
         rest = rest or cluster.rest
         self.faults = Faults(cluster, random.Random(f'{seed} faults'), faults)
         self.load = ClusterLoad(
@@ -169,6 +171,8 @@ class Chaos:
         stuck = self._wait_until_at_rest()
         text = (
             f'{self._accepted - before} accepted, '
+            f'{self.load.repeated} repeated, '
+            f'{self.load.incomplete} answered in part, '
             f'at rest after {time.monotonic() - began:.1f} s; '
             + ', '.join(self.faults.happened)
         )
@@ -225,7 +229,7 @@ class Chaos:
             wait_until(
                 lambda: not self._in_flight(),
                 'nothing is in flight',
-                AT_REST_WITHIN,
+                self._at_rest_within,
                 interval=0.5,
             )
         except AssertionError:

@@ -46,6 +46,24 @@ _PARENTS = ' UNION '.join(
     )
 )
 
+# Whatever a client may have been told: a value, and what it is about.
+_FACTS = ' UNION ALL '.join(
+    f'SELECT CONCAT_WS(chr(32), {values}), {about} FROM {table}'
+    for table, values, about in (
+        ('transitions', 'id, event', 'resource_id, parent_id'),
+        ('work', 'id, state, fence', 'resource_id, NULL'),
+        ('shares', 'display_name, project_id, is_soft_deleted', 'id, NULL'),
+        ('share_metadata', 'key, value', 'share_id, NULL'),
+        ('share_snapshots', 'display_name', 'id, NULL'),
+        ('share_access_map', 'access_level', 'id, share_id'),
+        ('share_access_rules_metadata', 'key, value', 'access_id, NULL'),
+        ('resource_locks', 'resource_action', 'id, resource_id'),
+        ('messages', 'id, action_id', 'resource_id, NULL'),
+        ('services', 'topic, disabled', "'disabled of ' || host, NULL"),
+        ('quotas', 'resource, hard_limit', "'quota of ' || project_id, NULL"),
+    )
+)
+
 
 def _as(user: str) -> tuple[str, ...]:
     """Return the words before a program that refuses to run as root.
@@ -274,9 +292,11 @@ wsrep-sst-method = rsync
             return state
         return ''
 
-    def ask(self, node: Node, statement: str) -> list[tuple]:
+    def ask(
+        self, node: Node, statement: str, database: str = ''
+    ) -> list[tuple]:
         engine = sa.create_engine(
-            'mysql+pymysql://root@localhost',
+            f'mysql+pymysql://root@localhost/{database}',
             connect_args={
                 'unix_socket': str(self.socket(node)),
                 'read_timeout': 5,
@@ -287,6 +307,20 @@ wsrep-sst-method = rsync
         with engine.connect() as connection:
             result = connection.exec_driver_sql(statement)
             return [*map(tuple, result)] if result.returns_rows else []
+
+    def conflicts(self, node: Node) -> dict[str, int]:
+        """Return how many transactions of a node others have ended.
+
+        At their commit, or before it.
+        """
+        return {
+            name.removeprefix('wsrep_local_'): int(value)
+            for name, value in self.ask(
+                node,
+                'SHOW STATUS WHERE Variable_name IN '
+                "('wsrep_local_cert_failures', 'wsrep_local_bf_aborts')",
+            )
+        }
 
     def url(self, address: str) -> str:
         return f'mysql+pymysql://{NAME}:{SECRET}@{address}:{self.port}/{NAME}'
@@ -370,6 +404,30 @@ class PostgresPair(DatabaseCluster):
     def standby(self) -> Node:
         return self.nodes[1 - self._primary]
 
+    def stop_receiving(self) -> None:
+        """Let the standby get nothing any more, while the primary goes on.
+
+        A cut link does not suffice: what the kernel of a primary that has
+        ended still has to send, it sends.
+        """
+        self.ask(self.standby, "ALTER SYSTEM SET primary_conninfo = ''")
+        self.ask(self.standby, 'SELECT pg_reload_conf()')
+        wait_until(
+            lambda: (
+                not self.ask(
+                    self.standby, 'SELECT pid FROM pg_stat_wal_receiver'
+                )
+            ),
+            f'{self.standby.name} receives nothing',
+        )
+
+    def moves(self) -> int:
+        """Return how many moves the primary has recorded."""
+        ((count,),) = self.ask(
+            self.primary, 'SELECT COUNT(*) FROM transitions', NAME
+        )
+        return count
+
     def fail_over(self) -> None:
         """Promote the standby; the primary has ended."""
         self.ask(self.standby, 'SELECT pg_promote()')
@@ -388,21 +446,12 @@ class PostgresPair(DatabaseCluster):
         before = self._records(failed)
         parents = dict(self.ask(failed, _PARENTS, NAME))
         failed.kill()
-        ids = {id for _, _, *ids in before ^ after for id in ids if id}
+        ids = {id for _, *ids in before ^ after for id in ids if id}
         return ids | {parents[id] for id in ids & parents.keys()}
 
     def _records(self, node: Node) -> set[tuple]:
-        """Return moves and work, by their ids and with those of resources."""
-        return set(
-            self.ask(
-                node,
-                'SELECT CAST(id AS text), event, resource_id, parent_id '
-                'FROM transitions UNION ALL '
-                "SELECT id, state || ' ' || fence, resource_id, NULL "
-                'FROM work',
-                NAME,
-            )
-        )
+        """Return what clients and services know, with ids of resources."""
+        return set(self.ask(node, _FACTS, NAME))
 
     def restore_standby(self) -> None:
         """Start the node that has failed as the standby of the other one."""

@@ -7,6 +7,8 @@ snapshots are here as well.
 import typing
 from typing import NamedTuple
 
+import requests
+
 from tests.cluster.acknowledged import NOTHING_DONE
 from tests.cluster.acknowledged import is_done
 from tests.support.load import LoadClient
@@ -20,6 +22,9 @@ REPEATS = 3
 """How often at most a client sends a request."""
 
 LONGEST_PAUSE = 5.0
+
+UNKNOWN = 'did not confirm the change'
+"""In answers to requests that may have been carried out."""
 
 
 class Unmanaged(NamedTuple):
@@ -44,14 +49,24 @@ class LifecycleClient(LoadClient):
         Clients are told to do so, see upgrade.rst.
         """
         for _ in range(REPEATS):
-            code = super()._send(method, path, body)
-            if not self._may_be_repeated(code):
+            try:
+                code = super()._send(method, path, body)
+            except requests.exceptions.ChunkedEncodingError:
+                self.load.incomplete += 1
+                raise
+            if not self._is_undone(code):
                 break
             pause = float(self.user.last.headers['Retry-After'])
             if self.load.is_stopped_within(min(pause, LONGEST_PAUSE)):
                 break
             self.load.repeated += 1
         return code
+
+    def _is_undone(self, code: int) -> bool:
+        """Whether nothing has been done, and the request may be repeated."""
+        return self._may_be_repeated(code) and (
+            UNKNOWN not in self.user.last.text
+        )
 
     def _create(self, path: str, wrapper: str, body: dict) -> int:
         """Create something with a name of its own."""
@@ -60,7 +75,7 @@ class LifecycleClient(LoadClient):
         code = self._send('POST', path, {wrapper: {'name': name} | body})
         if is_done(code):
             creations.created(name, self._answer()[wrapper]['id'])
-        elif code in NOTHING_DONE or self._may_be_repeated(code):
+        elif code in NOTHING_DONE or self._is_undone(code):
             creations.refused(name)
         return code
 

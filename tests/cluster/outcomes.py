@@ -69,6 +69,8 @@ class CheckedLoad(load.Load):
         self.administering = threading.Lock()
         self.repeated = 0
         """How many requests were sent again, as their answer told."""
+        self.incomplete = 0
+        """How many answers began and had no end."""
 
     def list_shares(self, user: RestClient) -> dict[str, dict]:
         """Return all shares, also those in the recycle bin."""

@@ -49,6 +49,8 @@ backend api
 _GLOBAL = """
 global
     maxconn 4000
+    # Long answers are not on their way to a client as a whole.
+    tune.sndbuf.client 32768
     stats socket {socket} mode 600 level admin
     log stdout format timed local0 notice
 
