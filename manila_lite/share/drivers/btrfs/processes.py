@@ -6,6 +6,7 @@ that has the same pid later is never taken for it.
 
 from collections.abc import Iterable
 import contextlib
+import errno
 import json
 import os
 import pathlib
@@ -18,6 +19,8 @@ from manila_lite.share.drivers import records
 
 _BOOT_ID = pathlib.Path('/proc/sys/kernel/random/boot_id')
 _INTERVAL = 0.005
+# The last two: it is the id of a thread now, as older and newer kernels say.
+_NO_PROCESS = (errno.ESRCH, errno.EINVAL, errno.ENOENT)
 
 
 class ProcessRecord(NamedTuple):
@@ -42,27 +45,42 @@ def write(path: pathlib.Path, record: ProcessRecord) -> None:
 
 def find_running(path: pathlib.Path) -> int | None:
     """Return a pidfd of the recorded process, or None if it has ended."""
+    record = _find(path)
+    if record is None:
+        return None
+    try:
+        descriptor = os.pidfd_open(record.pid)
+    except OSError as error:
+        # Any other error does not say that it has ended.
+        if error.errno not in _NO_PROCESS:
+            raise
+        return None
+    is_found = False
+    try:
+        # The descriptor pins the process: what is read now belongs to it.
+        is_found = _started(record.pid) == record.started
+    finally:
+        if not is_found:
+            os.close(descriptor)
+    return descriptor if is_found else None
+
+
+def _find(path: pathlib.Path) -> ProcessRecord | None:
+    """Return a record since the machine's start.
+
+    One that was being written when the power failed may be damaged.
+    """
     try:
         record = ProcessRecord(**json.loads(path.read_bytes()))
     except (FileNotFoundError, ValueError, TypeError):
         return None
-    if record.boot != _boot():
-        return None
-    try:
-        descriptor = os.pidfd_open(record.pid)
-    except OSError:
-        return None
-    # The descriptor pins the process: what is read now belongs to it.
-    if _started(record.pid) == record.started:
-        return descriptor
-    os.close(descriptor)
-    return None
+    return record if record.boot == _boot() else None
 
 
 def find_pid(path: pathlib.Path) -> int | None:
     """Return the pid of the recorded process, or None if it has ended."""
-    record = records.find(path) if is_running(path) else None
-    return record['pid'] if record else None
+    record = _find(path) if is_running(path) else None
+    return record.pid if record else None
 
 
 def is_running(path: pathlib.Path) -> bool:
@@ -110,10 +128,10 @@ def end_orphans(record: pathlib.Path) -> None:
 
     These are the other processes of its session.
     """
-    found = records.find(record)
-    if found is None or is_running(record) or found['boot'] != _boot():
+    found = _find(record)
+    if found is None or is_running(record):
         return
-    for pid in _members(found['pid']):
+    for pid in _members(found.pid):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
@@ -126,8 +144,8 @@ def end_session(record: pathlib.Path, seconds: float) -> bool:
     deadline = time.monotonic() + seconds
     if not end(record, signal.SIGKILL, seconds):
         return False
-    found = records.find(record)
-    while found and found['boot'] == _boot() and _members(found['pid']):
+    found = _find(record)
+    while found and _members(found.pid):
         if time.monotonic() > deadline:
             return False
         end_orphans(record)

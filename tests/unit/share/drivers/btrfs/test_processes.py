@@ -1,8 +1,10 @@
+import errno
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -61,8 +63,38 @@ def test_ending_waits_for_the_process(child, record):
 @pytest.mark.parametrize('text', ['', 'nonsense', '{}', '{"pid": 1}'])
 def test_damaged_or_missing_record_is_no_process(tmp_path, text):
     (tmp_path / 'damaged').write_text(text)
-    assert not processes.is_running(tmp_path / 'damaged')
-    assert not processes.is_running(tmp_path / 'missing')
+    for path in (tmp_path / 'damaged', tmp_path / 'missing'):
+        assert not processes.is_running(path)
+        assert processes.find_pid(path) is None
+        processes.end_orphans(path)
+        assert processes.end_session(path, 60)
+
+
+def test_thread_with_the_number_of_a_recorded_process_is_not_it(record):
+    done = threading.Event()
+    thread = threading.Thread(target=done.wait)
+    thread.start()
+    values = json.loads(record.read_text())
+    record.write_text(json.dumps(values | {'pid': thread.native_id}))
+    try:
+        assert not processes.is_running(record)
+    finally:
+        done.set()
+        thread.join()
+
+
+@pytest.mark.parametrize('code', [errno.EMFILE, errno.ENOMEM])
+def test_process_that_cannot_be_looked_for_is_not_taken_for_ended(
+    record, monkeypatch, code
+):
+    """A second daemon would be started beside it."""
+
+    def fail(pid, flags=0):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, 'pidfd_open', fail)
+    with pytest.raises(OSError, match=os.strerror(code)):
+        processes.is_running(record)
 
 
 def test_recorded_process_is_ended_by_one_with_many_files_open(record, child):
