@@ -68,6 +68,9 @@ class Daemon:
             [self._descriptor], 0
         ):
             self._forget()
+        if self._descriptor is None:
+            # It may have been started by a call that failed afterwards.
+            self._descriptor = processes.find_running(self._record)
         return self._descriptor is None
 
     def start(
@@ -86,15 +89,19 @@ class Daemon:
         self._start_after = time.monotonic() + _RESTART_INTERVAL
         records.write_text(self.config, self._text + lines)
         _rotate(self._log)
-        if os.fork() == 0:
+        child = os.fork()
+        if child == 0:
             self._become_daemon(environment, enter)
         deadline = time.monotonic() + _BUS_TIMEOUT
         while time.monotonic() < deadline:
+            has_ended = os.waitpid(child, os.WNOHANG)[0] == child
             # The record is written first, so that no daemon is ever unknown.
             self._descriptor = processes.find_running(self._record)
             if self._descriptor is not None:
                 LOG.info('started %s', self.name)
                 return True
+            if has_ended:
+                break
             time.sleep(0.002)
         return False
 

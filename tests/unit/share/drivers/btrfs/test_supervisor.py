@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import os
 import signal
+import time
 
 import pytest
 
@@ -12,6 +13,7 @@ from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs import processes
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.daemons import Daemons
+from manila_lite.share.drivers.btrfs.supervisor import Daemon
 from tests.drivers.crashes import changes
 from tests.drivers.crashes import killed_at
 from tests.support import storage
@@ -153,6 +155,33 @@ def _serves_at(nfs, path, *ports):
             if serves(nfs, path):
                 return True
     return False
+
+
+def daemon_in(folder, config, *command):
+    """Return a daemon as a new supervisor finds it."""
+    return Daemon(
+        folder,
+        'daemon',
+        {'config': str(config), 'text': '', 'command': list(command)},
+    )
+
+
+def test_daemon_that_cannot_be_started_does_not_delay_others(tmp_path):
+    """Its record cannot be written, so that it is not found by that."""
+    daemon = daemon_in(tmp_path / 'missing', tmp_path / 'config', 'true')
+    begun = time.monotonic()
+    assert not daemon.start({})
+    assert time.monotonic() - begun < 10
+
+
+def test_daemon_that_a_failed_call_has_started_is_not_started_again(tmp_path):
+    command = (tmp_path, tmp_path / 'config', 'sleep', '600')
+    failed, daemon = daemon_in(*command), daemon_in(*command)
+    assert failed.start({})
+    try:
+        assert not daemon.has_ended()
+    finally:
+        daemon.kill()
 
 
 def test_path_is_refused_if_the_bus_would_refuse_it():
