@@ -23,9 +23,9 @@ from typing import Any
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.btrfs import processes
 from manila_lite.share.drivers.btrfs import supervisor
-from manila_lite.share.drivers.btrfs import trash
 from manila_lite.share.drivers.btrfs.locks import Locks
 from manila_lite.share.drivers.btrfs.supervisor import Supervisor
+from manila_lite.share.drivers.btrfs.trash import Trash
 
 LOG = logging.getLogger(__name__)
 
@@ -66,7 +66,9 @@ class ServerSupervisor:
         self._specification = specification
         self._servers = pathlib.Path(specification['servers'])
         self._locks = Locks(pathlib.Path(specification['locks']))
-        self._trash = [pathlib.Path(each) for each in specification['trash']]
+        self._trash = Trash(
+            pathlib.Path(each) for each in specification['trash']
+        )
         self._watched: dict[str, tuple[Version, Supervisor]] = {}
         with contextlib.suppress(FileExistsError):
             os.mkfifo(folder / _WAKE, 0o600)
@@ -101,7 +103,7 @@ class ServerSupervisor:
                 self._check(server_id)
             except OSError:
                 LOG.exception('share server %s', server_id)
-        trash.empty(self._trash)
+        self._trash.empty()
 
     def _check(self, server_id: str) -> None:
         if self._is_as_it_should_be(server_id):

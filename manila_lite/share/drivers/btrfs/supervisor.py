@@ -27,7 +27,7 @@ from typing import Any, Protocol
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.btrfs import mount_table
 from manila_lite.share.drivers.btrfs import processes
-from manila_lite.share.drivers.btrfs import trash
+from manila_lite.share.drivers.btrfs.trash import Trash
 
 LOG = logging.getLogger(__name__)
 
@@ -150,7 +150,9 @@ class Supervisor:
         self._running = folder / RUNNING
         self._socket = specification['socket']
         self._exports = pathlib.Path(specification['exports'])
-        self._trash = [pathlib.Path(each) for each in specification['trash']]
+        self._trash = Trash(
+            pathlib.Path(each) for each in specification['trash']
+        )
         self._environment = {
             'DBUS_SYSTEM_BUS_ADDRESS': f'unix:path={self._socket}'
         }
@@ -199,7 +201,7 @@ class Supervisor:
                 return
         if self._server.has_ended():
             self._start_server()
-        trash.empty(self._trash)
+        self._trash.empty()
 
     @property
     def descriptors(self) -> list[int]:

@@ -3,18 +3,22 @@
 The supervisor empties the trash. It imports little, to stay small.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 import contextlib
 import logging
 import os
 import pathlib
+import time
+from typing import NamedTuple
 import uuid
 
 from manila_lite.share.drivers.btrfs import kernel
+from manila_lite.share.drivers.btrfs.limited_log import LimitedLog
 
 LOG = logging.getLogger(__name__)
 
 _TRASH = '.trash-'
+_FIRST_DELAY, _LONGEST_DELAY = 1.0, 60.0
 
 
 def discard(path: pathlib.Path) -> None:
@@ -25,21 +29,61 @@ def discard(path: pathlib.Path) -> None:
         return
 
 
-def empty(folders: Iterable[pathlib.Path]) -> None:
-    """Remove what is in the trash of folders of volumes.
+class _Retry(NamedTuple):
+    """When to try again, and the time to wait if that fails, too."""
 
-    What cannot be removed now is left for the next time. The kernel frees the
-    space in the background.
-    """
-    for folder in folders:
-        with contextlib.suppress(OSError):  # not mounted now
-            for name in os.listdir(folder):
-                if name.startswith(_TRASH):
-                    _destroy(folder / name)
+    at: float
+    delay: float
+
+
+class Trash:
+    """What is in the trash of folders of volumes."""
+
+    def __init__(
+        self,
+        folders: Iterable[pathlib.Path],
+        clock: Callable[[], float] = time.monotonic,
+    ):
+        self._folders = list(folders)
+        self._clock = clock
+        self._log = LimitedLog(LOG, clock)
+        self._retries: dict[pathlib.Path, _Retry] = {}
+
+    def empty(self) -> None:
+        """Remove it; the kernel frees the space in the background.
+
+        What cannot be removed is tried again after a while.
+        """
+        found = set()
+        for folder in self._folders:
+            with contextlib.suppress(OSError):  # not mounted now
+                for name in os.listdir(folder):
+                    if name.startswith(_TRASH):
+                        found.add(folder / name)
+        for path in self._retries.keys() - found:
+            self._forget(path)
+        for path in found:
+            self._remove(path)
+
+    def _remove(self, path: pathlib.Path) -> None:
+        now = self._clock()
+        retry = self._retries.get(path, _Retry(now, _FIRST_DELAY))
+        if now < retry.at:
+            return
+        try:
+            _destroy(path)
+        except OSError as error:
+            self._log.error(str(path), error)
+            self._retries[path] = _Retry(
+                now + retry.delay, min(2 * retry.delay, _LONGEST_DELAY)
+            )
+        else:
+            self._forget(path)
+
+    def _forget(self, path: pathlib.Path) -> None:
+        self._log.forget(str(path))
+        self._retries.pop(path, None)
 
 
 def _destroy(path: pathlib.Path) -> None:
-    try:
-        kernel.destroy(path)
-    except OSError as error:
-        LOG.warning('%s: %s', path, error)
+    kernel.destroy(path)

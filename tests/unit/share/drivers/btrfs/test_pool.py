@@ -3,6 +3,7 @@
 import concurrent.futures
 import contextlib
 import errno
+import itertools
 import os
 import subprocess
 import uuid
@@ -10,10 +11,10 @@ import uuid
 import pytest
 
 from manila_lite.share.drivers.btrfs import kernel
-from manila_lite.share.drivers.btrfs import trash
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.mounting import mounted_pool
 from manila_lite.share.drivers.btrfs.pool import Pool
+from manila_lite.share.drivers.btrfs.trash import Trash
 from tests.support import storage
 
 MIB = 1 << 20
@@ -27,7 +28,7 @@ def volume(pool):
     pool.create(name, 1)
     yield name
     pool.discard(Kind.SHARE, name)
-    trash.empty(pool.folders)
+    Trash(pool.folders).empty()
 
 
 @pytest.fixture
@@ -135,7 +136,7 @@ def test_discarded_volume_is_gone_at_once_and_its_space_soon(pool, volume):
         pool.discard(kind, name)
         assert not pool.has(kind, name)
         assert os.listdir(pool.top / kind) != []
-        trash.empty(pool.folders)
+        Trash(pool.folders).empty()
         assert not any(
             each.startswith('.') for each in os.listdir(pool.top / kind)
         )
@@ -144,15 +145,31 @@ def test_discarded_volume_is_gone_at_once_and_its_space_soon(pool, volume):
 def test_trash_that_cannot_be_removed_is_left(pool, volume, path):
     kernel.create_subvolume(path / 'inner')
     pool.discard(Kind.SHARE, volume)
-    trash.empty(pool.folders)
+    Trash(pool.folders).empty()
     (left,) = (pool.top / Kind.SHARE).glob('.trash-*')
     kernel.destroy(left / 'inner')
-    trash.empty(pool.folders)
+    Trash(pool.folders).empty()
     assert not left.exists()
 
 
 def test_trash_of_a_pool_that_is_not_mounted_is_nothing(tmp_path):
-    trash.empty([tmp_path / 'missing'])
+    Trash([tmp_path / 'missing']).empty()
+
+
+def test_trash_that_cannot_be_removed_is_tried_and_logged_rarely(pool, caplog):
+    """The supervisor empties the trash every second for months."""
+    seconds = itertools.count()
+    left = pool.top / Kind.SHARE / '.trash-left'
+    left.mkdir()
+    trash = Trash(pool.folders, lambda: next(seconds))
+    for _ in range(3600):
+        trash.empty()
+    assert 1 < len(caplog.records) < 10
+    left.rmdir()
+    kernel.create_subvolume(left)
+    for _ in range(61):
+        trash.empty()
+    assert not left.exists()
 
 
 def test_link_in_the_place_of_a_volume_is_no_volume(pool, tmp_path):
@@ -173,7 +190,7 @@ def test_sizes_of_all_shares_are_found_at_once(pool):
     for name in names:
         pool.catalog.drop(Kind.SHARE, name)
         pool.discard(Kind.SHARE, name)
-    trash.empty(pool.folders)
+    Trash(pool.folders).empty()
 
 
 def test_pool_keeps_its_volumes_when_it_is_prepared_again(pool, volume, path):
