@@ -59,7 +59,7 @@ class Supervision:
     def keep(self) -> None:
         """Start a supervisor if there is none."""
         if not processes.is_running(self._folder / supervisor.RECORD):
-            with open(self._folder / 'supervisor.log', 'ab') as log:
+            with open(self._folder / supervisor.LOG_FILE, 'ab') as log:
                 subprocess.run(
                     [sys.executable, '-m', self._module, str(self._folder)],
                     stdin=subprocess.DEVNULL,

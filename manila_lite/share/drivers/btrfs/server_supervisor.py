@@ -23,6 +23,7 @@ from typing import Any
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.btrfs import processes
 from manila_lite.share.drivers.btrfs import supervisor
+from manila_lite.share.drivers.btrfs.limited_log import LimitedLog
 from manila_lite.share.drivers.btrfs.locks import Locks
 from manila_lite.share.drivers.btrfs.supervisor import Supervisor
 from manila_lite.share.drivers.btrfs.trash import Trash
@@ -69,6 +70,8 @@ class ServerSupervisor:
         self._trash = Trash(
             pathlib.Path(each) for each in specification['trash']
         )
+        self._errors = LimitedLog(LOG)
+        self._is_well = True
         self._watched: dict[str, tuple[Version, Supervisor]] = {}
         with contextlib.suppress(FileExistsError):
             os.mkfifo(folder / _WAKE, 0o600)
@@ -87,39 +90,40 @@ class ServerSupervisor:
             durable=True,
         )
 
-    def run(self) -> None:
-        while True:
-            self.check()
-            self._wait()
-
-    def check(self) -> None:
-        """Start what does not run."""
+    def check(self) -> bool:
+        """Start what does not run; return whether nothing has failed."""
         supervisor.reap()
         names = set(os.listdir(self._servers))
         for server_id in self._watched.keys() - names:
             del self._watched[server_id]
-        for server_id in sorted(names):
-            try:
-                self._check(server_id)
-            except OSError:
-                LOG.exception('share server %s', server_id)
+            self._errors.forget(server_id)
+        failed = [each for each in sorted(names) if not self._try(each)]
         self._trash.empty()
+        self._is_well = not failed
+        return self._is_well
 
-    def _check(self, server_id: str) -> None:
+    def _try(self, server_id: str) -> bool:
+        try:
+            return self._check(server_id)
+        except (OSError, ValueError) as error:  # a file is damaged
+            self._errors.error(server_id, error)
+            return False
+
+    def _check(self, server_id: str) -> bool:
         if self._is_as_it_should_be(server_id):
-            return
+            return True
         with self._locks.locked(lock_of(server_id)):
             folder = self._servers / server_id / NFS
             version = _version(folder)
             wanted = records.find(folder / supervisor.SPECIFICATION)
             if version is None or wanted is None:
                 self._watched.pop(server_id, None)
-                return
+                return True
             if self._watched.get(server_id, (None,))[0] != version:
                 found = Supervisor(folder, wanted)
                 found.adopt_settings()
                 self._watched[server_id] = version, found
-            self._watched[server_id][1].check()
+            return self._watched[server_id][1].check()
 
     def _is_as_it_should_be(self, server_id: str) -> bool:
         version = _version(self._servers / server_id / NFS)
@@ -128,11 +132,13 @@ class ServerSupervisor:
             return version is None and known is None
         return version == known[0] and known[1].is_complete()
 
-    def _wait(self) -> None:
+    def wait(self) -> None:
+        """Wait until a daemon ends or there is a change, or for a while."""
         descriptors = [
             descriptor
             for _, each in self._watched.values()
             for descriptor in each.descriptors
+            if self._is_well
         ]
         processes.wait([self._wake, *descriptors], supervisor.INTERVAL)
         with contextlib.suppress(BlockingIOError):

@@ -13,6 +13,7 @@ It also removes the volumes in the trash of the pools.
 """
 
 from collections.abc import Callable
+import contextlib
 import fcntl
 import json
 import logging
@@ -22,16 +23,18 @@ import signal
 import socket
 import sys
 import time
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.btrfs import mount_table
 from manila_lite.share.drivers.btrfs import processes
+from manila_lite.share.drivers.btrfs.limited_log import LimitedLog
 from manila_lite.share.drivers.btrfs.trash import Trash
 
 LOG = logging.getLogger(__name__)
 
 SPECIFICATION, LOCK, RECORD = 'spec.json', 'supervisor.lock', 'supervisor.json'
+LOG_FILE = 'supervisor.log'
 RUNNING = 'running.json'
 """The specification that the supervisor and its daemons were started with."""
 
@@ -153,6 +156,8 @@ class Supervisor:
         self._trash = Trash(
             pathlib.Path(each) for each in specification['trash']
         )
+        self._errors = LimitedLog(LOG)
+        self._is_well = True
         self._environment = {
             'DBUS_SYSTEM_BUS_ADDRESS': f'unix:path={self._socket}'
         }
@@ -183,17 +188,35 @@ class Supervisor:
             processes.stop(self._smb_record, _STOP_TIMEOUT)
         records.write(self._running, self._specification, durable=True)
 
-    def run(self) -> None:
-        while True:
-            self.check()
-            processes.wait(self.descriptors, INTERVAL)
+    def check(self) -> bool:
+        """Start what does not run; return whether nothing has failed.
 
-    def check(self) -> None:
-        """Start what does not run."""
+        What has failed does not keep the rest from it.
+        """
         reap()
+        parts = {
+            'SMB': self._check_smb,
+            'NFS': self._check_nfs,
+            'trash': self._trash.empty,
+        }
+        failed = [name for name in parts if not self._try(name, parts[name])]
+        self._is_well = not failed
+        return self._is_well
+
+    def _try(self, name: str, part: Callable[[], None]) -> bool:
+        try:
+            part()
+        except (OSError, ValueError) as error:  # a file is damaged
+            self._errors.error(f'{self._running.parent}: {name}', error)
+            return False
+        return True
+
+    def _check_smb(self) -> None:
         if self._smb and self._smb.has_ended():
             processes.end_orphans(self._smb_record)
             self._smb.start(self._specification['smbd']['environment'])
+
+    def _check_nfs(self) -> None:
         if self._bus.has_ended():
             # A server without its bus serves, but cannot be changed.
             self._server.kill()
@@ -201,7 +224,13 @@ class Supervisor:
                 return
         if self._server.has_ended():
             self._start_server()
-        self._trash.empty()
+
+    def wait(self) -> None:
+        """Wait until a daemon ends, or for a while.
+
+        One that has ended and cannot be started would not let it wait.
+        """
+        processes.wait(self.descriptors if self._is_well else [], INTERVAL)
 
     @property
     def descriptors(self) -> list[int]:
@@ -250,13 +279,25 @@ class Supervisor:
         )
 
 
-def _rotate(log: pathlib.Path) -> None:
-    """Begin another log file if this one is large."""
+def _rotate(log: pathlib.Path) -> bool:
+    """Begin another log file if this one is large; return whether it is."""
     try:
-        if log.stat().st_size > _LOG_SIZE:
-            log.replace(log.with_name(f'{log.name}.1'))
+        is_large = log.stat().st_size > _LOG_SIZE
     except FileNotFoundError:
-        return
+        return False
+    if is_large:
+        log.replace(log.with_name(f'{log.name}.1'))
+    return is_large
+
+
+def _rotate_own(log: pathlib.Path) -> None:
+    """Do the same for the log of this process, unless that is elsewhere."""
+    with contextlib.suppress(FileNotFoundError):
+        if os.path.samestat(os.fstat(2), log.stat()) and _rotate(log):
+            new = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            os.dup2(new, 1)
+            os.dup2(new, 2)
+            os.close(new)
 
 
 def reap() -> None:
@@ -273,7 +314,26 @@ class Runnable(Protocol):
 
     def adopt_settings(self) -> None: ...
 
-    def run(self) -> None: ...
+    def check(self) -> bool: ...
+
+    def wait(self) -> None: ...
+
+
+def _run(supervisor: Runnable, log: pathlib.Path) -> NoReturn:
+    """Supervise for ever: nothing would restart this process."""
+    errors = LimitedLog(LOG)
+    is_adopted = False
+    while True:
+        try:
+            _rotate_own(log)
+            if not is_adopted:
+                supervisor.adopt_settings()
+                is_adopted = True
+            supervisor.check()
+            supervisor.wait()
+        except Exception as error:  # noqa: BLE001 (the periodic loop)
+            errors.error('supervisor', error)
+            time.sleep(INTERVAL)
 
 
 def main(
@@ -301,8 +361,7 @@ def main(
     supervisor = supervise(
         folder, json.loads((folder / SPECIFICATION).read_bytes())
     )
-    supervisor.adopt_settings()
-    supervisor.run()
+    _run(supervisor, folder / LOG_FILE)
 
 
 if __name__ == '__main__':

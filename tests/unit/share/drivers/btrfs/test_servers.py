@@ -174,6 +174,22 @@ def test_killed_supervisor_is_replaced_and_clients_do_not_notice(
     eventually(lambda: serves(tenant, path))
 
 
+def test_supervisor_outlives_what_it_cannot_do(site, tenant, server, path):
+    """While the share service is stopped, nothing would restart it."""
+    record = site.root / 'nfs' / 'supervisor.json'
+    pid = processes.find_pid(record)
+    servers, aside = site.root / 'servers', site.root / 'aside'
+    log = site.root / 'nfs' / 'supervisor.log'
+    before = len(log.read_text())
+    servers.rename(aside)
+    eventually(lambda: str(servers) in log.read_text()[before:])
+    assert processes.find_pid(record) == pid
+    aside.rename(servers)
+    site.kill(server, 'server')
+    eventually(lambda: serves(tenant, path))
+    assert processes.find_pid(record) == pid
+
+
 def test_start_of_the_service_changes_nothing(site, tenant, server, path):
     pids = site.pid(server, 'server'), site.pid(server, 'bus')
     nfs = tenant.nfs()

@@ -110,6 +110,38 @@ def test_volume_that_is_not_mounted_is_not_exported_by_a_new_server(nfs, path):
     assert serves(nfs, path)
 
 
+def test_supervisor_outlives_what_it_cannot_do(nfs, path):
+    """While the share service is stopped, nothing would restart it."""
+    pid = nfs.pid('supervisor')
+    config, aside = nfs.root / 'nfs' / 'server.conf', nfs.root / 'aside'
+    config.rename(aside)
+    config.mkdir()
+    nfs.kill('server')
+    eventually(lambda: 'Is a directory' in _log_of(nfs))
+    assert _is_supervised(nfs)
+    config.rmdir()
+    aside.rename(config)
+    eventually(lambda: serves(nfs, path))
+    assert nfs.pid('supervisor') == pid
+
+
+def test_log_of_the_supervisor_does_not_grow_for_ever(nfs, path):
+    log = nfs.root / 'nfs' / 'supervisor.log'
+    os.truncate(log, 17 << 20)
+    eventually((nfs.root / 'nfs' / 'supervisor.log.1').exists)
+    nfs.kill('server')
+    eventually(lambda: 'started server' in _log_of(nfs))
+    assert log.stat().st_size < 1 << 20
+    eventually(lambda: serves(nfs, path))
+
+
+def _log_of(nfs):
+    try:
+        return (nfs.root / 'nfs' / 'supervisor.log').read_text()
+    except FileNotFoundError:  # it is being replaced
+        return ''
+
+
 def test_trash_is_emptied(nfs, path):
     volume = path.rpartition('/')[2]
     nfs.exports.withdraw(Kind.SHARE, volume)
