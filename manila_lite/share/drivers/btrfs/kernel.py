@@ -2,8 +2,8 @@
 
     mounts, loop devices, mount namespaces    CAP_SYS_ADMIN
     set_limit, enable_quota  CAP_SYS_ADMIN
-    sizes                    CAP_SYS_ADMIN (a search in the quota tree)
-    destroy                  CAP_SYS_ADMIN
+    sizes, nested_subvolumes    CAP_SYS_ADMIN (a search in a tree)
+    destroy, destroy_nested  CAP_SYS_ADMIN
     the rest                 write access to the directory
 
 Besides this module, `server_network` creates network namespaces, which needs
@@ -42,6 +42,7 @@ _START_SYNC = _code(_READ, 24, 8)
 _GET_FLAGS = _code(_READ, 25, 8)
 _SET_FLAGS = _code(_WRITE, 26, 8)
 _GET_SUBVOLUME_INFO = _code(_READ, 60, 504)
+_SNAPSHOT_DESTROY_V2 = _code(_WRITE, 63, 4096)
 _QUOTA_CONTROL = _code(_READ | _WRITE, 40, 16)
 _QGROUP_LIMIT = _code(_READ, 43, 48)
 _QUOTA_RESCAN_WAIT = _code(0, 46, 0)
@@ -49,10 +50,10 @@ _QUOTA_RESCAN_WAIT = _code(0, 46, 0)
 SUBVOLUME_INODE = 256
 """The inode number of the root of every subvolume."""
 
-_QUOTA_TREE = 8
-_QGROUP_INFO, _QGROUP_LIMITS = 242, 244
+_ROOT_TREE, _QUOTA_TREE = 1, 8
+_ROOT_REF, _QGROUP_INFO, _QGROUP_LIMITS = 156, 242, 244
 _LIMIT_REFERENCED = 1
-_READ_ONLY = 2
+_READ_ONLY, _BY_ID = 2, 16
 _NO_LIMIT = (1 << 64) - 1
 _SEARCH_SIZE = 1 << 16
 
@@ -102,6 +103,35 @@ def create_snapshot(
 def destroy(path: pathlib.Path) -> None:
     """Remove a subvolume; the kernel frees its space in the background."""
     _call(path.parent, _SNAPSHOT_DESTROY, _name_at(8, path.name))
+
+
+def nested_subvolumes(top: pathlib.Path, subvolume: int) -> list[int]:
+    """Return the ids of the subvolumes that are directly in one."""
+    found = _search(
+        top,
+        _ROOT_TREE,
+        (subvolume, _ROOT_REF, 0),
+        (subvolume, _ROOT_REF, _NO_LIMIT),
+    )
+    return [nested for (_, kind, nested), _ in found if kind == _ROOT_REF]
+
+
+def destroy_nested(path: pathlib.Path) -> None:
+    """Remove all subvolumes in one.
+
+    They go by their ids: their paths are made of names of users.
+    """
+    with _opened(path.parent) as directory:
+        _destroy_nested(path.parent, directory, subvolume_id(path))
+
+
+def _destroy_nested(top: pathlib.Path, directory: int, subvolume: int) -> None:
+    for nested in nested_subvolumes(top, subvolume):
+        _destroy_nested(top, directory, nested)
+        request = bytearray(4096)
+        struct.pack_into('<Q', request, 16, _BY_ID)
+        struct.pack_into('<Q', request, 56, nested)
+        fcntl.ioctl(directory, _SNAPSHOT_DESTROY_V2, request, True)
 
 
 def is_subvolume(path: pathlib.Path) -> bool:
@@ -233,7 +263,21 @@ def _search_quota_tree(
     top: pathlib.Path, first: int, last: int
 ) -> Iterator[tuple[int, int, bytes]]:
     """Yield kind, subvolume and content of the items of a tree."""
-    key = (0, _QGROUP_INFO, first)
+    for (_, kind, offset), data in _search(
+        top, _QUOTA_TREE, (0, _QGROUP_INFO, first), (0, _QGROUP_LIMITS, last)
+    ):
+        if first <= offset <= last:
+            yield kind, offset, data
+
+
+_Key = tuple[int, int, int]
+
+
+def _search(
+    top: pathlib.Path, tree: int, first: _Key, last: _Key
+) -> Iterator[tuple[_Key, bytes]]:
+    """Yield the items of a tree with their keys: object, kind and offset."""
+    key = first
     with _opened(top) as directory:
         while True:
             request = bytearray(112 + _SEARCH_SIZE)
@@ -241,17 +285,8 @@ def _search_quota_tree(
                 '<QQQQQQQIIII',
                 request,
                 0,
-                _QUOTA_TREE,
-                key[0],
-                0,
-                key[2],
-                last,
-                0,
-                _NO_LIMIT,
-                key[1],
-                _QGROUP_LIMITS,
-                1 << 16,
-                0,
+                *(tree, key[0], last[0], key[2], last[2], 0, _NO_LIMIT),
+                *(key[1], last[1], 1 << 16, 0),
             )
             struct.pack_into('<Q', request, 104, _SEARCH_SIZE)
             fcntl.ioctl(directory, _TREE_SEARCH_V2, request, True)
@@ -264,9 +299,9 @@ def _search_quota_tree(
                     '<QQQII', request, place
                 )
                 place += 32
-                if first <= offset <= last:
-                    yield kind, offset, bytes(request[place : place + length])
+                data = bytes(request[place : place + length])
                 place += length
+                yield (objectid, kind, offset), data
                 key = (objectid, kind, offset + 1)
 
 

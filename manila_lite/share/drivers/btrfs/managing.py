@@ -229,4 +229,8 @@ class BtrfsManaging:
         owner = pools[0].catalog.owner(kind, volume)
         if owner is not None:
             raise ValueError(f'it is already managed as {owner}')
+        subvolume = kernel.subvolume_id(pools[0].path(kind, volume))
+        if kernel.nested_subvolumes(pools[0].top, subvolume):
+            # They are in no snapshot and do not count in the size.
+            raise ValueError('there are other subvolumes in it')
         return pools[0]

@@ -5,6 +5,7 @@ The supervisor empties the trash. It imports little, to stay small.
 
 from collections.abc import Callable, Iterable
 import contextlib
+import errno
 import logging
 import os
 import pathlib
@@ -86,4 +87,12 @@ class Trash:
 
 
 def _destroy(path: pathlib.Path) -> None:
-    kernel.destroy(path)
+    try:
+        kernel.destroy(path)
+    except OSError as error:
+        if error.errno != errno.ENOTEMPTY:
+            raise
+        # An administrator has created subvolumes in it.
+        kernel.set_read_only(path, False)
+        kernel.destroy_nested(path)
+        kernel.destroy(path)

@@ -232,6 +232,29 @@ def test_only_volumes_of_shares_are_managed(site, location):
         site.driver.manage_existing(site.harness.at(location), {})
 
 
+def test_volume_with_other_subvolumes_in_it_is_not_managed(site):
+    """Snapshots and sizes would not include them."""
+    share = site.create()
+    top = site.driver.backend.pools['large'].top
+    kernel.create_subvolume(top / 'shares' / share.name / 'inner')
+    kernel.create_snapshot(
+        top / 'shares' / share.name, top / 'snapshots' / 'nested', False
+    )
+    kernel.create_subvolume(top / 'snapshots' / 'nested' / 'inner2')
+    kernel.set_read_only(top / 'snapshots' / 'nested', True)
+    snapshot = site.harness.snapshot(share, provider_location='nested')
+    with pytest.raises(
+        exception.ManageInvalidShareSnapshot, match='other subvolumes'
+    ):
+        site.driver.manage_existing_snapshot(snapshot, {})
+    site.driver.unmanage(share)
+    again = site.harness.at(f'127.0.0.1:{path_of(share)}')
+    with pytest.raises(exception.ManageInvalidShare, match='other subvol'):
+        site.driver.manage_existing(again, {})
+    kernel.destroy(top / 'shares' / share.name / 'inner')
+    site.driver.manage_existing(again, {})
+
+
 def test_existing_volume_of_someone_else_is_not_given_to_a_new_share(site):
     share = site.create()
     site.client().write(path_of(share), 'notes', b'mine')
