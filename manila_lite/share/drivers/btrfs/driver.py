@@ -182,6 +182,7 @@ class BtrfsDriver(
                 'without btrfs_replication_type'
             )
         self.backend.start(self.has_shares)
+        self.snapshots.limit_interrupted()
         self.migration.forget_ended()
 
     def check_health(self) -> None:

@@ -182,10 +182,6 @@ class Pool:
     def resize(self, volume: str, size: int) -> None:
         self._limit(self.path(Kind.SHARE, volume), size)
 
-    def remove_limit(self, volume: str) -> None:
-        """Let a volume grow, while its content is replaced."""
-        self._limit_bytes(self.path(Kind.SHARE, volume), 0)
-
     def share_sizes(self) -> dict[str, kernel.Size]:
         """Return the sizes of all managed shares by name.
 

@@ -1,5 +1,7 @@
 """Snapshots of the btrfs driver."""
 
+from oslo_log import log
+
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
@@ -8,6 +10,11 @@ from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.pool import Pool
 from manila_lite.share.drivers.records import Record
+
+LOG = log.getLogger(__name__)
+
+_LIMIT = 'limit_before'
+"""The field of a record with the limit before a revert, in bytes."""
 
 
 class BtrfsSnapshots:
@@ -102,10 +109,12 @@ class BtrfsSnapshots:
                     msg=f'{snapshot["name"]} is not a snapshot of {name}'
                 )
             reverting = record | {'reverting_to': snapshot['name']}
-            pool.catalog.put(Kind.SHARE, name, reverting)
             if self._backend.configuration.btrfs_revert_mode == 'rewrite':
-                rewriting.rewrite(pool, volume, source['volume'])
+                limit = self._limit(pool, reverting)
+                pool.catalog.put(Kind.SHARE, name, reverting | {_LIMIT: limit})
+                rewriting.rewrite(pool, volume, source['volume'], limit)
             else:
+                pool.catalog.put(Kind.SHARE, name, reverting)
                 pool.replace(volume, source['volume'])
             self._backend.exports.refresh(Kind.SHARE, volume)
             path = pool.path(Kind.SHARE, volume)
@@ -113,8 +122,44 @@ class BtrfsSnapshots:
             done = {
                 key: value
                 for key, value in record.items()
-                if key != 'reverting_to'
+                if key not in ('reverting_to', _LIMIT)
             }
             pool.catalog.put(Kind.SHARE, name, done)
             pool.commit()
             return pool.size_gib(Kind.SHARE, volume)
+
+    def limit_interrupted(self) -> None:
+        """Limit shares as before a revert that was interrupted."""
+        for pool in self._backend.pools.values():
+            for name, record in list(pool.catalog.records(Kind.SHARE)):
+                if 'reverting_to' in record:
+                    self._try_to_limit(pool, name)
+
+    def _try_to_limit(self, pool: Pool, name: str) -> None:
+        with self._backend.locks.try_locked(name) as is_locked:
+            record = pool.catalog.find(Kind.SHARE, name)
+            if not is_locked or not record or 'reverting_to' not in record:
+                return
+            try:
+                pool.set_limit_bytes(
+                    record['volume'], self._limit(pool, record)
+                )
+            except OSError as error:
+                LOG.error(
+                    'Share %(name)s is not limited: %(error)s',
+                    {'name': name, 'error': error},
+                )
+
+    def _limit(self, pool: Pool, record: Record) -> int:
+        """Return the limit that a share had before it was reverted.
+
+        An earlier version removed it, and left it so if it was interrupted.
+        """
+        limit = record.get(_LIMIT) or pool.limit_bytes(
+            Kind.SHARE, record['volume']
+        )
+        if not limit:
+            source = pool.catalog.find(Kind.SNAPSHOT, record['reverting_to'])
+            if source:
+                limit = pool.limit_bytes(Kind.SNAPSHOT, source['volume'])
+        return limit

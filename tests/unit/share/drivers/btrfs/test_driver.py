@@ -16,7 +16,9 @@ from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
 from manila_lite.share.drivers.contract.configuration import Configuration
+from tests.drivers.crashes import changes
 from tests.drivers.crashes import failed_at
+from tests.drivers.crashes import killed_at
 from tests.drivers.driver_harness import CTX
 from tests.drivers.driver_harness import DriverHarness
 from tests.support import storage
@@ -185,6 +187,32 @@ def test_clients_stay_mounted_only_if_a_revert_rewrites(site, mode):
             client.names_below(root)
     else:
         assert client.names_below(root) == {'notes'}
+
+
+def test_share_whose_revert_was_killed_is_limited_by_the_next_start(site):
+    share = site.create(size=2)
+    snapshot = site.harness.snapshot(share)
+    site.driver.create_snapshot(CTX, snapshot)
+    site.driver.extend_share(share, 3)
+    driver = site.start(btrfs_revert_mode='rewrite')
+    pool = driver.backend.pools['large']
+
+    def limit():
+        return pool.limit_bytes('shares', share.name)
+
+    step = 0
+    while limit() == 3 << 30:
+        step += 1
+        assert killed_at(
+            step,
+            lambda: driver.revert_to_snapshot(CTX, snapshot, [], []),
+            changes,
+        )
+    site.start()
+    assert limit() == 3 << 30
+    assert driver.get_share_status(share)['status'] == 'error'
+    assert driver.revert_to_snapshot(CTX, snapshot, [], []) == 2
+    assert limit() == 2 << 30
 
 
 def test_snapshot_of_another_share_is_not_reverted_to(site):

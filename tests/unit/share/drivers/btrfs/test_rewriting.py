@@ -1,5 +1,7 @@
 """A volume is rewritten while its users change it."""
 
+import contextlib
+import errno
 import pathlib
 import tempfile
 import uuid
@@ -10,6 +12,11 @@ from manila_lite.share.drivers.btrfs import rewriting
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from tests.drivers import content
 from tests.drivers import swapping
+from tests.drivers.crashes import changes
+from tests.drivers.crashes import failed_at
+from tests.drivers.crashes import killed_at
+
+GIB = 1 << 30
 
 
 @pytest.fixture
@@ -28,10 +35,30 @@ def test_content_is_that_of_the_snapshot(pool, volume):
     for path in (top / 'new' / 'directory', top / 'below' / 'new'):
         path.mkdir(parents=True)
     (top / 'file').write_text('now')
-    rewriting.rewrite(pool, volume, volume)
+    rewriting.rewrite(pool, volume, volume, GIB)
     assert content.describe(top) == then
     assert top.stat().st_ino == inode
     assert pool.size_gib(Kind.SHARE, volume) == 1
+
+
+def test_volume_has_a_limit_whatever_interrupts_the_rewrite(pool, volume):
+    """Its clients could fill the pool."""
+
+    def rewrite():
+        with contextlib.suppress(OSError):
+            rewriting.rewrite(pool, volume, volume, GIB)
+
+    def limit():
+        return pool.limit_bytes(Kind.SHARE, volume)
+
+    has_ended, step = False, 0
+    while not has_ended:
+        step += 1
+        has_ended = not killed_at(step, rewrite, changes)
+        assert GIB <= limit() < 3 * GIB
+        failed_at(step, rewrite, OSError(errno.EIO, 'a broken disk'))
+        assert limit() == GIB
+    assert step > 20
 
 
 def test_links_that_users_put_into_the_volume_are_not_followed(pool, volume):
@@ -42,13 +69,15 @@ def test_links_that_users_put_into_the_volume_are_not_followed(pool, volume):
         for entry in top.iterdir():
             if entry.is_symlink():
                 entry.unlink()
-        rewriting.rewrite(pool, volume, volume)
+        rewriting.rewrite(pool, volume, volume, GIB)
         return top
 
     with tempfile.TemporaryDirectory(dir=pool.top) as folder:
         swapper = swapping.Swapper(pathlib.Path(folder))
         for step in swapping.swapped_at_steps(
-            build, lambda _: rewriting.rewrite(pool, volume, volume), swapper
+            build,
+            lambda _: rewriting.rewrite(pool, volume, volume, GIB),
+            swapper,
         ):
             assert swapper.is_unharmed(), f'at step {step}'
     assert step > 20
