@@ -233,7 +233,20 @@ class BtrfsShares:
     def ensure_shares(
         self, context: RequestContext, shares: Iterable[base.ShareForDriver]
     ) -> dict[str, base.EnsureReply]:
-        return {share['id']: self._ensure_reply(share) for share in shares}
+        """Export what is not exported, and return the replies.
+
+        There is none of a share for which that fails: its volume is there,
+        and an administrator can repeat the request.
+        """
+        replies = {}
+        for share in shares:
+            try:
+                replies[share['id']] = self._ensure_reply(share)
+            except (exception.StaleFencingToken, exception.StorageUnavailable):
+                raise
+            except (exception.DriverError, OSError) as error:
+                LOG.error('Share %s is not exported: %s', share['name'], error)
+        return replies
 
     def _ensure_reply(self, share: base.ShareForDriver) -> base.EnsureReply:
         try:

@@ -335,6 +335,25 @@ def test_lost_share_is_reported_and_the_others_are_ensured(site):
     site.driver.delete_share(CTX, lost)
 
 
+def test_share_that_cannot_be_ensured_does_not_stop_the_others(site):
+    """It is not lost: an error for good would be wrong."""
+    failing, kept = site.create(), site.create()
+    exports = pathlib.Path(site.options['btrfs_root'], 'exports')
+    for share in (failing, kept):
+        kernel.unmount(exports / 'mounts' / f'shares.{share.name}')
+    mount = exports / 'mounts' / f'shares.{failing.name}'
+    mount.rmdir()
+    mount.write_text('a file in the place of a mount')
+    replies = site.driver.ensure_shares(CTX, [failing, kept])
+    assert failing.id not in replies
+    assert replies[kept.id]['status'] == 'available'
+    site.client().write(path_of(kept), 'notes', b'hello')
+    mount.unlink()
+    replies = site.driver.ensure_shares(CTX, [failing, kept])
+    assert replies[failing.id]['status'] == 'available'
+    site.client().write(path_of(failing), 'notes', b'hello')
+
+
 def test_creation_that_fails_at_any_step_leaves_no_record_without_a_volume(
     site,
 ):
