@@ -73,7 +73,7 @@ def prepare(args: argparse.Namespace) -> None:
 
 def stop(args: argparse.Namespace) -> None:
     """end the servers of a back end and unmount its pools"""
-    root = pathlib.Path(os.path.abspath(args.root))
+    root = pathlib.Path(args.root).resolve()
     if not (root / 'nfs').is_dir():
         raise exception.InvalidInput(reason=f'{root} is no btrfs_root')
     daemons.Daemons(root / 'nfs', root / 'exports', 0, []).stop()
@@ -98,7 +98,7 @@ def remove_user(args: argparse.Namespace) -> None:
 
 
 def _users(args: argparse.Namespace) -> SmbUsers:
-    root = pathlib.Path(os.path.abspath(args.root))
+    root = pathlib.Path(args.root).resolve()
     if args.share_server:
         return servers.users_of(root, args.share_server)
     if servers.has_servers(root):

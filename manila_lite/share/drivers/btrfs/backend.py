@@ -50,7 +50,8 @@ class BtrfsBackend:
 
     def __init__(self, configuration: Configuration):
         self.configuration = configuration
-        self.root = pathlib.Path(configuration.btrfs_root)
+        # The kernel and the NFS server know mounts by their real paths.
+        self.root = pathlib.Path(configuration.btrfs_root).resolve()
         self.locks = Locks(self.root / 'locks')
         self.fencing = FencingTokens(self.root / 'fencing')
         self.departures = Departures(self.root)
@@ -268,10 +269,11 @@ class BtrfsBackend:
 
     def _check_options(self) -> None:
         section = self.configuration.config_group
-        if not self.root.is_absolute():
+        root = self.configuration.btrfs_root
+        if not os.path.isabs(root):
             raise exception.BadConfiguration(
-                reason=f'back end "{section}": btrfs_root {self.root} is not '
-                'an absolute path'
+                reason=f'back end "{section}": btrfs_root {root} is not an '
+                'absolute path'
             )
         safe_path(self.root)
         if not self.configuration.btrfs_pools:

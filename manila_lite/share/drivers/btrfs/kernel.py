@@ -426,6 +426,7 @@ def unmount_idle(target: pathlib.Path) -> bool:
 
 def unmount_below(folder: pathlib.Path) -> None:
     """Remove all mounts in a folder, the last first."""
+    folder = folder.resolve()  # as the kernel lists them
     mounts = pathlib.Path('/proc/self/mounts').read_text().splitlines()
     for line in reversed(mounts):
         target = pathlib.Path(line.split(' ')[1])

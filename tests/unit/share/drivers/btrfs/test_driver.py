@@ -22,6 +22,7 @@ from tests.drivers.crashes import killed_at
 from tests.drivers.driver_harness import CTX
 from tests.drivers.driver_harness import DriverHarness
 from tests.support import storage
+from tests.support.manage_command import manage
 from tests.support.nfs_client import NfsClient
 from tests.support.nfs_client import NfsError
 
@@ -118,6 +119,20 @@ def test_clients_go_on_while_the_driver_is_restarted(site):
         site.driver = site.start()
         client.write_at(file, number, b'x')
     assert client.read(path_of(share), 'file') == b'xxx'
+
+
+def test_everything_is_stopped_by_a_link_to_the_root():
+    storage.require()
+    with storage.folder() as folder:
+        (folder / 'real').mkdir()
+        (folder / 'link').symlink_to(folder / 'real')
+        site = Site(folder / 'link')
+        share = site.create()
+        site.client().write(path_of(share), 'notes', b'hello')
+        manage('storage', 'stop', '--root', site.options['btrfs_root'])
+        assert str(folder) not in pathlib.Path('/proc/mounts').read_text()
+        site.driver = site.start()
+        assert site.client().read(path_of(share), 'notes') == b'hello'
 
 
 def test_share_is_created_in_the_pool_of_its_host(site):

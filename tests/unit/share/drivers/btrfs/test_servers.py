@@ -302,6 +302,24 @@ def test_nothing_is_left_of_a_deleted_server(site, tenant):
     assert _is_gone(*traces)
 
 
+def test_nothing_is_left_of_a_server_below_a_link(site, tenant):
+    link = site.root.with_name('link')
+    link.symlink_to(site.root)
+    changed = site.harness.configure()
+    changed.override({'btrfs_root': str(link)})
+    original, site.harness.configure = site.harness.configure, lambda: changed
+    try:
+        site.restart()
+        with site.server(tenant) as server:
+            _, path = site.share(server)
+            tenant.write(path, b'hello')
+            assert serves(tenant, path)
+        assert not site.folder(server).exists()
+    finally:
+        site.harness.configure = original
+        site.restart()
+
+
 def test_server_with_a_share_is_not_deleted(site, tenant, server, path):
     with pytest.raises(exception.ShareBackendException, match='still has'):
         site.tear_down(server)
