@@ -1,6 +1,9 @@
 """The daemons of a back end, which outlive the share service."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+import contextlib
+import fcntl
+import os
 import pathlib
 import signal
 import subprocess
@@ -73,6 +76,37 @@ class Supervision:
         processes.end(
             self._folder / supervisor.RECORD, signal.SIGKILL, STOP_TIMEOUT
         )
+
+    @contextlib.contextmanager
+    def ended(self) -> Iterator[None]:
+        """End the supervisor; no other one starts daemons in the block.
+
+        A daemon that is just being started has its lock until the record of
+        the daemon is there.
+        """
+        self.end()
+        if not self._folder.is_dir():
+            yield
+            return
+        lock = os.open(
+            self._folder / supervisor.LOCK, os.O_RDWR | os.O_CREAT, 0o600
+        )
+        try:
+            deadline = time.monotonic() + STOP_TIMEOUT
+            while not _try_lock(lock) and time.monotonic() < deadline:
+                time.sleep(INTERVAL)
+                self.end()
+            yield
+        finally:
+            os.close(lock)
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def check_socket(path: pathlib.Path) -> None:
@@ -214,10 +248,10 @@ class Daemons:
 
     def stop(self) -> None:
         """End the daemons; clients are interrupted."""
-        self._supervision.end()
-        for name in (RECORD, 'server.json', 'bus.json'):
-            processes.stop(self._folder / name, STOP_TIMEOUT)
-        processes.end_orphans(self._folder / RECORD)
+        with self._supervision.ended():
+            for name in (RECORD, 'server.json', 'bus.json'):
+                processes.stop(self._folder / name, STOP_TIMEOUT)
+            processes.end_orphans(self._folder / RECORD)
 
     def _smb_specification(self) -> records.Record:
         if self._smb_config is None:

@@ -4,6 +4,8 @@ import contextlib
 import itertools
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
@@ -15,6 +17,7 @@ from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.daemons import Daemons
 from manila_lite.share.drivers.btrfs.supervisor import Daemon
 from tests.drivers.crashes import changes
+from tests.drivers.crashes import interrupted_at
 from tests.drivers.crashes import killed_at
 from tests.support import storage
 from tests.support.nfs_client import NfsError
@@ -247,6 +250,37 @@ def test_clients_do_not_notice_a_new_pool(nfs, path):
     nfs.other_daemons(nfs.port).start()
     assert nfs.pid('server') == pid
     nfs.trash.pop()
+
+
+_STARTING = """
+import fcntl, os, pathlib, sys
+from manila_lite.share.drivers.btrfs import processes
+folder = pathlib.Path(sys.argv[1])
+fcntl.flock(os.open(folder / 'supervisor.lock', os.O_CREAT), fcntl.LOCK_EX)
+print('locked', flush=True)
+sys.stdin.readline()
+processes.write(folder / 'server.json', processes.this_process())
+os.execvp('sleep', ['sleep', '60'])
+"""
+
+
+def test_daemon_that_is_being_started_is_stopped(tmp_path):
+    """The supervisor was killed after the fork, before there was a record."""
+    starting = subprocess.Popen(
+        [sys.executable, '-c', _STARTING, tmp_path],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    with starting:
+        assert starting.stdout.readline() == b'locked\n'
+        interrupted_at(
+            1,
+            Daemons(tmp_path, tmp_path / 'exports', 0, []).stop,
+            lambda: os.write(starting.stdin.fileno(), b'\n'),
+            lambda event, args: event == 'fcntl.flock',
+        )
+        starting.stdin.close()
+        assert starting.wait(60) == -signal.SIGTERM
 
 
 def test_stopped_daemons_are_gone(nfs):
