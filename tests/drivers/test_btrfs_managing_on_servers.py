@@ -61,11 +61,11 @@ def unmanaged(served, driver):
     return share, served.at(location['path'])
 
 
-def test_clients_keep_their_access_to_an_unmanaged_share(served, driver):
+def test_clients_keep_their_access_until_a_share_is_managed(served, driver):
+    """A managed share has no access rules."""
     share, again = unmanaged(served, driver)
     assert served.clients(driver, share) == {('ip', '10.0.0.1', 'rw')}
     driver.manage_existing(again, {})
-    driver.update_access(CTX, again, [], [], [], [])
     assert not served.clients(driver, share)
 
 

@@ -23,9 +23,10 @@ _VOLUME = re.compile(r'[A-Za-z0-9][A-Za-z0-9._-]{0,199}')
 
 
 class BtrfsManaging:
-    """Nothing is moved: a volume keeps its path, its clients, and its name.
+    """Nothing is moved: a volume keeps its path and its name.
 
-    Only the record says which share or snapshot it is.
+    Only the record says which share or snapshot it is. What was released
+    keeps its clients; what is managed has none, as it has no rules.
     """
 
     def __init__(self, backend: BtrfsBackend):
@@ -36,7 +37,8 @@ class BtrfsManaging:
     ) -> base.ManageReply:
         """Manage a volume in the directory `shares` of a pool.
 
-        The option `size` gives its size in GiB. Otherwise it is the size it
+        A repeated call ends the use by clients, too: there are no rules
+        before it has succeeded. The option `size` gives its size in GiB. Otherwise it is the size it
         has, or else that of its content.
         """
         return self.manage_existing_with_server(share, driver_options)
@@ -60,7 +62,7 @@ class BtrfsManaging:
                 )
                 volume = record['volume']
                 path = pool.path(Kind.SHARE, volume)
-                self._backend.exports.republish(Kind.SHARE, volume, path)
+                self._backend.exports.publish(Kind.SHARE, record, path, [])
                 pool.commit()
         except ValueError as error:
             raise exception.ManageInvalidShare(
@@ -161,6 +163,13 @@ class BtrfsManaging:
                 found = self._backend.find(Kind.SNAPSHOT, snapshot['name'])
                 pool, record = found or self._manage_snapshot(
                     snapshot, location, owner_pool, owner
+                )
+                self._backend.exports.publish(
+                    Kind.SNAPSHOT,
+                    record,
+                    pool.path(Kind.SNAPSHOT, record['volume']),
+                    [],
+                    read_only=True,
                 )
                 pool.commit()
         except ValueError as error:

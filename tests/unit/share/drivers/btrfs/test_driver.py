@@ -275,6 +275,34 @@ def test_only_volumes_of_shares_are_managed(site, location):
         site.driver.manage_existing(site.harness.at(location), {})
 
 
+def test_managed_share_and_snapshot_have_no_clients(site):
+    """Those from before they were released are in no rules."""
+    share = site.create()
+    snapshot = site.harness.snapshot(share)
+    site.driver.create_snapshot(CTX, snapshot)
+    rule = site.harness.rule(share, WRITER)
+    site.driver.snapshot_update_access(CTX, snapshot, [rule], [rule], [])
+    shown = f'/snapshots/{snapshot.name}'
+    site.driver.unmanage_snapshot(snapshot)
+    site.client().look_up(shown)
+    site.driver.manage_existing_snapshot(
+        site.harness.snapshot(share, provider_location=snapshot.name), {}
+    )
+    with refused('NOENT'):
+        site.client().look_up(shown)
+    site.driver.unmanage(share)
+    client = site.client()
+    file = client.open(path_of(share), 'file', create=True)
+    again = site.harness.at(f'127.0.0.1:{path_of(share)}')
+    site.driver.manage_existing(again, {})
+    with refused('ACCESS'):
+        client.write_at(file, 0, b'hello')
+    with refused('NOENT'):
+        site.client().look_up(path_of(share))
+    site.allow(again)
+    site.client().write(path_of(share), 'notes', b'hello')
+
+
 def test_volume_with_other_subvolumes_in_it_is_not_managed(site):
     """Snapshots and sizes would not include them."""
     share = site.create()

@@ -294,7 +294,7 @@ def test_deleted_share_is_gone_for_its_clients(site):
     assert not list((site.root / 'smb').glob(f'**/*{share.name}*'))
 
 
-def test_share_is_released_and_managed_again_under_a_session(site):
+def test_released_share_keeps_its_session_until_it_is_managed_again(site):
     share = site.create()
     (location,) = normalise_export_locations(
         site.driver.create_share(CTX, share)
@@ -304,7 +304,10 @@ def test_share_is_released_and_managed_again_under_a_session(site):
         session('put /etc/hostname one')
         again = site.harness.at(location['path'], share_proto='CIFS')
         assert site.driver.manage_existing(again, {})['size'] == 1
-        session('put /etc/hostname two')
+        with refused('NETWORK_NAME_DELETED'):
+            session('put /etc/hostname two')
+    with refused('BAD_NETWORK_NAME'):
+        site.alice(share.name, 'ls')
 
 
 @pytest.mark.parametrize('name', ['global', 'Homes', 'snapshots.x', 'Data'])
