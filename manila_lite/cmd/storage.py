@@ -61,7 +61,7 @@ def prepare(args: argparse.Namespace) -> None:
     folder = pathlib.Path(os.path.abspath(args.folder))
     if args.device:
         pool = pathlib.Path(os.path.abspath(args.device))
-        machine.format_device(pool)
+        machine.format_device(pool, f'manila-lite:{args.pool}')
     else:
         pool = folder / f'{args.pool}.img'
         machine.create_image(pool, args.size)
@@ -130,7 +130,10 @@ def add_to(nouns: typing.Any) -> None:
         help='of the file, for instance 20G, the default',
     )
     parsers['prepare'].add_argument(
-        '--device', metavar='D', help='an empty device instead of a file'
+        '--device',
+        metavar='D',
+        help='an empty device instead of a file, for instance '
+        '/dev/disk/by-id/...',
     )
     parsers['prepare'].add_argument(
         '--folder',

@@ -1,18 +1,22 @@
 """manila-lite-manage storage: set up a machine for the driver btrfs."""
 
+import contextlib
+import os
+import re
 import subprocess
 
 import pytest
 
 from manila_lite.cmd.manage import main
-import manila_lite.conf
+from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs import machine
-from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
 from manila_lite.share.drivers.btrfs.servers import ShareServer
-from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.support import command_line
 from tests.support import storage
 from tests.support.manage_command import manage
+from tests.support.nfs_client import NfsClient
+from tests.support.processes import Command
+from tests.support.processes import free_port
 
 
 @pytest.fixture
@@ -48,23 +52,82 @@ def test_package_to_install_is_named(monkeypatch):
     )
 
 
-def test_printed_section_is_a_back_end(folder):
-    printed = manage(
-        'storage', 'prepare', '--pool', 'gold', '--size', '1G',
-        '--folder', str(folder),
-    )  # fmt: skip
-    file = folder / 'manila_lite.conf'
-    file.write_text(printed)
-    conf = manila_lite.conf.new(files=[file])
-    configuration = Configuration(conf, 'gold')
-    configuration.override({'btrfs_nfs_port': storage.free_port()})
-    assert configuration.share_driver == 'btrfs'
-    driver = BtrfsDriver(configuration=configuration)
-    driver.check_for_setup_error()
-    stats = driver.get_share_stats()
-    assert [pool['pool_name'] for pool in stats['pools']] == ['gold']
-    manage('storage', 'stop', '--root', str(folder / 'gold'))
-    assert not (folder / 'gold' / 'pools' / 'gold' / 'shares').exists()
+@pytest.fixture
+def device(folder):
+    with loop_device(folder) as path:
+        yield path
+
+
+@contextlib.contextmanager
+def loop_device(folder):
+    """Provide a block device without content."""
+    image = folder / 'disk'
+    image.touch()
+    os.truncate(image, 1 << 30)
+    path = subprocess.run(
+        ['losetup', '--find', '--show', image],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
+    try:
+        yield path
+    finally:
+        subprocess.run(['losetup', '--detach', path], check=True)
+
+
+def prepare(folder, *args, code=0):
+    return manage(
+        *('storage', 'prepare', '--pool', 'gold', '--folder', str(folder)),
+        *args,
+        code=code,
+    )
+
+
+def mounted(pool, folder):
+    """Mount a device or an image; return where."""
+    target = folder / 'mounted'
+    target.mkdir()
+    subprocess.run(['mount', pool, target], check=True, capture_output=True)
+    return target
+
+
+@pytest.mark.parametrize('is_device', [False, True], ids=['file', 'device'])
+def test_pasted_section_is_a_back_end_that_serves(folder, tmp_path, is_device):
+    with contextlib.ExitStack() as stack:
+        args = ('--size', '1G')
+        if is_device:
+            args = '--device', stack.enter_context(loop_device(folder))
+        printed = prepare(folder, *args)
+        port = free_port()
+        file = tmp_path / 'manila_lite.conf'
+        file.write_text(
+            '[DEFAULT]\nenabled_share_backends = gold\n'
+            f'{printed}btrfs_nfs_port = {port}\n'
+        )
+        service = Command(
+            *('manila-lite', 'serve', '--config-file', file),
+            *('--state-dir', tmp_path / 'state'),
+            *('--port', free_port()),
+            log=tmp_path / 'serve.log',
+            forked=True,
+        )
+        stack.callback(service.kill)
+        service.wait_for(
+            lambda: re.search('Back end .*@gold is up', service.output),
+            'the back end is up',
+        )
+        service.stop()
+        assert NfsClient('127.0.0.1', port).names_in('/') is not None
+        shares = folder / 'gold/pools/gold/shares'
+        kernel.create_subvolume(shares / 'kept')
+        assert prepare(folder, *args) == printed
+        manage('storage', 'stop', '--root', str(folder / 'gold'))
+        assert not shares.exists()
+        assert prepare(folder, *args) == printed
+        pool = re.search('btrfs_pools = gold:(.*)', printed)[1]
+        assert (mounted(pool, folder) / 'shares/kept').is_dir()
+        kernel.unmount_below(folder)
 
 
 def test_pool_that_exists_is_kept(folder):
@@ -94,21 +157,22 @@ def test_bad_request_is_explained(folder, option, value, code, reason):
     assert list(folder.iterdir()) == []
 
 
-def test_device_with_data_is_not_formatted(folder):
-    image = storage.create_pool(folder / 'used.img', 1 << 30)
-    device = subprocess.run(
-        ['losetup', '--find', '--show', image],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout.strip()
-    try:
-        refused = manage(
-            'storage', 'prepare', '--pool', 'gold', '--device', device, code=1
-        )
-    finally:
-        subprocess.run(['losetup', '--detach', device], check=True)
-    assert 'mkfs.btrfs' in refused
+@pytest.mark.parametrize(
+    'command, reason',
+    [
+        (['mkfs.ext4', '-q'], 'existing filesystem (ext4)'),
+        (['mkfs.btrfs', '-q'], 'existing filesystem (btrfs)'),
+        (['mkfs.btrfs', '-q', '-L', 'manila-lite:other'], '(btrfs)'),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else None,
+)
+def test_device_with_data_is_not_formatted(folder, device, command, reason):
+    subprocess.run([*command, device], check=True, capture_output=True)
+    before = (folder / 'disk').read_bytes()[: 1 << 20]
+    refused = prepare(folder, '--device', device, code=1)
+    assert f'mkfs.btrfs {device}' in refused
+    assert reason in refused
+    assert (folder / 'disk').read_bytes()[: 1 << 20] == before
 
 
 def test_only_a_back_end_is_stopped(tmp_path):

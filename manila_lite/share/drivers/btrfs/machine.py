@@ -12,6 +12,9 @@ from typing import NamedTuple
 from manila_lite import exception
 
 _SMALLEST_POOL = 128 << 20
+# Where a btrfs has its first super block, and what is where in it.
+_SUPER_BLOCK = 64 << 10
+_MAGIC, _LABEL = slice(64, 72), slice(299, 555)
 
 
 class Requirement(NamedTuple):
@@ -106,20 +109,41 @@ def create_image(path: pathlib.Path, size: int) -> None:
     new.rename(path)
 
 
-def format_device(path: pathlib.Path) -> None:
-    """Create a btrfs on a device, which must be empty."""
+def format_device(path: pathlib.Path, label: str) -> None:
+    """Create a btrfs with a label on a device, which must be empty.
+
+    One that has this label already is kept.
+    """
     if not path.is_block_device():
         raise exception.InvalidInput(reason=f'{path} is not a block device')
-    _make_file_system(path)
+    if _find_label(path) != label:
+        _make_file_system(path, f'--label={label}')
 
 
-def _make_file_system(path: pathlib.Path) -> None:
+def _find_label(device: pathlib.Path) -> str | None:
+    """Return the label of the btrfs on a device; None if there is none."""
+    with device.open('rb') as file:
+        file.seek(_SUPER_BLOCK)
+        block = file.read(_LABEL.stop)
+    if block[_MAGIC] != b'_BHRfS_M':
+        return None
+    return os.fsdecode(block[_LABEL].partition(b'\0')[0])
+
+
+def _make_file_system(path: pathlib.Path, *options: str) -> None:
     # It refuses a device that has any file system.
     done = subprocess.run(
-        ['mkfs.btrfs', '-q', '--', str(path)], capture_output=True, text=True
+        ['mkfs.btrfs', '-q', *options, '--', str(path)],
+        capture_output=True,
+        text=True,
     )
     if done.returncode:
-        errors = [line for line in done.stderr.splitlines() if line]
+        errors = [
+            line
+            for line in done.stderr.splitlines()
+            # It is not an option of ours.
+            if line and 'use the -f option' not in line
+        ]
         raise exception.InvalidInput(
             reason=f'mkfs.btrfs {path}: {"; ".join(errors)}'
         )
