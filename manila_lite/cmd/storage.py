@@ -14,6 +14,7 @@ from manila_lite.share.drivers.btrfs import daemons
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs import machine
 from manila_lite.share.drivers.btrfs import servers
+from manila_lite.share.drivers.btrfs import trials
 from manila_lite.share.drivers.btrfs.smb_users import SmbUsers
 
 _NAME = re.compile(r'[A-Za-z0-9][A-Za-z0-9_-]{0,63}')
@@ -38,12 +39,16 @@ def check(args: argparse.Namespace) -> int:
     code = 0
     for requirement in machine.REQUIREMENTS:
         code = max(code, _check(requirement))
+    for trial in trials.TRIALS:
+        code = max(code, _try(trial))
     for requirement in machine.CIFS_REQUIREMENTS:
         # Back ends without btrfs_cifs do not need it.
         _check(requirement, ' for CIFS')
     for requirement in machine.SERVER_REQUIREMENTS:
         # Nor do those without share servers.
         _check(requirement, ' for share servers')
+    for trial in trials.SERVER_TRIALS:
+        _try(trial, ' for share servers')
     return code
 
 
@@ -54,6 +59,12 @@ def _check(requirement: machine.Requirement, of: str = '') -> int:
         f'{"ok" if is_met else f"missing; {requirement.remedy}"}'
     )
     return 0 if is_met else 1
+
+
+def _try(trial: trials.Trial, of: str = '') -> int:
+    problem = trial.find_problem()
+    print(f'{trial.name}{of}: {problem or "ok"}')
+    return 1 if problem else 0
 
 
 def prepare(args: argparse.Namespace) -> None:

@@ -2,21 +2,46 @@
 
 import contextlib
 import os
+import pathlib
 import re
+import shutil
+import stat
 import subprocess
+import tempfile
 
 import pytest
 
 from manila_lite.cmd.manage import main
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs import machine
+from manila_lite.share.drivers.btrfs import trials
 from manila_lite.share.drivers.btrfs.servers import ShareServer
 from tests.support import command_line
+from tests.support import requirements
 from tests.support import storage
+from tests.support.manage_command import COMMAND
 from tests.support.manage_command import manage
 from tests.support.nfs_client import NfsClient
 from tests.support.processes import Command
 from tests.support.processes import free_port
+
+INSTALLER = pathlib.Path(__file__).parents[3] / (
+    'tools/install-storage-packages'
+)
+PACKAGES = {
+    'mkfs.btrfs': 'btrfs-progs',
+    'dbus-daemon': 'dbus',
+    'ganesha.nfsd': 'nfs-ganesha',
+    'smbd': 'samba',
+    'smbpasswd': 'samba-common-bin',
+    'ip': 'iproute2',
+    'nsenter': 'util-linux',
+    'unshare': 'util-linux',
+}
+LIBRARIES = {
+    'libfsalvfs.so': 'nfs-ganesha-vfs',
+    'libnss_wrapper.so': 'libnss-wrapper',
+}
 
 
 @pytest.fixture
@@ -37,19 +62,138 @@ def test_machine_that_has_everything_is_ok():
                 machine.REQUIREMENTS,
                 machine.CIFS_REQUIREMENTS,
                 machine.SERVER_REQUIREMENTS,
+                trials.TRIALS,
+                trials.SERVER_TRIALS,
             ),
         )
     )
     assert all(line.endswith(': ok') for line in lines)
 
 
-def test_package_to_install_is_named(monkeypatch):
-    monkeypatch.setenv('PATH', '/nowhere')
+@pytest.fixture
+def programs(tmp_path, monkeypatch):
+    """A directory that is the whole search path, with all that is needed."""
+    storage.require_cifs()
+    storage.require_servers()
+    for program in (*PACKAGES, 'true'):
+        (tmp_path / program).symlink_to(shutil.which(program))
+    monkeypatch.setenv('PATH', str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize('program', PACKAGES)
+def test_package_of_a_missing_program_is_named(programs, program):
+    (programs / program).unlink()
     ended = command_line.run(main, ['storage', 'check'], '')
-    assert ended.code == 1
-    assert (
-        'ganesha.nfsd: missing; install the package nfs-ganesha\n' in ended.out
+    problems = [
+        line for line in ended.out.splitlines() if not line.endswith(': ok')
+    ]
+    missing, *not_tried = problems
+    assert re.fullmatch(
+        f'{program}( for CIFS| for share servers)?: '
+        f'missing; install the package {PACKAGES[program]}',
+        missing,
     )
+    assert all(f': not tried without {program}' in line for line in not_tried)
+    assert ended.code == ('for' not in missing)
+
+
+def test_packages_that_are_named_are_installed_for_run_nfs():
+    installed = set(re.findall(r'[a-z][a-z0-9-]+', INSTALLER.read_text()))
+    essential = {'util-linux'}
+    assert {*PACKAGES.values(), *LIBRARIES.values()} <= installed | essential
+
+
+def check_through(*command):
+    """Run the check by way of another command; return its problems."""
+    done = subprocess.run(
+        [*command, *COMMAND, 'storage', 'check'],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    if not done.stdout:
+        requirements.missing(f'{command[0]}: {done.stderr}')
+    problems = dict(
+        line.split(': ', 1)
+        for line in done.stdout.splitlines()
+        if not line.endswith(': ok')
+    )
+    return problems, done.returncode
+
+
+def test_missing_libraries_and_kernel_features_are_named(tmp_path):
+    storage.require_cifs()
+    hidden = {
+        path.resolve()
+        for library in LIBRARIES
+        for path in pathlib.Path('/usr').glob(f'lib*/**/{library}')
+    }
+    script = ['mount --make-rprivate /']
+    # What is mounted on a directory hides what is mounted below it.
+    for number, path in enumerate(sorted(hidden, key=lambda p: len(p.parts))):
+        layer = tmp_path / str(number)
+        layer.mkdir()
+        os.mknod(layer / path.name, stat.S_IFCHR, 0)  # hides the other
+        script.append(
+            f'mount -t overlay overlay -o lowerdir={layer}:{path.parent} '
+            f'{path.parent}'
+        )
+    script += [
+        'if [ -d /lib/modules ]; then mount -t tmpfs none /lib/modules; fi',
+        f'mount --bind {tmp_path} /dev',
+        'mknod -m 666 /dev/null c 1 3',
+        'mount --bind /dev/null /proc/filesystems',
+        'exec "$@"',
+    ]
+    problems, code = check_through(
+        'unshare', '--mount', 'sh', '-euc', '\n'.join(script), 'sh'
+    )
+    assert code == 1
+    assert problems['btrfs'] == 'missing; use a kernel with btrfs'
+    assert problems['/dev/loop-control'].startswith('missing; use a kernel')
+    assert problems['ganesha/libfsalvfs.so'] == (
+        'missing; install the package nfs-ganesha-vfs'
+    )
+    assert problems['libnss_wrapper.so for CIFS'] == (
+        'missing; install the package libnss-wrapper'
+    )
+
+
+def test_container_without_privileges_is_told_what_it_cannot_do():
+    storage.require_servers()
+    problems, code = check_through(
+        'setpriv', '--bounding-set=-sys_admin,-net_admin'
+    )
+    assert code == 1
+    refusals = {
+        'mount of a btrfs in a file': 'CAP_SYS_ADMIN and loop devices',
+        'new network namespace for share servers': 'CAP_SYS_ADMIN',
+        'new veth link for share servers': 'CAP_NET_ADMIN',
+        'new bridge for share servers': 'CAP_SYS_ADMIN',
+    }
+    assert problems.keys() == refusals.keys()
+    for name, need in refusals.items():
+        assert 'Operation not permitted; a container needs' in problems[name]
+        assert need in problems[name]
+
+
+def test_other_users_are_told_to_be_root():
+    storage.require()
+    problems, code = check_through('unshare', '--user')
+    assert code == 1
+    assert problems['root'] == 'missing; run it as root'
+
+
+def test_nothing_is_left_of_what_was_tried(tmp_path, monkeypatch):
+    storage.require_servers()
+    monkeypatch.setattr(tempfile, 'tempdir', str(tmp_path))
+    manage('storage', 'check')
+    assert list(tmp_path.iterdir()) == []
+    assert str(tmp_path) not in pathlib.Path('/proc/mounts').read_text()
+    for file in pathlib.Path('/sys/block').glob('loop*/loop/backing_file'):
+        with contextlib.suppress(FileNotFoundError, OSError):
+            assert str(tmp_path) not in file.read_text()
 
 
 @pytest.fixture
