@@ -164,6 +164,41 @@ def test_statistics_are_those_of_each_pool(site):
     assert after['small']['total_capacity_gb'] < 0.2
 
 
+def test_statistics_agree_with_what_is_in_a_pool(site):
+    pool = site.driver.backend.pools['large']
+
+    def stats():
+        pool.used_bytes('shares', share.name)  # writes all to disk
+        found = site.driver.get_share_stats(refresh=True)['pools']
+        return next(one for one in found if one['pool_name'] == 'large')
+
+    def changes():
+        return {
+            name: round(now[f'{name}_capacity_gb'] - before[name], 1)
+            for now in [stats()]
+            for name in before
+        }
+
+    def allocate(name, mib):
+        with (pool.path('shares', share.name) / name).open('wb') as file:
+            os.posix_fallocate(file.fileno(), 0, mib * MIB)
+
+    share = site.create(size=2)
+    names = ('total', 'free', 'used', 'provisioned', 'allocated')
+    before = {name: stats()[f'{name}_capacity_gb'] for name in names}
+    constant = {'total': 0, 'provisioned': 0, 'allocated': 0}
+    allocate('one', 717)
+    assert changes() == {'used': 0.7, 'free': -0.7} | constant
+    site.driver.create_snapshot(CTX, site.harness.snapshot(share))
+    allocate('two', 307)
+    assert changes() == {'used': 1.0, 'free': -1.0} | constant
+    # The snapshot still has it.
+    (pool.path('shares', share.name) / 'one').unlink()
+    assert changes() == {'used': 0.3, 'free': -1.0} | constant
+    site.driver.extend_share(share, 5)
+    assert changes()['provisioned'] == changes()['allocated'] == 3
+
+
 def test_usage_of_shares_is_reported(site):
     share, unknown = site.create(), site.share()
     site.client().write(path_of(share), 'large', bytes(20 * MIB))
