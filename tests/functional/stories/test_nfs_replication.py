@@ -8,6 +8,7 @@ import contextlib
 
 import pytest
 
+from manila_lite.share.drivers.btrfs import kernel
 from tests.functional.stories.conftest import new_installation
 from tests.support import storage
 from tests.support import tenant_network
@@ -30,8 +31,9 @@ class Site:
     client = WRITER
     has_servers = 'false'
 
-    def __init__(self, installation, style, ports):
+    def __init__(self, installation, style, ports, folder):
         self.installation, self.ports = installation, ports
+        self.folder = folder
         self.cli = Cli(
             '--os-auth-type', 'none', '--os-endpoint', installation.url
         )
@@ -72,9 +74,12 @@ class Site:
         """Return a client of a replica, and the path that it mounts."""
         locations = self.rest.get(f'/share-replicas/{id}/export-locations')
         (path,) = (one['path'] for one in locations['export_locations'])
-        side = self.replica(id)['host'].partition('@')[2].partition('#')[0]
         address, _, path = path.partition(':')
-        return self.connect(side, address), path
+        return self.connect(self.side(id), address), path
+
+    def side(self, id):
+        """Return the back end of a replica."""
+        return self.replica(id)['host'].partition('@')[2].partition('#')[0]
 
     def connect(self, side, address):
         return NfsClient(address, self.ports[side], self.client)
@@ -91,6 +96,29 @@ class Site:
         self.cli('share replica promote', id)
         self.wait(id, 'active')
 
+    @contextlib.contextmanager
+    def without_disk(self, side):
+        """Take the pool of a back end away from this machine."""
+        image = self.folder / f'{side}.img'
+        away = image.rename(self.folder / 'away.img')
+        kernel.unmount(self.folder / side / 'pools' / 'pool')
+        self.wait_for_backend(side, 'down')
+        try:
+            yield
+        finally:
+            away.rename(image)
+        self.wait_for_backend(side, 'up')
+
+    def wait_for_backend(self, side, state):
+        host = self.installation.service_host(side)
+        wait_until(
+            lambda: (
+                self.rest.get(f'/services?host={host}')['services'][0]['state']
+                == state
+            ),
+            f'{side} is {state}',
+        )
+
 
 class ServedSite(Site):
     """The same with share servers, which are on a bridge with the client."""
@@ -98,8 +126,8 @@ class ServedSite(Site):
     client = TENANT_CLIENT
     has_servers = 'true'
 
-    def __init__(self, installation, style, machine):
-        super().__init__(installation, style, {})
+    def __init__(self, installation, style, machine, folder):
+        super().__init__(installation, style, {}, folder)
         self.machine = machine
 
     def network(self):
@@ -162,9 +190,9 @@ def site(request, tmp_path):
         )
         installation.start()
         yield (
-            ServedSite(installation, style, machine)
+            ServedSite(installation, style, machine, folder)
             if with_servers
-            else Site(installation, style, ports)
+            else Site(installation, style, ports, folder)
         )
 
 
@@ -243,3 +271,39 @@ def _looks_up(client, path):
         return client.look_up(path)
     except NfsError:
         return False
+
+
+@pytest.mark.parametrize(
+    'site', [('readable', False), ('dr', True)], indirect=True
+)
+def test_share_fails_over_without_the_disk_of_its_source(site):
+    share = site.create()
+    (first,) = (
+        one['id'] for one in site.rest.get('/share-replicas')['share_replicas']
+    )
+    client, path = site.mount(first)
+    wait_until(lambda: _looks_up(client, path), 'the client has access')
+    second = site.cli('share replica create', share)['id']
+    client.write(path, 'notes', b'one')
+    site.cli('share replica resync', second)
+    site.wait(second, 'in_sync')
+
+    with site.without_disk(site.side(first)):
+        site.promote(second)
+        wait_until(lambda: site.sees(second, 'notes', b'one'), 'it is read')
+        there, there_path = site.mount(second)
+        there.write(there_path, 'notes', b'two')
+        with pytest.raises((NfsError, OSError)):
+            client.write(path, 'notes', b'lost')
+        assert site.replica(first)['replica_state'] != 'in_sync'
+        there.write(there_path, 'more', b'three')
+
+    assert not site.sees(first, 'notes', b'one')
+    site.cli('share replica resync', first)
+    site.wait(first, 'in_sync')
+    site.promote(first)
+    wait_until(lambda: site.sees(first, 'notes', b'two'), 'it is read')
+    client, path = site.mount(first)
+    assert client.read(path, 'more') == b'three'
+    client.write(path, 'notes', b'four')
+    assert client.read(path, 'notes') == b'four'
