@@ -37,6 +37,7 @@ with_deploy() {
         read_variables
         STATE=$MANILA_LITE_STATE
         VENV=$MANILA_LITE_VENV
+        RELEASES=$MANILA_LITE_VENV-releases
         local name variable
         for name in $BACKENDS; do
             variable=MANILA_LITE_BACKEND_$name
@@ -71,6 +72,11 @@ use_cloud_servers() {
     MANILA_LITE_TRANSPORT_URL=$(get_transport_url)
 }
 
+install_into_cloud() {
+    install_program
+    switch_program
+}
+
 install_manila_lite() {
     if is_service_enabled mysql \
             && [[ $(mysql --version) != *MariaDB* ]]; then
@@ -81,7 +87,7 @@ install_manila_lite() {
     use_cloud_servers
     # Not the environment of the other services: its versions of libraries
     # are fixed by DevStack.
-    with_deploy install_program
+    with_deploy install_into_cloud
     pip_install python-manilaclient
 }
 
@@ -161,7 +167,7 @@ stop_manila_lite() {
 
 clean_manila_lite() {
     sudo rm -rf "$MANILA_LITE_CONF_DIR" "$MANILA_LITE_STATE" \
-        "$MANILA_LITE_VENV"
+        "$MANILA_LITE_VENV" "$MANILA_LITE_VENV-releases"
 }
 
 case "$1 ${2:-}" in

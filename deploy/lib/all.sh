@@ -10,5 +10,9 @@ source "$DEPLOY/lib/configuration.sh"
 source "$DEPLOY/lib/servers.sh"
 # shellcheck source=deploy/lib/identity.sh
 source "$DEPLOY/lib/identity.sh"
+# shellcheck source=deploy/lib/program.sh
+source "$DEPLOY/lib/program.sh"
+# shellcheck source=deploy/lib/units.sh
+source "$DEPLOY/lib/units.sh"
 # shellcheck source=deploy/lib/service.sh
 source "$DEPLOY/lib/service.sh"

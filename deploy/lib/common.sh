@@ -8,11 +8,19 @@
 ETC=/etc/manila_lite
 STATE=/var/lib/manila
 LOGS=/var/log/manila
+# A link to one of the directories in RELEASES.
 VENV=/opt/manila_lite
+RELEASES=/opt/manila_lite-releases
 UNITS=/etc/systemd/system
 SECRETS=$ETC/secrets
 ROLES=$ETC/roles
 CONF=$ETC/manila_lite.conf
+# What each service was started with.
+STARTED=$ETC/started
+
+# Set by `install_program`: the version beside these scripts. Without it, the
+# one in use is meant.
+PROGRAM=
 
 CHANGES=0
 # Set by `act_for`.
@@ -229,26 +237,6 @@ install_packages() {
             > /dev/null
     )
     changed "installed ${missing[*]}"
-}
-
-# unit_is_on NAME: whether it runs, and is started at boot.
-unit_is_on() {
-    systemctl --quiet is-enabled "$1" 2>/dev/null \
-        && systemctl --quiet is-active "$1"
-}
-
-start_unit() {
-    DID=no
-    if unit_is_on "$1"; then
-        return
-    fi
-    systemctl enable --now "$1"
-    changed "started $1"
-}
-
-restart_unit() {
-    systemctl restart "$1"
-    changed "restarted $1"
 }
 
 # Passwords of this installation, made once on the first controller unless

@@ -96,18 +96,13 @@ set_up_keystone() {
             --shell /usr/sbin/nologin keystone
         changed 'added the user keystone'
     fi
-    local before=$CHANGES
     install_keystone
     put_directory root:keystone 750 "$KEYSTONE_ETC"
     put_file root:keystone 640 "$KEYSTONE_ETC/keystone.conf" \
         <<< "$(keystone_conf)"
     put_file root:keystone 640 "$KEYSTONE_ETC/gunicorn.conf.py" \
         <<< "$(gunicorn_conf)"
-    put_unit_files manila-lite-keystone
-    local restart=no
-    if ((CHANGES > before)); then
-        restart=yes
-    fi
+    put_unit_files "$DEPLOY/../$UNIT_FILES" manila-lite-keystone
     if [[ $OWN_DATABASE == yes ]]; then
         "make_${DATABASE}_account" keystone "$KEYSTONE_DATABASE_PASSWORD"
     fi
@@ -118,10 +113,8 @@ set_up_keystone() {
     fi
     make_keystone_keys fernet
     make_keystone_keys credential
-    if [[ $restart == yes ]] && unit_is_on manila-lite-keystone; then
-        restart_unit manila-lite-keystone
-    fi
-    start_unit manila-lite-keystone
+    run_unit manila-lite-keystone "$(< "$KEYSTONE_VENV/.deployed")" \
+        "$KEYSTONE_ETC/keystone.conf" "$KEYSTONE_ETC/gunicorn.conf.py"
 }
 
 # install_keystone: into a virtual environment of its own, because its
@@ -157,8 +150,8 @@ make_keystone_keys() {
 
 # identity VERB...: identity.py as the administrator of Keystone.
 identity() {
-    "$VENV/bin/python" "$DEPLOY/lib/identity.py" "$KEYSTONE_INTERNAL_URL" \
-        "$ADMIN_USER" "$ADMIN_PROJECT" "$@" \
+    "${PROGRAM:-$VENV}/bin/python" "$DEPLOY/lib/identity.py" \
+        "$KEYSTONE_INTERNAL_URL" "$ADMIN_USER" "$ADMIN_PROJECT" "$@" \
         <<< "$ADMIN_PASSWORD"$'\n'"$KEYSTONE_PASSWORD"
 }
 

@@ -1,11 +1,5 @@
-# The service itself: user, program, configuration, units, sign-in.
+# The service itself: user, configuration, sign-in, proxy, rows.
 # shellcheck shell=bash disable=SC2153
-
-# Set by `install_program` and `configure`; services are then restarted.
-RESTART=no
-
-SOURCES=(manila_lite setup.cfg pyproject.toml requirements.txt README.md
-    LICENSE)
 
 add_user() {
     if ! getent passwd manila > /dev/null; then
@@ -18,116 +12,14 @@ add_user() {
     put_directory manila:manila 750 "$LOGS"
 }
 
-# source_digest EXTRAS: a number that changes with what would be installed.
-source_digest() {
-    (
-        cd "$DEPLOY/.." || exit
-        printf '%s\n' "$1" "$(python3 --version)"
-        find "${SOURCES[@]}" -type f -not -name '*.pyc' -print0 \
-            | LC_ALL=C sort -z | xargs -0 sha256sum
-    ) | sha256sum
-}
-
-# install_program: the virtual environment, from the sources beside deploy.
-install_program() {
-    install_packages python3 python3-venv logrotate curl
-    local extras=redis digest source
-    case $DATABASE_URL in
-        mysql://* | mysql+mysqldb://*)
-            # A driver in C, which is compiled; PyMySQL is for eventlet.
-            install_packages gcc python3-dev pkg-config libmariadb-dev
-            extras+=,mysql,mysqlclient
-            ;;
-        mysql*) extras+=,mysql ;;
-        postgresql*) extras+=,postgresql ;;
-    esac
-    if uses_keystone; then
-        extras+=,memcached
-    fi
-    digest=$(source_digest "$extras")
-    if [[ -e $VENV/.deployed && $(< "$VENV/.deployed") == "$digest" ]]; then
-        return 0
-    fi
-    # The build writes beside the sources, so it gets a copy of them.
-    source=$(mktemp -d)
-    (
-        umask 022
-        cd "$DEPLOY/.." || exit
-        cp -R "${SOURCES[@]}" "$source"
-        python3 -m venv "$VENV"
-        "$VENV/bin/pip" install --quiet --upgrade "${source}[$extras]"
-        printf '%s\n' "$digest" > "$VENV/.deployed"
-    )
-    rm -rf "$source"
-    changed "installed manila_lite into $VENV"
-    RESTART=yes
-}
-
 # configure: write manila_lite.conf for the roles of this node.
 configure() {
     local roles=() text
     mapfile -t roles < "$ROLES"
     text=$(service_conf "${roles[@]}")
     put_file root:manila 640 "$CONF" <<< "$text"
-    if [[ $DID == yes ]]; then
-        RESTART=yes
-    fi
     put_file root:root 644 /etc/logrotate.d/manila-lite \
         < "$DEPLOY/../etc/manila_lite/logrotate.conf"
-}
-
-# manage ARGUMENT...: run manila-lite-manage as the user of the service.
-manage() {
-    runuser -u manila -- "$VENV/bin/manila-lite-manage" "$@" \
-        --config-file "$CONF"
-}
-
-# put_units NAME...: install the unit files of the services.
-put_units() {
-    local before=$CHANGES
-    put_unit_files "$@"
-    if ((CHANGES > before)); then
-        RESTART=yes
-    fi
-}
-
-# put_unit_files NAME...: install unit files, as they are in etc.
-put_unit_files() {
-    local name before=$CHANGES
-    for name; do
-        put_file root:root 644 "$UNITS/$name.service" \
-            < "$DEPLOY/../etc/manila_lite/systemd/$name.service"
-    done
-    if ((CHANGES > before)); then
-        systemctl daemon-reload
-    fi
-}
-
-# run_units NAME...: start services; restart those that run something older.
-run_units() {
-    local name
-    for name; do
-        if [[ $RESTART == yes ]] && unit_is_on "$name"; then
-            restart_unit "$name"
-        else
-            start_unit "$name"
-        fi
-    done
-}
-
-# delete_units NAME...: stop services and remove their unit files.
-delete_units() {
-    local name reload=no
-    for name; do
-        if [[ -e $UNITS/$name.service ]]; then
-            systemctl disable --now "$name"
-            delete_file "$UNITS/$name.service" "$UNITS/$name.service.d"
-            reload=yes
-        fi
-    done
-    if [[ $reload == yes ]]; then
-        systemctl daemon-reload
-    fi
 }
 
 # sync_schema: migrate the database, unless it has the schema of the release.
@@ -160,9 +52,6 @@ set_up_sign_in() {
 # set_up_http_basic: the file of users, and the key that controllers share.
 set_up_http_basic() {
     put_file manila:manila 600 "$ETC/token_key" <<< "$TOKEN_KEY"
-    if [[ $DID == yes ]]; then
-        RESTART=yes
-    fi
     # Where it was before; the configuration names the other file now.
     delete_file "$STATE/token_key"
     if [[ ! -e $STATE/users ]] \
@@ -270,7 +159,7 @@ hosts_of() {
 # processes_of HOST BINARY: print how many processes are up that serve it.
 processes_of() {
     manage service describe "$1" --binary "$2" --json \
-        | "$VENV/bin/python" -c '
+        | "$VENV/bin/python" -I -c '
 import json, sys
 processes = json.load(sys.stdin)["processes"]
 print(sum(process["state"] == "up" for process in processes))'
@@ -286,7 +175,7 @@ refuse_used() {
             continue
         fi
         found=$(manage service describe "$host" --json \
-            | "$VENV/bin/python" -c '
+            | "$VENV/bin/python" -I -c '
 import json, sys
 pools = json.load(sys.stdin)["pools"]
 print(sum(pool["allocated_gb"] or 0 for pool in pools))')

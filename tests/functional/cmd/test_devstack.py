@@ -97,23 +97,28 @@ class DevStack:
 
     def provide_program(self):
         """Provide the environment that the phase install would make."""
-        venv = self.folder / 'data' / 'manila_lite' / 'venv'
-        venv.mkdir(parents=True)
-        (venv / 'bin').symlink_to(BINARIES)
-        digest = subprocess.check_output(
+        state = self.folder / 'data' / 'manila_lite'
+        program = subprocess.check_output(
             [
                 *('bash', '-c'),
-                'source "$DEPLOY/lib/all.sh"; source_digest redis,memcached',
+                'source "$DEPLOY/lib/all.sh"; use_program redis,memcached\n'
+                'echo "${PROGRAM##*/}"',
             ],
             env=self.env | {'DEPLOY': str(ROOT / 'deploy')},
+            text=True,
         )
-        (venv / '.deployed').write_bytes(digest)
+        venv = state / 'venv-releases' / program.strip()
+        venv.mkdir(parents=True)
+        (venv / 'bin').symlink_to(BINARIES)
+        (venv / '.complete').touch()
+        return state / 'venv', venv
 
 
 @pytest.fixture
 def devstack(tmp_path):
     found = DevStack(tmp_path)
-    found.provide_program()
+    link, program = found.provide_program()
+    link.symlink_to(program)
     return found
 
 

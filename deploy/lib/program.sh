@@ -1,0 +1,124 @@
+# The program: each version in a directory of its own, and a link to the one
+# that services are started from. They import modules when they first need
+# them, so nothing is changed below a running one.
+# shellcheck shell=bash disable=SC2153
+
+SOURCES=(manila_lite setup.cfg pyproject.toml requirements.txt README.md
+    LICENSE)
+UNIT_FILES=etc/manila_lite/systemd
+
+# source_digest EXTRAS: a number that changes with what would be installed.
+source_digest() {
+    (
+        cd "$DEPLOY/.." || exit
+        printf '%s\n' "$1" "$(python3 --version)"
+        find "${SOURCES[@]}" "$UNIT_FILES" -type f -not -name '*.pyc' -print0 \
+            | LC_ALL=C sort -z | xargs -0 sha256sum
+    ) | sha256sum
+}
+
+# use_program EXTRAS: set the directory of the version beside deploy.
+use_program() {
+    local version digest
+    version=$(sed -n 's/^version *= *//p' "$DEPLOY/../setup.cfg")
+    digest=$(source_digest "$1")
+    PROGRAM=$RELEASES/$version-${digest:0:12}
+}
+
+# install_program: a virtual environment, from the sources beside deploy. No
+# service is started from it before switch_program.
+install_program() {
+    install_packages python3 python3-venv logrotate curl
+    local extras=redis
+    case $DATABASE_URL in
+        mysql://* | mysql+mysqldb://*)
+            # A driver in C, which is compiled; PyMySQL is for eventlet.
+            install_packages gcc python3-dev pkg-config libmariadb-dev
+            extras+=,mysql,mysqlclient
+            ;;
+        mysql*) extras+=,mysql ;;
+        postgresql*) extras+=,postgresql ;;
+    esac
+    if uses_keystone; then
+        extras+=,memcached
+    fi
+    use_program "$extras"
+    keep_unit_files
+    if [[ ! -e $PROGRAM/.complete ]]; then
+        make_program "$extras"
+        changed "installed manila_lite into $PROGRAM"
+    fi
+}
+
+make_program() (
+    umask 022
+    # The build writes beside the sources, so it gets a copy of them.
+    source=$(mktemp -d)
+    trap 'rm -rf "$source"' EXIT
+    cd "$DEPLOY/.." || exit
+    cp -R "${SOURCES[@]}" "$source"
+    mkdir -p "$RELEASES"
+    # It may be there in part.
+    rm -rf "$PROGRAM"
+    python3 -m venv "$PROGRAM"
+    "$PROGRAM/bin/pip" install --quiet "${source}[$1]"
+    cp -R "$UNIT_FILES" "$PROGRAM/units"
+    touch "$PROGRAM/.complete"
+)
+
+# keep_unit_files: those of a version that earlier scripts have installed
+# without them, in the place of the link.
+keep_unit_files() {
+    if [[ -L $VENV || ! -d $VENV || -e $VENV/units ]]; then
+        return
+    fi
+    mkdir -m 755 "$VENV/units"
+    find "$UNITS" -maxdepth 1 -name 'manila-lite*.service' \
+        -exec cp -t "$VENV/units" {} +
+}
+
+# switch_program: let services be started from PROGRAM from now on, and note
+# the version before it.
+switch_program() {
+    local before=
+    if [[ -L $VENV ]]; then
+        before=$(readlink "$VENV")
+        [[ $before != "$PROGRAM" ]] || return 0
+    elif [[ -d $VENV ]]; then
+        before=$RELEASES/earlier
+    fi
+    if [[ -n $before ]]; then
+        put_link "$before" "$RELEASES/previous"
+    fi
+    if [[ -d $VENV && ! -L $VENV ]]; then
+        mv -T "$VENV" "$before"
+    fi
+    put_link "$PROGRAM" "$VENV"
+    changed "switched to $PROGRAM"
+}
+
+# put_link TARGET PATH: make or replace a link in one step.
+put_link() {
+    ln -sfT "$1" "$2.new"
+    mv -fT "$2.new" "$2"
+}
+
+# remove_old_programs: all but the one in use, the one before it, and those
+# that a service of this machine has not been restarted from yet.
+remove_old_programs() {
+    local path previous
+    previous=$(readlink "$RELEASES/previous" || true)
+    for path in "$RELEASES"/*; do
+        if [[ -L $path || $path == "$PROGRAM" || $path == "$previous" ]] \
+                || grep -qsxF -e "$path" "$STARTED"/*; then
+            continue
+        fi
+        delete_file "$path"
+    done
+}
+
+# manage ARGUMENT...: run manila-lite-manage as the user of the service.
+manage() {
+    runuser -u manila -- "${PROGRAM:-$VENV}/bin/manila-lite-manage" "$@" \
+        --config-file "$CONF"
+}

@@ -1,0 +1,109 @@
+# The units of the services.
+# shellcheck shell=bash disable=SC2153
+
+# unit_is_on NAME: whether it runs, and is started at boot.
+unit_is_on() {
+    systemctl --quiet is-enabled "$1" 2>/dev/null \
+        && systemctl --quiet is-active "$1"
+}
+
+start_unit() {
+    if unit_is_on "$1"; then
+        return
+    fi
+    systemctl enable --now "$1"
+    changed "started $1"
+}
+
+restart_unit() {
+    systemctl restart "$1"
+    changed "restarted $1"
+}
+
+# run_unit NAME TEXT FILE...: start a service of ours. Restart it if its unit
+# file, one of the files or the text is not what it was started with.
+run_unit() {
+    local name=$1 text
+    text=$2$'\n'$(sha256sum "$UNITS/$name.service" "${@:3}")
+    if unit_is_on "$name" && was_started_with "$name" "$text"; then
+        return
+    fi
+    systemctl daemon-reload
+    if systemctl --quiet is-active "$name"; then
+        restart_unit "$name"
+    fi
+    start_unit "$name"
+    note_start "$name" "$text"
+}
+
+# was_started_with NAME TEXT: whether that was noted by note_start.
+was_started_with() {
+    [[ -e $STARTED/$1 && $(< "$STARTED/$1") == "$2" ]]
+}
+
+note_start() {
+    mkdir -p "$STARTED"
+    act_for "$STARTED"
+    replace_file root:root 600 "$STARTED/$1" <<< "$2"
+}
+
+# put_unit_files DIRECTORY NAME...
+put_unit_files() {
+    local name
+    for name in "${@:2}"; do
+        put_file root:root 644 "$UNITS/$name.service" < "$1/$name.service"
+    done
+}
+
+# role_units ROLE: print the names of the services that a role has.
+role_units() {
+    case $1 in
+        controller) printf '%s\n' manila-lite-scheduler manila-lite-api ;;
+        *) echo "manila-lite-$1" ;;
+    esac
+}
+
+# role_conf ROLE: print the part of the configuration that a role reads.
+# The data service reads that of the back ends, too.
+role_conf() {
+    local roles
+    if [[ $1 == data ]]; then
+        mapfile -t roles < "$ROLES"
+        service_conf "${roles[@]}"
+    else
+        service_conf "$1"
+    fi
+}
+
+# start_role ROLE: start the services of a role from PROGRAM; restart those
+# that run something older.
+start_role() {
+    local names name text files=()
+    mapfile -t names < <(role_units "$1")
+    if [[ $1 == controller && -e $ETC/token_key ]]; then
+        files=("$ETC/token_key")
+    fi
+    text=$PROGRAM$'\n'$(role_conf "$1" | sha256sum)
+    put_unit_files "$PROGRAM/units" "${names[@]}"
+    switch_program
+    for name in "${names[@]}"; do
+        run_unit "$name" "$text" "${files[@]}"
+    done
+    remove_old_programs
+}
+
+# delete_units NAME...: stop services and remove their unit files.
+delete_units() {
+    local name reload=no
+    for name; do
+        if [[ -e $UNITS/$name.service ]]; then
+            systemctl disable --now "$name"
+            delete_file "$UNITS/$name.service" "$UNITS/$name.service.d" \
+                "$STARTED/$name"
+            reload=yes
+        fi
+    done
+    if [[ $reload == yes ]]; then
+        systemctl daemon-reload
+    fi
+}

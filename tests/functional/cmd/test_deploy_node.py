@@ -1,0 +1,168 @@
+"""A node that the scripts of deploy set up, change, upgrade and remove.
+
+It is a root of its own with the packages of this machine. HAProxy and the
+services are real; the broker is not there, which they bear.
+"""
+
+import pathlib
+import re
+import shutil
+import sys
+
+import pytest
+import sqlalchemy as sa
+
+from manila_lite.db import schema
+from manila_lite.db.session import Database
+from tests.support import clean_root
+from tests.support import databases
+
+# Virtual environments find what pip would have to download. Packages of
+# Debian need not be those of this machine.
+SITE = f'python{sys.version_info.major}.{sys.version_info.minor}/site-packages'
+PYTHON = f"""#!/bin/sh
+python={sys.base_prefix}/bin/python3
+if [ "$1 $2" != '-m venv' ]; then
+    exec $python "$@"
+fi
+$python -m venv --without-pip "$3" || exit
+echo /packages > "$3/lib/{SITE}/packages.pth"
+echo '#!/bin/sh' > "$3/bin/pip"
+echo "exec $3/bin/python -m pip \\"\\$@\\"" >> "$3/bin/pip"
+chmod 755 "$3/bin/pip"
+"""
+DPKG_QUERY = """#!/bin/sh
+echo installed
+"""
+PREPARE = r"""
+export PIP_NO_INDEX=1 PIP_FIND_LINKS=/wheels
+step() {
+    printf '\n== %s\n' "$1"
+}
+# The process that serves the back ends.
+share() {
+    cat /run/units/manila-lite-share.pid
+}
+"""
+
+
+class Node:
+    """Runs lines in the root; `steps` are what each of them printed."""
+
+    def __init__(self, folder):
+        self.root = clean_root.CleanRoot(folder)
+        shutil.copytree(
+            clean_root.ROOT / 'deploy', self.root.checkout / 'deploy'
+        )
+        self.root.add_program('python3', PYTHON)
+        self.root.add_program('dpkg-query', DPKG_QUERY)
+        etc = self.root.folder / 'etc'
+        for name in ('haproxy', 'init.d'):
+            shutil.copytree(f'/etc/{name}', etc / name)
+        for name, line in (
+            ('passwd', 'haproxy:x:900:900::/var/lib/haproxy:/bin/false\n'),
+            ('group', 'haproxy:x:900:\n'),
+        ):
+            with (etc / name).open('a') as file:
+                file.write(line)
+        for name in ('etc/logrotate.d', 'var/lib/haproxy', 'run/lock'):
+            (self.root.folder / name).mkdir()
+        (self.root.folder / 'var/run').symlink_to('/run')
+
+    def configure(self, text):
+        (self.root.checkout / 'deploy/local.conf').write_text(text)
+
+    def run(self, script):
+        (self.root.folder / 'root/script').write_text(PREPARE + script)
+        ended = self.root.run(
+            [
+                'python3 -m venv /tmp/venv',
+                '/tmp/venv/bin/pip download --quiet --dest /wheels '
+                "'setuptools>=77' wheel",
+            ],
+            ['bash -euo pipefail /root/script'],
+            stdin='',
+            timeout=900,
+        )
+        assert ended.returncode == 0, ended.stdout
+        return {
+            name: text.strip().splitlines()
+            for name, text in re.findall(
+                r'^== (.+)\n((?:(?!== ).*\n)*)', ended.stdout, re.MULTILINE
+            )
+        }
+
+
+@pytest.fixture
+def node(tmp_path):
+    clean_root.require_namespaces()
+    found = Node(tmp_path / 'root')
+    with databases.temporary_database('mysql', tmp_path) as url:
+        engine = sa.create_engine(url, poolclass=sa.pool.NullPool)
+        with engine.connect() as connection:
+            socket = connection.exec_driver_sql('SELECT @@socket').scalar()
+        found.root.bind(str(pathlib.Path(socket).parent))
+        parsed = sa.make_url(url)
+        found.configure(f"""
+NODE_NAME=node
+DATABASE_URL='mysql+pymysql://{parsed.username}:{parsed.password or ''}\
+@localhost/{parsed.database}?unix_socket={socket}'
+TRANSPORT_URL=rabbit://nobody@127.0.0.1:1/
+LOCKS_URL=file:///var/lib/manila/locks
+BACKENDS=disk
+""")
+        schema.sync(Database(url))
+        yield found
+
+
+UPGRADE = r"""
+step install
+deploy/share
+step again
+deploy/share
+step first
+readlink /opt/manila_lite
+first=$(share)
+
+echo '# another version' >> manila_lite/__init__.py
+mkdir /opt/manila_lite-releases/older
+step upgrade
+deploy/share
+test "$(share)" != "$first"
+step second
+readlink /opt/manila_lite /opt/manila_lite-releases/previous
+# Started from its own directory, which no other version replaces.
+tr '\0' '\n' < "/proc/$(share)/cmdline" | head -1
+
+second=$(share)
+step rollback
+deploy/rollback
+test "$(share)" != "$second"
+step third
+readlink /opt/manila_lite /opt/manila_lite-releases/previous
+ls /opt/manila_lite-releases
+"""
+
+
+def test_versions_stand_beside_each_other(node):
+    steps = node.run(UPGRADE)
+    assert steps['again'] == ['Nothing to change.']
+    (first,) = steps['first']
+    assert re.fullmatch(
+        r'/opt/manila_lite-releases/[\d.]+-[0-9a-f]{12}', first
+    )
+    second, previous, python = steps['second']
+    assert (previous, second == first) == (first, False)
+    assert python.startswith(f'{second}/bin/python')
+    assert steps['upgrade'] == [
+        f'installed manila_lite into {second}',
+        f'switched to {second}',
+        'restarted manila-lite-share',
+        'removed /opt/manila_lite-releases/older',
+        'Changes: 4.',
+    ]
+    assert 'restarted manila-lite-share' in steps['rollback']
+    assert steps['third'][:2] == [first, second]
+    assert sorted(steps['third'][2:]) == sorted(
+        ['previous', *(pathlib.Path(path).name for path in (first, second))]
+    )
