@@ -1,6 +1,10 @@
 # The service itself: user, configuration, sign-in, proxy, rows.
 # shellcheck shell=bash disable=SC2153
 
+PROXY_CONF=/etc/haproxy/manila_lite.cfg
+PROXY_OPTIONS='EXTRAOPTS="-S /run/haproxy-master.sock'
+PROXY_OPTIONS+=" -f $PROXY_CONF\""
+
 add_user() {
     if ! getent passwd manila > /dev/null; then
         useradd --system --home-dir "$STATE" --no-create-home \
@@ -72,31 +76,59 @@ api_url() {
 
 # set_up_proxy: HAProxy with a file of its own beside that of Debian.
 set_up_proxy() {
-    local text options
-    options='EXTRAOPTS="-S /run/haproxy-master.sock'
-    options+=' -f /etc/haproxy/manila_lite.cfg"'
     install_packages haproxy
+    local text
     text=$(proxy_conf "${PROXY_LISTEN:-$API_ADDRESS}")
-    local restart=no
-    put_file root:root 640 /etc/haproxy/manila_lite.cfg <<< "$text"
-    if [[ $DID == yes ]]; then
-        restart=yes
+    check_proxy_conf "$text"
+    put_file root:root 640 "$PROXY_CONF" <<< "$text"
+    if ! grep -qxF -e "$PROXY_OPTIONS" /etc/default/haproxy; then
+        # Noted before, in case that this run ends here.
+        note_start haproxy restart
+        put_line /etc/default/haproxy "$PROXY_OPTIONS"
     fi
-    put_line /etc/default/haproxy "$options"
-    if [[ $DID == yes || $restart == yes ]]; then
+    run_proxy "$text"
+}
+
+# check_proxy_conf TEXT: stop if HAProxy cannot read it.
+check_proxy_conf() {
+    local file found code=0
+    file=$(mktemp)
+    printf '%s\n' "$1" > "$file"
+    found=$(haproxy -c -f /etc/haproxy/haproxy.cfg -f "$file" 2>&1) || code=$?
+    rm "$file"
+    if [[ $code != 0 ]]; then
+        die "$PROXY_CONF is not changed, as HAProxy refuses: $found"
+    fi
+}
+
+# run_proxy TEXT: let HAProxy read its configuration again if it has read
+# another one. Connections then go on; new options need a restart.
+run_proxy() {
+    if unit_is_on haproxy && was_started_with haproxy "$1"; then
+        return
+    fi
+    if ! systemctl --quiet is-active haproxy; then
+        start_unit haproxy
+    elif was_started_with haproxy restart; then
         restart_unit haproxy
+    else
+        systemctl reload haproxy
+        changed 'reloaded haproxy'
     fi
     start_unit haproxy
+    note_start haproxy "$1"
 }
 
 delete_proxy() {
-    delete_line /etc/default/haproxy "$(printf '%s%s' \
-        'EXTRAOPTS="-S /run/haproxy-master.sock' \
-        ' -f /etc/haproxy/manila_lite.cfg"')"
-    delete_file /etc/haproxy/manila_lite.cfg
-    if [[ $DID == yes ]]; then
+    # The file is removed last, as it shows that this is not done.
+    if [[ ! -e $PROXY_CONF ]]; then
+        return
+    fi
+    delete_line /etc/default/haproxy "$PROXY_OPTIONS"
+    if systemctl --quiet is-active haproxy; then
         restart_unit haproxy
     fi
+    delete_file "$PROXY_CONF"
 }
 
 # call_api ARGUMENT...: curl, as the administrator. The password goes through
@@ -225,7 +257,6 @@ remove_row() {
 purge_state() {
     delete_file "$STATE/token_key" "$STATE/users" "$STATE/lock" \
         "$STATE/alive"
-    DID=no
     if [[ ! -d $STATE ]]; then
         return
     fi

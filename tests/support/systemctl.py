@@ -5,6 +5,8 @@ The services of Debian's packages are started by their init scripts.
 It starts services as their unit files say: user, directories, capabilities,
 command, and readiness; what a unit file may say beyond that is checked by
 `systemd-analyze verify`. Only the standard library is available.
+
+Its exit codes are those of systemd 252.
 """
 
 import configparser
@@ -22,6 +24,7 @@ import time
 UNITS = pathlib.Path('/etc/systemd/system')
 RUN = pathlib.Path('/run/units')
 ENABLED = pathlib.Path('/etc/systemd/enabled')
+INIT_SCRIPTS = pathlib.Path('/etc/init.d')
 
 
 class Values(dict):
@@ -39,6 +42,33 @@ def read(name):
     with open(UNITS / f'{name.removesuffix(".service")}.service') as file:
         parser.read_file(file)
     return parser
+
+
+def unit_name(name):
+    """Return the name of a unit that may be given by an alias."""
+    path = UNITS / f'{name.removesuffix(".service")}.service'
+    return (path.readlink() if path.is_symlink() else path).stem
+
+
+def aliases(name):
+    return read(name)['Install'].get('Alias', '').split()
+
+
+def enable(name):
+    (ENABLED / name).touch()
+    for alias in aliases(name) if is_ours(name) else ():
+        path = UNITS / alias
+        if path.exists() and not path.is_symlink():
+            sys.exit(f'Failed to enable unit: {path} exists already')
+        path.unlink(missing_ok=True)
+        path.symlink_to(UNITS / f'{name}.service')
+
+
+def disable(name):
+    (ENABLED / name).unlink(missing_ok=True)
+    for path in UNITS.glob('*.service'):
+        if path.is_symlink() and path.readlink().stem == name:
+            path.unlink()
 
 
 def conflicts(name):
@@ -63,9 +93,11 @@ def start(name):
     """Start a unit; return a function that waits until it is ready."""
     unit = read(name)
     service = unit['Service']
-    for other in UNITS.glob('*.service'):
-        if other.stem in conflicts(name) or name in conflicts(other.stem):
-            stop(other.stem)
+    for other in {unit_name(path.stem) for path in UNITS.glob('*.service')}:
+        if name in map(unit_name, conflicts(other)) or (
+            other in map(unit_name, conflicts(name))
+        ):
+            stop(other)
     make_directories(service)
     RUN.mkdir(exist_ok=True)
     ready = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -132,12 +164,36 @@ def stop(name):
         while os.path.exists(f'/proc/{process}/cmdline') and (
             pathlib.Path(f'/proc/{process}/cmdline').read_bytes()
         ):
-            os.sched_yield()
+            time.sleep(0.05)
         path.unlink()
 
 
 def is_ours(name):
     return (UNITS / f'{name}.service').exists()
+
+
+def is_known(name):
+    return is_ours(name) or (INIT_SCRIPTS / name).exists()
+
+
+def require_known(verb, names):
+    """Exit as systemd does if there is no unit of such a name."""
+    for name in names:
+        if is_known(name):
+            continue
+        if verb in ('enable', 'disable'):
+            print(
+                f'Failed to {verb} unit: Unit file {name}.service does not '
+                'exist.',
+                file=sys.stderr,
+            )
+            sys.exit(1)
+        print(
+            f'Failed to {verb} {name}.service: Unit {name}.service not '
+            'loaded.',
+            file=sys.stderr,
+        )
+        sys.exit(5)
 
 
 def is_active(name):
@@ -165,6 +221,16 @@ def start_all(names):
         wait()
 
 
+def reload_all(names):
+    for name in names:
+        if not is_active(name):
+            sys.exit(f'{name}.service is not active, cannot reload.')
+        if is_ours(name):
+            os.kill(int((RUN / f'{name}.pid').read_text()), signal.SIGHUP)
+        else:
+            subprocess.run(['service', name, 'reload'], check=True)
+
+
 def stop_all(names):
     for name in names:
         if is_ours(name):
@@ -175,7 +241,7 @@ def stop_all(names):
 
 def main(verb, *names):
     now = '--now' in names
-    names = [name for name in names if name != '--now']
+    names = [unit_name(name) for name in names if name != '--now']
     ENABLED.mkdir(parents=True, exist_ok=True)
     if verb == '--quiet':
         main(*names)
@@ -188,18 +254,26 @@ def main(verb, *names):
         sys.exit(0 if all((ENABLED / name).exists() for name in names) else 1)
     elif verb in ('enable', 'disable'):
         assert now, names
+        require_known(verb, names)
         for name in names:
-            if verb == 'enable':
-                (ENABLED / name).touch()
-            else:
-                (ENABLED / name).unlink(missing_ok=True)
+            (enable if verb == 'enable' else disable)(name)
         (start_all if verb == 'enable' else stop_all)(names)
-    elif verb == 'restart':
-        stop_all(names)
-        start_all(names)
     else:
-        (start_all if verb == 'start' else {'stop': stop_all}[verb])(names)
+        require_known(verb, names)
+        VERBS[verb](names)
 
+
+def restart_all(names):
+    stop_all(names)
+    start_all(names)
+
+
+VERBS = {
+    'start': start_all,
+    'stop': stop_all,
+    'restart': restart_all,
+    'reload': reload_all,
+}
 
 os.umask(0o022)  # that of systemd, not of the caller
 main(*sys.argv[1:])

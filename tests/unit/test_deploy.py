@@ -259,6 +259,14 @@ def test_haproxy_understands_its_configuration(shell, tmp_path, auth):
     run(tool('haproxy'), '-c', '-f', file)
 
 
+def test_haproxy_is_not_given_what_it_cannot_read(shell):
+    tool('haproxy')
+    lines = 'check_proxy_conf "$(proxy_conf 192.0.2.11)"'
+    assert shell(lines) == ''
+    with pytest.raises(AssertionError, match='(?s)HAProxy refuses.*nowhere'):
+        shell(f'TLS_CERTIFICATE=/nowhere.pem; {lines}')
+
+
 def test_haproxy_answers_like_the_api_while_none_is_up(shell, tmp_path):
     port = free_port()
     file = tmp_path / 'haproxy.cfg'
