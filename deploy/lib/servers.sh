@@ -192,32 +192,74 @@ purge_servers() {
         fi
     fi
     if [[ $OWN_BROKER == yes ]]; then
-        rabbitmqctl -q delete_vhost manila || true
-        rabbitmqctl -q delete_user manila || true
-        changed 'removed the virtual host manila'
+        purge_broker
     fi
     if [[ $OWN_LOCKS == yes ]]; then
-        delete_line /etc/redis/redis.conf 'include /etc/redis/manila-lite.conf'
-        if [[ $DID == yes ]]; then
-            delete_file /etc/redis/manila-lite.conf
-            restart_unit redis-server
-        fi
+        purge_locks
     fi
+}
+
+purge_broker() {
+    if rabbitmqctl -q list_vhosts --no-table-headers | grep -qx manila; then
+        rabbitmqctl -q delete_vhost manila
+        changed 'removed the virtual host manila'
+    fi
+    if rabbitmqctl -q list_users --no-table-headers \
+            | grep -q '^manila[[:space:]]'; then
+        rabbitmqctl -q delete_user manila
+        changed 'removed the account manila from RabbitMQ'
+    fi
+}
+
+# purge_locks: the file is removed last, as it shows that this is not done.
+purge_locks() {
+    if [[ ! -e /etc/redis/manila-lite.conf ]]; then
+        return
+    fi
+    delete_line /etc/redis/redis.conf 'include /etc/redis/manila-lite.conf'
+    if systemctl --quiet is-active redis-server; then
+        restart_unit redis-server
+    fi
+    delete_file /etc/redis/manila-lite.conf
 }
 
 # purge_account NAME: remove it from the database server, with its database.
 purge_account() {
+    local found
+    found=$(find_account "$1")
+    if [[ -z $found ]]; then
+        return
+    fi
     case $DATABASE in
         mariadb)
             mariadb <<< "DROP DATABASE IF EXISTS $1;
                 DROP USER IF EXISTS $1@'%';"
             ;;
         postgresql)
-            runuser -u postgres -- psql --quiet --no-psqlrc <<END
+            runuser -u postgres -- psql --quiet --no-psqlrc \
+                -v ON_ERROR_STOP=1 <<END
 DROP DATABASE IF EXISTS $1 WITH (FORCE);
 DROP ROLE IF EXISTS $1;
 END
             ;;
     esac
     changed "removed the database $1"
+}
+
+# find_account NAME: print something if it or its database exists.
+find_account() {
+    case $DATABASE in
+        mariadb)
+            mariadb --skip-column-names <<END
+SELECT 1 FROM information_schema.schemata WHERE schema_name = '$1'
+UNION SELECT 1 FROM mysql.user WHERE user = '$1';
+END
+            ;;
+        postgresql)
+            runuser -u postgres -- psql --quiet --no-psqlrc --tuples-only <<END
+SELECT 1 FROM pg_database WHERE datname = '$1'
+UNION SELECT 1 FROM pg_roles WHERE rolname = '$1';
+END
+            ;;
+    esac
 }

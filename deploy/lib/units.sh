@@ -1,5 +1,8 @@
 # The units of the services.
-# shellcheck shell=bash disable=SC2153
+# shellcheck shell=bash disable=SC2034,SC2153
+
+OUR_UNITS=(manila-lite-share manila-lite-data manila-lite-api
+    manila-lite-scheduler)
 
 # unit_is_on NAME: whether it runs, and is started at boot.
 unit_is_on() {
@@ -92,18 +95,25 @@ start_role() {
     remove_old_programs
 }
 
+# stop_units NAME...: those that exist.
+stop_units() {
+    local name
+    for name; do
+        if [[ -e $UNITS/$name.service ]]; then
+            systemctl stop "$name"
+        fi
+    done
+}
+
 # delete_units NAME...: stop services and remove their unit files.
 delete_units() {
-    local name reload=no
+    local name
     for name; do
         if [[ -e $UNITS/$name.service ]]; then
             systemctl disable --now "$name"
-            delete_file "$UNITS/$name.service" "$UNITS/$name.service.d" \
-                "$STARTED/$name"
-            reload=yes
         fi
+        delete_file "$UNITS/$name.service" "$UNITS/$name.service.d" \
+            "$STARTED/$name"
     done
-    if [[ $reload == yes ]]; then
-        systemctl daemon-reload
-    fi
+    systemctl daemon-reload
 }

@@ -37,7 +37,7 @@ echo installed
 PREPARE = r"""
 export PIP_NO_INDEX=1 PIP_FIND_LINKS=/wheels
 step() {
-    printf '\n== %s\n' "$1"
+    printf '\n== %s\n' "$*"
 }
 # The process that serves the back ends.
 share() {
@@ -72,6 +72,11 @@ class Node:
     def configure(self, text):
         (self.root.checkout / 'deploy/local.conf').write_text(text)
 
+    def add_conf(self, text):
+        (self.root.folder / 'root/extra.conf').write_text(text)
+        with (self.root.checkout / 'deploy/local.conf').open('a') as file:
+            file.write('EXTRA_CONF=/root/extra.conf\n')
+
     def run(self, script):
         (self.root.folder / 'root/script').write_text(PREPARE + script)
         ended = self.root.run(
@@ -91,6 +96,10 @@ class Node:
                 r'^== (.+)\n((?:(?!== ).*\n)*)', ended.stdout, re.MULTILINE
             )
         }
+
+
+# A machine may have more to do than this.
+pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture
@@ -114,6 +123,40 @@ BACKENDS=disk
         schema.sync(Database(url))
         yield found
 
+
+REMOVE = r"""
+step install
+deploy/share
+for path in "${FAILING[@]}"; do
+    echo "$path" > /root/failing
+    if deploy/remove; then
+        exit 1
+    fi
+done
+rm /root/failing
+step remove
+deploy/remove --purge
+step remove again
+deploy/remove --purge
+step left
+# The state may have files that are nowhere else.
+find /etc /opt /srv /var -name '*manila*' -not -path /var/lib/manila
+"""
+# Fails for one path.
+RM = """#!/bin/bash
+for word; do
+    if [[ -e /root/failing && $word == "$(< /root/failing)" ]]; then
+        echo "rm: cannot remove $word" >&2
+        exit 1
+    fi
+done
+exec /usr/bin/rm "$@"
+"""
+FAILING = (
+    '/etc/systemd/system/manila-lite-share.service',
+    '/etc/manila_lite/manila_lite.conf',
+    '/opt/manila_lite-releases',
+)
 
 UPGRADE = r"""
 step install
@@ -166,3 +209,12 @@ def test_versions_stand_beside_each_other(node):
     assert sorted(steps['third'][2:]) == sorted(
         ['previous', *(pathlib.Path(path).name for path in (first, second))]
     )
+
+
+def test_removal_is_repeated_after_it_has_failed(node):
+    node.root.add_program('rm', RM)
+    node.add_conf('[DEFAULT]\nreport_interval = 1\nservice_down_time = 5\n')
+    steps = node.run(f'FAILING=({" ".join(FAILING)})\n{REMOVE}')
+    assert 'removed /opt/manila_lite-releases' in steps['remove']
+    assert steps['remove again'][-1] == 'Nothing to change.'
+    assert steps['left'] == []
