@@ -47,7 +47,9 @@ def read(name):
 def unit_name(name):
     """Return the name of a unit that may be given by an alias."""
     path = UNITS / f'{name.removesuffix(".service")}.service'
-    return (path.readlink() if path.is_symlink() else path).stem
+    if path.is_symlink() and path.readlink().parent == UNITS:
+        return path.readlink().stem
+    return path.stem
 
 
 def aliases(name):
