@@ -69,6 +69,7 @@ read_variables() {
     : "${API_ADDRESS:=${CONTROLLERS%% *}}"
     : "${API_PORT:=8786}"
     : "${API_LOCAL_PORT:=8785}"
+    : "${API_WORKERS:=1}"
     : "${TLS_CERTIFICATE:=}"
     : "${DATABASE:=mariadb}"
     : "${DATABASE_URL:=}"
@@ -97,6 +98,8 @@ read_variables() {
         http_basic | keystone) ;;
         *) die "AUTH is http_basic or keystone, not $AUTH" ;;
     esac
+    [[ $API_WORKERS =~ ^[1-9][0-9]*$ ]] \
+        || die "API_WORKERS is a number of processes, not $API_WORKERS"
     FIRST_CONTROLLER=${CONTROLLERS%% *}
 }
 

@@ -1,8 +1,9 @@
 # The units of the services.
 # shellcheck shell=bash disable=SC2034,SC2153
 
-OUR_UNITS=(manila-lite-share manila-lite-data manila-lite-api
-    manila-lite-scheduler)
+# Those of the controller first: api and scheduler may be names of it.
+OUR_UNITS=(manila-lite-controller manila-lite-api manila-lite-scheduler
+    manila-lite-share manila-lite-data)
 
 # unit_is_on NAME: whether it runs, and is started at boot.
 unit_is_on() {
@@ -52,18 +53,40 @@ note_start() {
 
 # put_unit_files DIRECTORY NAME...
 put_unit_files() {
-    local name
+    local name text
     for name in "${@:2}"; do
-        put_file root:root 644 "$UNITS/$name.service" < "$1/$name.service"
+        text=$(sed "s/ --apis [0-9]* / --apis $API_WORKERS /" \
+            "$1/$name.service")
+        put_file root:root 644 "$UNITS/$name.service" <<< "$text"
     done
 }
 
 # role_units ROLE: print the names of the services that a role has.
 role_units() {
     case $1 in
-        controller) printf '%s\n' manila-lite-scheduler manila-lite-api ;;
+        controller)
+            if [[ -e $PROGRAM/units/manila-lite-controller.service ]]; then
+                echo manila-lite-controller
+            else
+                printf '%s\n' manila-lite-scheduler manila-lite-api
+            fi
+            ;;
         *) echo "manila-lite-$1" ;;
     esac
+}
+
+# delete_other_units NAME...: of a controller, where a version before or after
+# this one has one unit for API and scheduler, or one for each. Their drop-ins
+# stay: API and scheduler are other names of the unit for both.
+delete_other_units() {
+    local name
+    for name in manila-lite-{controller,api,scheduler}; do
+        if [[ -e $UNITS/$name.service && ! -L $UNITS/$name.service \
+                && " $* " != *" $name "* ]]; then
+            systemctl disable --now "$name"
+            delete_file "$UNITS/$name.service" "$STARTED/$name"
+        fi
+    done
 }
 
 # role_conf ROLE: print the part of the configuration that a role reads.
@@ -87,6 +110,9 @@ start_role() {
         files=("$ETC/token_key")
     fi
     text=$PROGRAM$'\n'$(role_conf "$1" | sha256sum)
+    if [[ $1 == controller ]]; then
+        delete_other_units "${names[@]}"
+    fi
     put_unit_files "$PROGRAM/units" "${names[@]}"
     switch_program
     for name in "${names[@]}"; do

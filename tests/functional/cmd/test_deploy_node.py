@@ -124,6 +124,42 @@ BACKENDS=disk
         yield found
 
 
+CHANGE = r"""
+step install
+deploy/controller
+step again
+deploy/controller
+
+# As earlier versions did, with settings of the operator.
+systemctl disable --now manila-lite-controller
+rm /etc/systemd/system/manila-lite-controller.service
+for name in api scheduler; do
+    cp etc/manila_lite/systemd/manila-lite-$name.service /etc/systemd/system
+done
+mkdir /etc/systemd/system/manila-lite-api.service.d
+touch /etc/systemd/system/manila-lite-api.service.d/own.conf
+systemctl enable --now manila-lite-scheduler manila-lite-api
+echo API_WORKERS=2 >> deploy/local.conf
+echo "CONTROLLERS='127.0.0.1 127.0.0.2'" >> deploy/local.conf
+step change
+deploy/controller
+step processes
+# `ps` would list those of the machine.
+cat /proc/[0-9]*/comm | sort | grep -E '^(api|scheduler)'
+readlink /etc/systemd/system/manila-lite-api.service
+ls /etc/systemd/system/manila-lite-api.service.d
+
+step no certificate
+echo 'TLS_CERTIFICATE=/root/nowhere.pem' >> deploy/local.conf
+if deploy/controller; then
+    exit 1
+fi
+step the proxy goes on
+curl --silent --output /dev/null --write-out '%{http_code}\n' \
+    http://127.0.0.1:8786/healthcheck
+grep -c nowhere.pem /etc/haproxy/manila_lite.cfg || true
+"""
+
 REMOVE = r"""
 step install
 deploy/share
@@ -209,6 +245,31 @@ def test_versions_stand_beside_each_other(node):
     assert sorted(steps['third'][2:]) == sorted(
         ['previous', *(pathlib.Path(path).name for path in (first, second))]
     )
+
+
+def test_controller_is_changed_while_it_serves(node):
+    steps = node.run(CHANGE)
+    assert steps['again'] == ['Nothing to change.']
+    units = '/etc/systemd/system'
+    # HAProxy prints something, too.
+    changes = [line for line in steps['change'] if line[:1].islower()]
+    assert changes == [
+        f'removed {units}/manila-lite-api.service',
+        f'removed {units}/manila-lite-scheduler.service',
+        f'wrote {units}/manila-lite-controller.service',
+        'started manila-lite-controller',
+        'wrote /etc/haproxy/manila_lite.cfg',
+        # Connections go on.
+        'reloaded haproxy',
+    ]
+    assert steps['processes'] == [
+        *('api 1', 'api 2', 'scheduler'),
+        f'{units}/manila-lite-controller.service',
+        'own.conf',
+    ]
+    refused = '\n'.join(steps['no certificate'])
+    assert 'manila_lite.cfg is not changed, as HAProxy refuses' in refused
+    assert steps['the proxy goes on'] == ['200', '0']
 
 
 def test_removal_is_repeated_after_it_has_failed(node):

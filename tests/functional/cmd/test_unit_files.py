@@ -1,7 +1,9 @@
-"""What the unit files allow the services."""
+"""What the unit files allow the services, and how they replace each other."""
 
 import configparser
 import pathlib
+import shutil
+import subprocess
 
 import pytest
 
@@ -42,6 +44,7 @@ FILES = {
 }
 HARDENING = {
     'manila-lite-api': WITHOUT_FILES_OF_OTHERS,
+    'manila-lite-controller': WITHOUT_FILES_OF_OTHERS,
     'manila-lite-scheduler': WITHOUT_FILES_OF_OTHERS,
     'manila-lite-keystone': WITHOUT_FILES_OF_OTHERS,
     'manila-lite-data': MOST | FILES,
@@ -81,3 +84,29 @@ def test_servers_of_btrfs_see_all_mounts():
         or key in ('ReadWritePaths', 'RestrictNamespaces')
     }
     assert {key for key in views if drop_in.get(key) != 'false'} == set()
+
+
+def test_controller_takes_the_names_of_api_and_scheduler(tmp_path):
+    if not shutil.which('systemctl'):
+        pytest.skip('systemd is not installed')
+    units = tmp_path / 'etc/systemd/system'
+    units.mkdir(parents=True)
+    shutil.copy(UNITS / 'manila-lite-controller.service', units)
+
+    def systemctl(verb):
+        subprocess.run(
+            [
+                *('systemctl', f'--root={tmp_path}', '--quiet', verb),
+                'manila-lite-controller',
+            ],
+            check=True,
+        )
+
+    names = ('manila-lite-api.service', 'manila-lite-scheduler.service')
+    systemctl('enable')
+    for name in names:
+        assert (units / name).readlink().name == (
+            'manila-lite-controller.service'
+        )
+    systemctl('disable')
+    assert not any((units / name).is_symlink() for name in names)
