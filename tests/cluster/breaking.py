@@ -28,10 +28,10 @@ USAGE = """
     {command} clock {clock} 0
     {command} fill share1
     {command} free share1
-    {command} delay db1 100
-    {command} delay db1 0
-    {command} loss db1 5
-    {command} loss db1 0
+    {command} delay api1 100
+    {command} delay api1 0
+    {command} loss api1 5
+    {command} loss api1 0
 """
 
 
