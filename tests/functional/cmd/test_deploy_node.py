@@ -175,8 +175,8 @@ deploy/remove --purge
 step remove again
 deploy/remove --purge
 step left
-# The state may have files that are nowhere else.
-find /etc /opt /srv /var -name '*manila*' -not -path /var/lib/manila
+# State and shares may have files that are nowhere else.
+find /etc /opt /var -name '*manila*' -not -path /var/lib/manila
 """
 # Fails for one path.
 RM = """#!/bin/bash
