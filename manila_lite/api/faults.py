@@ -11,6 +11,7 @@ from manila_lite import exception
 from manila_lite import masking
 from manila_lite.api import request_log
 from manila_lite.api import wsgi
+from manila_lite.db.session import CommitWatch
 
 LOG = logging.getLogger(__name__)
 
@@ -27,6 +28,7 @@ FAULT_KEYS = {
     503: 'serviceUnavailable',
 }
 _READS = ('GET', 'HEAD')
+_NO_COMMITS = CommitWatch()
 GENERIC_MESSAGE = (
     'The server has either erred or is incapable of performing the '
     'requested operation.'
@@ -45,6 +47,17 @@ class FaultMiddleware:
 
     def __call__(
         self, environ: dict, start_response: typing.Callable
+    ) -> typing.Iterable[bytes]:
+        if environ['REQUEST_METHOD'] in _READS:
+            return self._respond(environ, start_response, _NO_COMMITS)
+        with CommitWatch() as watch:
+            return self._respond(environ, start_response, watch)
+
+    def _respond(
+        self,
+        environ: dict,
+        start_response: typing.Callable,
+        watch: CommitWatch,
     ) -> typing.Iterable[bytes]:
         try:
             return self._app(environ, start_response)
@@ -69,13 +82,21 @@ class FaultMiddleware:
                     _log(environ, error)
             elif environ['REQUEST_METHOD'] not in _READS:
                 request_log.log_refusal(environ, error)
+            if watch.has_committed and isinstance(
+                error, exception.ServiceUnavailable
+            ):
+                error = exception.OutcomeUnknown()
             return _send(
                 environ, start_response, error.code, *_public_fault(error)
             )
         except db_exc.DBConnectionError as error:
             _log(environ, error)
-            unavailable = exception.ServiceUnavailable(
-                'The database is not available; try again later.'
+            unavailable = (
+                exception.OutcomeUnknown()
+                if watch.has_committed
+                else exception.ServiceUnavailable(
+                    'The database is not available; try again later.'
+                )
             )
             return _send(
                 environ,

@@ -9,6 +9,7 @@ after the commit.
 
 from collections.abc import Callable, Iterator
 import contextlib
+import contextvars
 import datetime
 import functools
 import random
@@ -39,6 +40,29 @@ class Initiator(typing.Protocol):
 
     @property
     def actor(self) -> str | None: ...
+
+
+class CommitWatch:
+    """Whether a transaction with moves was committed in this context.
+
+    `with` it around a request: after a commit, an error of a later read does
+    not mean that nothing has been done.
+    """
+
+    def __init__(self) -> None:
+        self.has_committed = False
+
+    def __enter__(self) -> 'CommitWatch':
+        self._token = _watch.set(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _watch.reset(self._token)
+
+
+_watch: contextvars.ContextVar[CommitWatch | None] = contextvars.ContextVar(
+    'commit_watch', default=None
+)
 
 
 class Hint(typing.NamedTuple):
@@ -246,6 +270,8 @@ class Database:
         if attempts.primary_moved:
             # Readers would see the old state of the demoted server.
             self._read_engine.dispose()
+        if session.witness is not None and (watch := _watch.get()):
+            watch.has_committed = True
         self.on_step('committed')
         session.committed()
         if session.hints:

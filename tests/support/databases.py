@@ -120,6 +120,11 @@ def create_tables(url: str) -> None:
         _with_tables.add(url)
 
 
+def note_tables(url: str) -> None:
+    """Remember that the database has all tables, by another URL."""
+    _with_tables.add(url)
+
+
 _with_tables: set[str] = set()
 
 

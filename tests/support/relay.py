@@ -1,10 +1,14 @@
 """A TCP proxy whose connections a test can cut and restore."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 import contextlib
 import socket
 import socketserver
 import threading
+
+import sqlalchemy as sa
+
+_PORTS = {'mysql': 3306, 'postgresql': 5432}
 
 
 class Relay:
@@ -67,6 +71,16 @@ class Relay:
             _pump(client, server)
             back.join()
             self._open -= pair
+
+
+@contextlib.contextmanager
+def before_database(url: str) -> Iterator[tuple[Relay, str]]:
+    """Run a relay to a database server; yield it and a URL through it."""
+    parsed = sa.make_url(url)
+    port = parsed.port or _PORTS[parsed.get_backend_name()]
+    with Relay(parsed.host or '127.0.0.1', port) as relay:
+        through = parsed.set(host='127.0.0.1', port=relay.port)
+        yield relay, through.render_as_string(hide_password=False)
 
 
 class _Handler(socketserver.BaseRequestHandler):

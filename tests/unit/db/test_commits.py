@@ -16,7 +16,7 @@ from manila_lite.db.transitions import insert_row
 from manila_lite.db.transitions import insert_rows
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from tests.support import databases
-from tests.support.relay import Relay
+from tests.support.relay import before_database
 from tests.support.rows import insert_share
 
 pytestmark = pytest.mark.parametrize(
@@ -25,24 +25,23 @@ pytestmark = pytest.mark.parametrize(
 
 INSTANCE = shares.ShareInstance.__table__
 JOURNAL = engine.Transition.__table__
-PORTS = {'mysql': 3306, 'postgresql': 5432}
 
 
 @pytest.fixture
-def relay(database_url):
-    url = sa.make_url(database_url)
-    port = url.port or PORTS[url.get_backend_name()]
-    with Relay(url.host, port) as running:
-        yield running
+def relayed(database_url):
+    with before_database(database_url) as found:
+        yield found
 
 
 @pytest.fixture
-def remote(new_database, database_url, relay):
+def relay(relayed):
+    return relayed[0]
+
+
+@pytest.fixture
+def remote(new_database, relayed):
     """A database whose connections lead through the relay."""
-    url = sa.make_url(database_url).set(host='127.0.0.1', port=relay.port)
-    return new_database(
-        url=url.render_as_string(hide_password=False), retry_limit=2.0
-    )
+    return new_database(url=relayed[1], retry_limit=2.0)
 
 
 def at_the_commit(db, act):
