@@ -5,7 +5,6 @@ import os
 import pathlib
 import subprocess
 import time
-import uuid
 
 import pytest
 
@@ -20,71 +19,15 @@ from tests.drivers.crashes import changes
 from tests.drivers.crashes import failed_at
 from tests.drivers.crashes import killed_at
 from tests.drivers.driver_harness import CTX
-from tests.drivers.driver_harness import DriverHarness
 from tests.support import storage
 from tests.support.manage_command import manage
-from tests.support.nfs_client import NfsClient
-from tests.support.nfs_client import NfsError
-
-MIB = 1 << 20
-WRITER = '127.0.0.2'
-
-
-class Site:
-    """A back end with a large pool and two small ones."""
-
-    def __init__(self, folder: pathlib.Path):
-        self.folder = folder
-        for name in ('small', 'spare'):
-            storage.create_pool(folder / f'{name}.img', 128 * MIB)
-        self.options = storage.options(
-            folder,
-            btrfs_pools={
-                'large': str(storage.create_pool(folder / 'large.img')),
-                'small': str(folder / 'small.img'),
-                'spare': str(folder / 'spare.img'),
-            },
-        )
-        self.harness = DriverHarness('btrfs', lambda: None)
-        self.driver = self.start()
-
-    def start(self, has_shares=True, **options) -> BtrfsDriver:
-        """Start the driver as another process does."""
-        driver = BtrfsDriver(
-            configuration=Configuration.from_values(self.options | options)
-        )
-        driver.has_shares = has_shares and hasattr(self, 'driver')
-        driver.do_setup(CTX)
-        driver.check_for_setup_error()
-        return driver
-
-    def share(self, pool='large', **values):
-        return self.harness.share(host=f'host@backend#{pool}', **values)
-
-    def create(self, pool='large', **values):
-        """Create a share that one client may write to."""
-        share = self.share(pool, **values)
-        self.driver.create_share(CTX, share)
-        self.allow(share)
-        return share
-
-    def allow(self, share):
-        rule = self.harness.rule(share, WRITER)
-        self.driver.update_access(CTX, share, [rule], [rule], [], [])
-
-    def client(self) -> NfsClient:
-        return NfsClient('127.0.0.1', self.options['btrfs_nfs_port'], WRITER)
-
-    def reboot(self):
-        """Lose everything that is not on disk."""
-        root = pathlib.Path(self.options['btrfs_root'])
-        storage.stop(root)
-        kernel.unmount_below(root)
-        (root / 'nfs' / 'bus.sock').unlink(missing_ok=True)
-
-    def volumes(self, pool) -> list[str]:
-        top = self.driver.backend.pools[pool].top
-        return sorted(os.listdir(top / 'shares'))
+from tests.unit.share.drivers.btrfs.driver_site import MIB
+from tests.unit.share.drivers.btrfs.driver_site import WRITER
+from tests.unit.share.drivers.btrfs.driver_site import Site
+from tests.unit.share.drivers.btrfs.driver_site import fill
+from tests.unit.share.drivers.btrfs.driver_site import path_of
+from tests.unit.share.drivers.btrfs.driver_site import refused
+from tests.unit.share.drivers.btrfs.driver_site import repeat
 
 
 @pytest.fixture(scope='module')
@@ -92,14 +35,6 @@ def site():
     storage.require()
     with storage.folder() as folder:
         yield Site(folder)
-
-
-def path_of(share):
-    return f'/shares/{share.name}'
-
-
-def refused(status):
-    return pytest.raises(NfsError, match=f'NFS4ERR_{status} ')
 
 
 def test_everything_is_back_after_a_start_of_the_machine(site):
@@ -553,7 +488,7 @@ def test_full_pool_refuses_a_share_and_keeps_nothing_of_it(site):
     # The last test: the space is free again after half a minute.
     share = site.create('small')
     pool = site.driver.backend.pools['small']
-    _fill(pool.path('shares', share.name))
+    fill(pool.path('shares', share.name))
     before = site.volumes('small')
     created = []
 
@@ -562,26 +497,9 @@ def test_full_pool_refuses_a_share_and_keeps_nothing_of_it(site):
         site.driver.create_share(CTX, created[-1])
 
     with pytest.raises(exception.ShareRefused, match='small'):
-        _repeat(create)
+        repeat(create)
     assert {
         name for name in site.volumes('small') if not name.startswith('.')
     } <= {*before, *(each.name for each in created[:-1])}
     for each in (share, *created):
         site.driver.delete_share(CTX, each)
-
-
-def _fill(folder):
-    """Use up all space for data and metadata."""
-
-    def write(size):
-        (folder / uuid.uuid4().hex).write_bytes(bytes(size))
-        os.sync()
-
-    for size in (16 * MIB, MIB, 2000):
-        with pytest.raises(OSError, match='space'):
-            _repeat(lambda size=size: write(size))
-
-
-def _repeat(act):
-    for _ in range(3000):
-        act()
