@@ -192,8 +192,8 @@ def commit(top: pathlib.Path) -> None:
     """Make all names and limits durable; data of users need not be."""
     with _opened(top) as directory:
         request = bytearray(8)
-        fcntl.ioctl(directory, _START_SYNC, request, True)
-        fcntl.ioctl(directory, _WAIT_SYNC, request, True)
+        _ioctl(directory, top, _START_SYNC, request)
+        _ioctl(directory, top, _WAIT_SYNC, request)
 
 
 def flush(top: pathlib.Path) -> None:
@@ -210,7 +210,7 @@ def enable_quota(top: pathlib.Path) -> None:
     """Let the file system count what subvolumes refer to."""
     _call(top, _QUOTA_CONTROL, bytearray(struct.pack('<QQ', 1, 0)))
     with _opened(top) as directory:
-        fcntl.ioctl(directory, _QUOTA_RESCAN_WAIT)
+        _ioctl(directory, top, _QUOTA_RESCAN_WAIT, bytearray(8))
 
 
 def set_limit(top: pathlib.Path, subvolume: int, limit: int) -> None:
@@ -289,7 +289,7 @@ def _search(
                 *(key[1], last[1], 1 << 16, 0),
             )
             struct.pack_into('<Q', request, 104, _SEARCH_SIZE)
-            fcntl.ioctl(directory, _TREE_SEARCH_V2, request, True)
+            _ioctl(directory, top, _TREE_SEARCH_V2, request)
             count = struct.unpack_from('<I', request, 64)[0]
             if not count:
                 return
@@ -558,8 +558,21 @@ def is_mount_of(source: pathlib.Path, target: pathlib.Path) -> bool:
 
 def _call(path: pathlib.Path, code: int, request: bytearray) -> bytearray:
     with _opened(path) as directory:
-        fcntl.ioctl(directory, code, request, True)
+        _ioctl(directory, path, code, request)
     return request
+
+
+def _ioctl(
+    directory: int, path: pathlib.Path, code: int, request: bytearray
+) -> None:
+    """Send a request to the file system of an open directory.
+
+    Errors name its path, from which one sees which file system it is.
+    """
+    try:
+        fcntl.ioctl(directory, code, request, True)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 @contextlib.contextmanager

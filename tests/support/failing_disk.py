@@ -1,0 +1,65 @@
+"""The disk of a pool, which fails when a test says so."""
+
+import contextlib
+import fcntl
+import os
+import pathlib
+import struct
+import subprocess
+
+_SET_STATUS, _GET_STATUS = 0x4C04, 0x4C05
+_STATUS_SIZE, _SIZE_LIMIT = 232, 32
+_BEGINNING = 4096
+_DROP_ALL = '3'
+
+
+class FailingDisk:
+    """The loop device of an image that is mounted.
+
+    The kernel refuses what is beyond the end of a device with an I/O error,
+    as it does once a disk is gone.
+    """
+
+    def __init__(self, image: pathlib.Path):
+        self._image = image
+
+    def fail(self) -> None:
+        """Fail all that is read and written, but what is in memory."""
+        self._limit(_BEGINNING)
+
+    def fail_and_forget(self) -> None:
+        """Do the same, and take out of memory what can be read again."""
+        self.fail()
+        pathlib.Path('/proc/sys/vm/drop_caches').write_text(_DROP_ALL)
+
+    def break_file_system(self, top: pathlib.Path) -> None:
+        """Fail, and let the file system notice that by a write."""
+        self.fail()
+        descriptor = os.open(top, os.O_RDONLY)
+        with contextlib.suppress(OSError):
+            os.utime(top)
+            os.fsync(descriptor)
+        os.close(descriptor)
+
+    def heal(self) -> None:
+        self._limit(0)
+
+    def _limit(self, size: int) -> None:
+        for device in self._devices():
+            descriptor = os.open(device, os.O_RDWR)
+            try:
+                status = bytearray(_STATUS_SIZE)
+                fcntl.ioctl(descriptor, _GET_STATUS, status, True)
+                struct.pack_into('<Q', status, _SIZE_LIMIT, size)
+                fcntl.ioctl(descriptor, _SET_STATUS, status, True)
+            finally:
+                os.close(descriptor)
+
+    def _devices(self) -> list[str]:
+        return subprocess.run(
+            ['losetup', '--associated', self._image, '--noheadings']
+            + ['--output', 'NAME'],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.split()
