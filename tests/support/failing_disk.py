@@ -27,11 +27,6 @@ class FailingDisk:
         """Fail all that is read and written, but what is in memory."""
         self._limit(_BEGINNING)
 
-    def fail_and_forget(self) -> None:
-        """Do the same, and take out of memory what can be read again."""
-        self.fail()
-        pathlib.Path('/proc/sys/vm/drop_caches').write_text(_DROP_ALL)
-
     def break_file_system(self, top: pathlib.Path) -> None:
         """Fail, and let the file system notice that by a write."""
         self.fail()
@@ -40,6 +35,11 @@ class FailingDisk:
             os.utime(top)
             os.fsync(descriptor)
         os.close(descriptor)
+
+    def fail_and_forget(self, top: pathlib.Path) -> None:
+        """Do the same, and let nothing that is on disk be in memory."""
+        self.break_file_system(top)
+        pathlib.Path('/proc/sys/vm/drop_caches').write_text(_DROP_ALL)
 
     def heal(self) -> None:
         self._limit(0)

@@ -159,10 +159,13 @@ class BtrfsBackend:
         gone. Only a managed volume has a name other than its share. The
         record of a volume that is still exported may be lost with its pool.
         """
-        found = self.find(kind, volume)
-        record = found[1] if found else None
-        if record is None or record['volume'] != volume:
-            record = self._record_of(kind, volume)
+        record = None
+        # What is exported from a disk that fails can still be ended.
+        with contextlib.suppress(OSError, exception.ShareBackendException):
+            found = self.find(kind, volume)
+            record = found[1] if found else None
+            if record is None or record['volume'] != volume:
+                record = self._record_of(kind, volume)
         if record is None:
             nfs = self.servers.exports_with(kind, volume)
             return Exporters(nfs, None) if nfs else None
@@ -390,9 +393,7 @@ class BtrfsBackend:
                 self.fencing.check_call()
                 yield
         except OSError as error:
-            raise exception.ShareBackendException(
-                msg=f'{error.filename or self.root}: {error.strerror or error}'
-            ) from error
+            raise _error_of(error, self.root) from error
 
     @contextlib.contextmanager
     def copying(self, *names: str) -> Iterator[None]:
@@ -413,11 +414,22 @@ class BtrfsBackend:
         return self.locks.try_locked(_COPYING + name)
 
     def find(self, kind: Kind, name: str) -> tuple[Pool, Record] | None:
-        """Return the pool and the record of a share or snapshot."""
+        """Return the pool and the record of a share or snapshot.
+
+        Raises an error if it is not found, and a pool cannot be read: it may
+        be there.
+        """
+        errors: list[exception.ShareBackendException] = []
         for pool in self.pools.values():
-            record = pool.catalog.find(kind, name)
+            try:
+                record = pool.catalog.find(kind, name)
+            except OSError as error:
+                errors.append(_error_of(error, pool.top))
+                continue
             if record is not None:
                 return pool, record
+        if errors:
+            raise errors[0]
         return None
 
     def get_share(self, name: str) -> tuple[Pool, Record]:
@@ -574,3 +586,12 @@ class BtrfsBackend:
                 for address in self._addresses
             }
         )
+
+
+def _error_of(
+    error: OSError, path: pathlib.Path
+) -> exception.ShareBackendException:
+    """Return an error of the back end that names what has failed."""
+    return exception.ShareBackendException(
+        msg=f'{error.filename or path}: {error.strerror or error}'
+    )

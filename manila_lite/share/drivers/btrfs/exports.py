@@ -117,12 +117,18 @@ class Exports:
     ) -> Iterator[None]:
         """Let no clients in, not even after the block unless that fails."""
         text = self.listed(kind, volume)
-        self.publish(kind, volume, source, [])
         try:
+            self.publish(kind, volume, source, [])
             yield
         except BaseException:
             if text is not None:
-                self.reopen(kind, volume, source, text)
+                try:
+                    self.reopen(kind, volume, source, text)
+                except (OSError, exception.ShareBackendException) as error:
+                    LOG.error(
+                        '%(volume)s lets no clients in: %(error)s',
+                        {'volume': volume, 'error': error},
+                    )
             raise
 
     def listed(self, kind: Kind, volume: str) -> str | None:

@@ -3,6 +3,9 @@
 They are on this machine, and have a section in the same configuration.
 """
 
+from oslo_log import log
+
+from manila_lite import exception
 from manila_lite.host import Host
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
@@ -10,6 +13,8 @@ from manila_lite.share.drivers.btrfs.replicas import Replica
 from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.replica_lists import ReplicaList
 from manila_lite.share.drivers.replica_lists import find_active
+
+LOG = log.getLogger(__name__)
 
 
 class BtrfsPeers:
@@ -79,12 +84,25 @@ class BtrfsPeers:
         return Replica(self._backend, share['name'], share['host'])
 
     def replica_at(self, host: str | None, name: str | None) -> Replica | None:
-        """Return a replica that exists within reach, or None."""
+        """Return a replica that exists within reach, or None.
+
+        What is on a disk that cannot be read is out of reach.
+        """
         backend = self.at(host) if host and name else None
         if backend is None or not name:
             return None
         replica = Replica(backend, name, host)
-        return replica if replica.find() is not None else None
+        try:
+            if replica.find() is None:
+                return None
+            replica.state()
+        except (OSError, exception.ShareBackendException) as error:
+            LOG.warning(
+                'Replica %(name)s is out of reach: %(error)s',
+                {'name': name, 'error': error},
+            )
+            return None
+        return replica
 
     def reachable(self, shares: ReplicaList) -> list[Replica]:
         found = (self.replica_at(one['host'], one['name']) for one in shares)

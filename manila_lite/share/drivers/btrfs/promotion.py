@@ -77,8 +77,6 @@ class BtrfsPromotion:
             ):
                 stack.enter_context(each.backend.copying(each.name))
             if not _is_promoted(own, active, others):
-                if active is None:
-                    self._end_exports(own)
                 self._become_active(own, active, others, replica_list)
             if active is not None:
                 self._make_passive(active, own, replica['replication_type'])
@@ -94,7 +92,7 @@ class BtrfsPromotion:
                     active.become_passive(own, replication_type)
 
     def _end_exports(self, own: Replica) -> None:
-        """End the export of a source whose pool is out of reach."""
+        """End the export of a source that cannot record that itself."""
         state = own.state()
         backend = self._peers.at(state.source_host)
         if backend is not None and state.source_volume is not None:
@@ -108,7 +106,7 @@ class BtrfsPromotion:
         others: list[Replica],
         replica_list: ReplicaList,
     ) -> None:
-        generation = _next_generation([own, *others])
+        generation = _next_generation(own, others)
         hosts = {
             each['name']: each['host']
             for each in replica_list
@@ -127,8 +125,7 @@ class BtrfsPromotion:
                 )
             else:
                 return
-        state = own.state()
-        if state.shown is None:
+        if own.state().shown is None:
             raise exception.ShareBackendException(
                 msg=f'replica {own.name} has never been in sync, and the '
                 'active replica is out of reach'
@@ -138,6 +135,7 @@ class BtrfsPromotion:
             'synchronised',
             {'name': own.name},
         )
+        self._end_exports(own)
         self._activate(own, generation, hosts)
 
     def _activate(
@@ -172,7 +170,7 @@ class BtrfsPromotion:
                     )
                     active.write_state(
                         ReplicaState(
-                            generation=_next_generation([own, active]),
+                            generation=_next_generation(active, [own]),
                             others=state.others,
                         )
                     )
@@ -243,10 +241,20 @@ def _reply(each: base.ShareForDriver, own: Replica) -> base.ReplicaReply:
     }
 
 
-def _next_generation(replicas: list[Replica]) -> int:
+def _next_generation(own: Replica, others: list[Replica]) -> int:
     """Return a generation above all others, even those out of reach."""
-    highest = max(each.state().generation for each in replicas)
+    states = [own.state(), *_states(others)]
+    highest = max(state.generation for state in states)
     return max(highest + 1, int(time.time()))
+
+
+def _states(replicas: list[Replica]) -> list[ReplicaState]:
+    """Return the states of those replicas that are still within reach."""
+    states = []
+    for each in replicas:
+        with _ignoring_errors(each, 'be read'):
+            states.append(each.state())
+    return states
 
 
 def _is_promoted(
@@ -261,7 +269,10 @@ def _is_promoted(
     return (
         state.role == Role.ACTIVE
         and all(
-            other.state().generation < state.generation for other in others
+            other.generation < state.generation for other in _states(others)
         )
-        and (active is None or active.state().role != Role.ACTIVE)
+        and all(
+            other.role != Role.ACTIVE
+            for other in _states([active] if active else [])
+        )
     )

@@ -120,17 +120,23 @@ class Replica:
 
         The caller has locked it.
         """
-        self.record_as_passive(leader)
-        for kind, volume in self._clients_end_at(replication_type):
-            self.backend.exports.withdraw(kind, volume)
+        ended = self._clients_end_at(replication_type)
+        try:
+            self.record_as_passive(leader)
+        finally:  # clients lose a pool that is read-only, too
+            for kind, volume in ended:
+                self.backend.exports.withdraw(kind, volume)
 
     def become_passive_before_exports(
         self, leader: 'Replica', replication_type: str | None
     ) -> None:
         """Do the same while the NFS server may not be running."""
-        self.record_as_passive(leader)
-        for kind, volume in self._clients_end_at(replication_type):
-            self.backend.exports.unlist(kind, volume)
+        ended = self._clients_end_at(replication_type)
+        try:
+            self.record_as_passive(leader)
+        finally:
+            for kind, volume in ended:
+                self.backend.exports.unlist(kind, volume)
 
     def record_as_passive(self, leader: 'Replica') -> None:
         before = self.state()

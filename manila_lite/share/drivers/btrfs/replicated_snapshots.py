@@ -154,7 +154,7 @@ class BtrfsReplicatedSnapshots:
             return self._syncing.copy_snapshot(
                 own, leader, source['name'], name
             )
-        except exception.ShareBackendException as error:
+        except (OSError, exception.ShareBackendException) as error:
             LOG.warning(
                 'Cannot copy snapshot %(name)s: %(error)s',
                 {'name': name, 'error': error},

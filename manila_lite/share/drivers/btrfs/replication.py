@@ -19,6 +19,7 @@ from manila_lite.share.drivers.btrfs.peers import BtrfsPeers
 from manila_lite.share.drivers.btrfs.promotion import BtrfsPromotion
 from manila_lite.share.drivers.btrfs.replicas import Replica
 from manila_lite.share.drivers.btrfs.replicas import ReplicaState
+from manila_lite.share.drivers.btrfs.replicas import ReplicaUnreachable
 from manila_lite.share.drivers.btrfs.replicas import Role
 from manila_lite.share.drivers.btrfs.replicated_snapshots import (
     BtrfsReplicatedSnapshots,
@@ -35,6 +36,7 @@ from manila_lite.share.drivers.replica_lists import OUT_OF_SYNC
 from manila_lite.share.drivers.replica_lists import ReplicaList
 from manila_lite.share.drivers.replica_lists import SnapshotList
 from manila_lite.share.drivers.replica_lists import replica_state_reply
+from manila_lite.share.drivers.space import is_out_of_space
 
 LOG = log.getLogger(__name__)
 
@@ -114,7 +116,7 @@ class BtrfsReplication:
             with self._backend.changing(own.name):
                 self._backend.remove(Kind.SHARE, own.name)
         for other in self._peers.reachable(replica_list):
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, exception.ShareBackendException):
                 other.copies.discard(own.name)
                 other.copies.remove_empty()
 
@@ -189,7 +191,7 @@ class BtrfsReplication:
             if before.role != Role.PASSIVE:
                 self._follow_again(own, leader, replication_type)
             is_new = self._syncing.follow(own, leader)
-        except exception.ShareBackendException as error:
+        except (OSError, exception.ShareBackendException) as error:
             LOG.warning(
                 'Cannot update replica %(name)s, last synchronised at '
                 '%(at)s: %(error)s',
@@ -199,10 +201,7 @@ class BtrfsReplication:
                     'at': format_time(before.synced_at),
                 },
             )
-            is_full = (
-                isinstance(error, TransferFailed) and error.is_out_of_space
-            )
-            return ERROR if is_full else OUT_OF_SYNC
+            return ERROR if _is_full(error) else OUT_OF_SYNC
         LOG.log(
             log.INFO if is_new else log.DEBUG,
             'Replica %(name)s is synchronised with %(other)s',
@@ -246,6 +245,16 @@ class BtrfsReplication:
             status['status'] = 'error'
             status['replica_state'] = OUT_OF_SYNC
         return status
+
+
+def _is_full(error: Exception) -> bool:
+    """Return whether our own pool has no space for what is new."""
+    if isinstance(error, ReplicaUnreachable):
+        return False
+    if isinstance(error, TransferFailed):
+        return error.is_out_of_space
+    cause = error if isinstance(error, OSError) else error.__cause__
+    return isinstance(cause, OSError) and is_out_of_space(cause)
 
 
 def format_time(at: float | None) -> str:

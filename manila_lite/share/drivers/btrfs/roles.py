@@ -1,7 +1,5 @@
 """Which replicas of the btrfs driver are active, and whom they let in."""
 
-import contextlib
-
 from oslo_log import log
 
 from manila_lite import exception
@@ -73,8 +71,18 @@ class BtrfsRoles:
                     continue
                 own = Replica(self._backend, name, None)
                 for other_name, host in state.others.items():
-                    with contextlib.suppress(exception.ShareBackendException):
+                    try:
                         self._compare(own, other_name, host)
+                    except (OSError, exception.ShareBackendException) as error:
+                        LOG.warning(
+                            'Replicas %(name)s and %(other)s cannot be '
+                            'compared: %(error)s',
+                            {
+                                'name': name,
+                                'other': other_name,
+                                'error': error,
+                            },
+                        )
 
     def _compare(self, own: Replica, name: str, host: str) -> None:
         other = self._peers.replica_at(host, name)

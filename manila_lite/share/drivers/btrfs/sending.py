@@ -24,7 +24,13 @@ class CommonCopy(NamedTuple):
 
 def find_common(theirs: Copies, ours: Copies) -> CommonCopy | None:
     """Return the latest copy that both sides have."""
-    sources = by_content(theirs.whole())
+    return common_copy(by_content(theirs.whole()), ours)
+
+
+def common_copy(
+    sources: dict[bytes, pathlib.Path], ours: Copies
+) -> CommonCopy | None:
+    """Return the latest copy that the other side has as well."""
     found = [
         CommonCopy(sources[id], path)
         for id, path in by_content(ours.whole()).items()

@@ -21,7 +21,7 @@ from manila_lite.share.drivers.btrfs.replicas import ReplicaUnreachable
 from manila_lite.share.drivers.btrfs.replicas import Role
 from manila_lite.share.drivers.btrfs.sending import CommonCopy
 from manila_lite.share.drivers.btrfs.sending import by_content
-from manila_lite.share.drivers.btrfs.sending import find_common
+from manila_lite.share.drivers.btrfs.sending import common_copy
 from manila_lite.share.drivers.btrfs.sending import send_changes
 from manila_lite.share.drivers.btrfs.transfer import TransferFailed
 from manila_lite.share.drivers.replica_lists import ReplicaList
@@ -98,11 +98,14 @@ class BtrfsSyncing:
         """Return the copy on our side that equals the one to be sent."""
         ours = own.copies
         ours.prepare()
-        common = find_common(leader.copies, ours)
+        with _reaching(leader):
+            sources = by_content(leader.copies.whole())
+        common = common_copy(sources, ours)
         received = self._transfer(sent, common, ours)
         if received is None:
             assert common is not None
-            kernel.destroy(sent)
+            with _reaching(leader):
+                kernel.destroy(sent)
             return common[1]
         return ours.confirm(received)
 
@@ -160,10 +163,13 @@ class BtrfsSyncing:
                 own.copies.discard(name)
                 continue
             other = self._peers.replica_at(hosts[name], name)
-            if other is not None and not (
-                by_content(own.copies.sent_for(name)).keys()
-                & by_content(other.copies.received_for(name)).keys()
-            ):
+            if other is None:
+                continue
+            try:
+                received = by_content(other.copies.received_for(name)).keys()
+            except (OSError, exception.ShareBackendException):
+                continue  # it has got out of reach
+            if not by_content(own.copies.sent_for(name)).keys() & received:
                 own.copies.discard(name)
 
     # Snapshots
@@ -185,7 +191,9 @@ class BtrfsSyncing:
                 )
                 limit = pool.limit_bytes(Kind.SNAPSHOT, record['volume'])
         try:
-            common = find_common(theirs, ours)
+            with _reaching(leader):
+                sources = by_content(theirs.whole())
+            common = common_copy(sources, ours)
             received = self._transfer(sent, common, ours)
             copy = received or (common[1] if common else None)
             assert copy is not None

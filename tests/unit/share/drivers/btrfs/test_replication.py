@@ -11,9 +11,12 @@ from manila_lite.share.drivers.btrfs import copies
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from tests.drivers import content
+from tests.drivers.replication_sites import PASSIVE_LEVELS
 from tests.drivers.replication_sites import Sites
 from tests.support import storage
 from tests.support import tenant_network
+from tests.support.failing_disk import FailingDisk
+from tests.unit.share.drivers.btrfs.nfs_site import eventually
 
 MIB = 1 << 20
 
@@ -33,6 +36,7 @@ def sites(request):
         sites = Sites(
             folder, 'btrfs', style, bool(with_servers), options, names
         )
+        sites.folder = folder
         yield sites
         sites.clean_up()
 
@@ -207,3 +211,69 @@ def test_two_pools_of_one_back_end_replicate_to_each_other():
         sites.clean_up()
         for pool in sites.here.driver.backend.pools.values():
             assert not copies.owners(pool.top)
+
+
+def fail_in_memory_too(site, disk):
+    disk.fail_and_forget(site.driver.backend.pools['pool'].top)
+
+
+def fail_with_the_next_write(site, disk):
+    disk.break_file_system(site.driver.backend.pools['pool'].top)
+
+
+def replace_disk(site, disk):
+    """Let the disk work, and the back end start with the machine."""
+    disk.heal()
+    root = site.driver.backend.root
+    storage.stop(root)
+    kernel.unmount_below(root)
+
+    def has_restarted():
+        try:
+            site.restart()
+        except exception.BadConfiguration:
+            return False  # daemons that were killed still have it mounted
+        return True
+
+    eventually(has_restarted)
+
+
+@pytest.mark.parametrize(
+    'fail', [fail_in_memory_too, fail_with_the_next_write]
+)
+def test_disk_that_fails_does_not_keep_another_replica_from_taking_over(
+    sites, fail
+):
+    sites.write('one')
+    sites.create_in_sync()
+    disk = FailingDisk(sites.folder / 'here.img')
+    fail(sites.here, disk)
+    try:
+        sites.there.restart()
+        assert sites.update() == 'out_of_sync'
+        sites.promote()
+        assert sites.read() == 'one'
+        sites.write('two')
+        assert sites.levels() == {'rw'}
+        assert sites.levels(sites.here) <= PASSIVE_LEVELS[sites.style]
+        sites.there.restart()
+        assert sites.levels() == {'rw'}
+        sites.promote()
+        assert sites.read() == 'two'
+    finally:
+        replace_disk(sites.here, disk)
+    assert sites.levels(sites.here) <= PASSIVE_LEVELS[sites.style]
+    assert sites.update(sites.here) == 'in_sync'
+    assert sites.read(sites.here) == 'two'
+
+
+def test_replica_is_deleted_while_the_disk_of_the_active_one_fails(sites):
+    sites.create_in_sync()
+    disk = FailingDisk(sites.folder / 'here.img')
+    fail_in_memory_too(sites.here, disk)
+    try:
+        sites.delete()
+        sites.there.state = None
+        assert not copies.owners(sites.there.driver.backend.pools['pool'].top)
+    finally:
+        replace_disk(sites.here, disk)
