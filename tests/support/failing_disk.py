@@ -22,6 +22,7 @@ class FailingDisk:
 
     def __init__(self, image: pathlib.Path):
         self._image = image
+        self._device: int | None = None
 
     def fail(self) -> None:
         """Fail all that is read and written, but what is in memory."""
@@ -42,24 +43,26 @@ class FailingDisk:
         pathlib.Path('/proc/sys/vm/drop_caches').write_text(_DROP_ALL)
 
     def heal(self) -> None:
-        self._limit(0)
+        """Let it work again, if it has failed."""
+        if self._device is not None:
+            self._limit(0)
+            os.close(self._device)
+            self._device = None
 
     def _limit(self, size: int) -> None:
-        for device in self._devices():
-            descriptor = os.open(device, os.O_RDWR)
-            try:
-                status = bytearray(_STATUS_SIZE)
-                fcntl.ioctl(descriptor, _GET_STATUS, status, True)
-                struct.pack_into('<Q', status, _SIZE_LIMIT, size)
-                fcntl.ioctl(descriptor, _SET_STATUS, status, True)
-            finally:
-                os.close(descriptor)
+        if self._device is None:
+            # While it is open, no other one takes its place.
+            self._device = os.open(self._path(), os.O_RDWR)
+        status = bytearray(_STATUS_SIZE)
+        fcntl.ioctl(self._device, _GET_STATUS, status, True)
+        struct.pack_into('<Q', status, _SIZE_LIMIT, size)
+        fcntl.ioctl(self._device, _SET_STATUS, status, True)
 
-    def _devices(self) -> list[str]:
+    def _path(self) -> str:
         return subprocess.run(
             ['losetup', '--associated', self._image, '--noheadings']
             + ['--output', 'NAME'],
             check=True,
             capture_output=True,
             text=True,
-        ).stdout.split()
+        ).stdout.strip()

@@ -56,7 +56,7 @@ class BtrfsBackend:
         self.fencing = FencingTokens(self.root / 'fencing')
         self.departures = Departures(self.root)
         self.pools: dict[str, Pool] = {}
-        self.before_exports: Callable[[], None] = lambda: None
+        self.before_exports: Callable[[Pool], None] = lambda pool: None
         self._addresses: list[str] = configuration.btrfs_export_addresses
 
     # Start
@@ -71,48 +71,117 @@ class BtrfsBackend:
             (self.root / folder).mkdir(parents=True, exist_ok=True)
         self.root.chmod(0o700)
         with self.locks.locked('start'):
-            pools = {
-                name: Pool(
-                    name,
-                    mounted_pool(
-                        pathlib.Path(source), self.root / 'pools' / name
-                    ),
-                )
-                for name, source in self.configuration.btrfs_pools.items()
-            }
-            if has_shares and all(pool.is_new() for pool in pools.values()):
-                raise exception.StorageUnavailable(
-                    reason='no pool has a directory "shares"; are these the '
-                    'right file systems? If the shares are lost for good, '
-                    'create it'
-                )
-            for pool in pools.values():
-                pool.prepare()
-            self.pools = pools
-            for pool in pools.values():
-                self._discard_unfinished(pool)
+            self._assemble()
             if self.has_servers:
-                self._serve_from_servers().prepare()
-                self._undo_abandoned_departures()
-                self.before_exports()
+                self.servers.prepare()
+            problems = self._open_pools(has_shares)
+            problems += self._prepare_exports()
+            if self.has_servers:
                 self.servers.start()
             else:
                 self._serve()
         self.fencing.forget_old(time.time())
+        if problems:
+            raise problems[0]
+
+    def _open_pools(self, has_shares: bool) -> list[exception.DriverError]:
+        """Mount the pools, and prepare them; return what is wrong.
+
+        Those that cannot be used do not concern the others, unless there are
+        no others.
+        """
+        problems: list[exception.DriverError] = []
+        pools: dict[str, Pool] = {}
+        are_new = True
+        for name, source in self.configuration.btrfs_pools.items():
+            try:
+                pool = Pool(name, self._mounted(name, pathlib.Path(source)))
+                are_new = pool.is_new() and are_new
+            except (OSError, exception.DriverError) as error:
+                problems.append(_problem_of(name, error))
+            else:
+                pools[name] = pool
+        if has_shares and are_new:
+            problems.append(
+                exception.StorageUnavailable(
+                    reason='no pool has a directory "shares"; are these the '
+                    'right file systems? If the shares are lost for good, '
+                    'create it'
+                )
+            )
+            raise problems[0]
+        if not pools:
+            raise problems[0]
+        self.pools = pools
+        for pool in pools.values():
+            try:
+                self._require_writable(pool)
+                pool.prepare()
+                self._discard_unfinished(pool)
+            except (OSError, exception.DriverError) as error:
+                problems.append(_problem_of(pool.name, error))
+        return problems
+
+    def _mounted(self, name: str, source: pathlib.Path) -> pathlib.Path:
+        """Mount a pool, also one whose disk was away for a time.
+
+        The kernel does not mount a file system again that has failed, as long
+        as anything of it is still mounted.
+        """
+        target = self.root / 'pools' / name
+        try:
+            return mounted_pool(source, target)
+        except exception.DriverError:
+            tops = [
+                top
+                for each, top in self._tops().items()
+                if each != name and is_mounted(top)
+            ]
+            if self.has_servers:
+                self.servers.detach_lost(target, tops)
+            else:
+                nfs, cifs = self._exporters
+                nfs.detach_lost(tops)
+                if cifs:
+                    cifs.close_below(target)
+        return mounted_pool(source, target)
+
+    def _prepare_exports(self) -> list[exception.DriverError]:
+        """Create folders, and let nobody use what others have replaced.
+
+        A pool of which that is not known is not exported; return which.
+        """
+        if self.has_servers:
+            self._undo_abandoned_departures()
+        else:
+            self._exporters.nfs.prepare()
+        problems: list[exception.DriverError] = []
+        known: dict[str, Pool] = {}
+        for name, pool in self.pools.items():
+            try:
+                self.before_exports(pool)
+                if self.has_servers:
+                    self._drop_departed(pool)
+            except OSError as error:
+                problems.append(_problem_of(name, error))
+            else:
+                known[name] = pool
+        self.pools = known
+        return problems
 
     def _serve(self) -> None:
-        nfs, cifs = self._assemble()
-        nfs.prepare()
-        self.before_exports()
+        nfs, cifs = self._exporters
         nfs.restore_mounts(self._find_volume)
         if cifs:
             cifs.prepare()
         self.daemons.start()
-        nfs.reconcile()
-        if cifs:
-            cifs.reconcile()
+        try:
+            nfs.reconcile()
+        finally:
+            if cifs:
+                cifs.reconcile()
 
-    def _serve_from_servers(self) -> Servers:
+    def _serve_from_servers(self) -> None:
         self.servers = Servers(
             self.root,
             servers.Ports(
@@ -127,7 +196,6 @@ class BtrfsBackend:
         self.exports = Protocols(
             self._exporters_of, self.configuration.btrfs_cifs
         )
-        return self.servers
 
     def _undo_abandoned_departures(self) -> None:
         """Let servers serve whose migration was abandoned without us."""
@@ -137,6 +205,7 @@ class BtrfsBackend:
                     try:
                         with self.locks.locked(server_id):
                             self.servers.reinstate(server_id)
+                        departures.drop_copies(self.pools.values(), moving)
                     except (OSError, exception.ManilaLiteError) as error:
                         LOG.error(
                             'Share server %(id)s, which was to be migrated, '
@@ -144,13 +213,14 @@ class BtrfsBackend:
                             {'id': server_id, 'error': error},
                         )
                         continue
-                    departures.drop_copies(self.pools.values(), moving)
                     self.departures.end(moving)
-        for pool in self.pools.values():
-            for moving in departures.moving_in(pool):
-                with self.try_copying(moving) as is_locked:
-                    if is_locked and not self.departures.is_moving(moving):
-                        departures.drop_copies([pool], moving)
+
+    def _drop_departed(self, pool: Pool) -> None:
+        """Remove the copies of share servers that are not migrated now."""
+        for moving in departures.moving_in(pool):
+            with self.try_copying(moving) as is_locked:
+                if is_locked and not self.departures.is_moving(moving):
+                    departures.drop_copies([pool], moving)
 
     def _exporters_of(self, kind: Kind, volume: str) -> Exporters | None:
         """Return the daemons of the share server of a volume, if any.
@@ -196,25 +266,28 @@ class BtrfsBackend:
         """
         if not (self.root / 'locks').is_dir():
             return False
-        tops = {
+        self.pools = {
+            name: Pool(name, top)
+            for name, top in self._tops().items()
+            if is_mounted(top)
+        }
+        if not hasattr(self, 'exports'):
+            self._assemble()
+        return True
+
+    def _tops(self) -> dict[str, pathlib.Path]:
+        """Return where the pools are mounted, if they are."""
+        return {
             name: pathlib.Path(source)
             if os.path.isdir(source)
             else self.root / 'pools' / name
             for name, source in self.configuration.btrfs_pools.items()
         }
-        self.pools = {
-            name: Pool(name, top)
-            for name, top in tops.items()
-            if is_mounted(top)
-        }
-        if not hasattr(self, 'exports'):
-            if self.has_servers:
-                self._serve_from_servers()
-            else:
-                self._assemble()
-        return True
 
-    def _assemble(self) -> tuple[Exports, SmbExports | None]:
+    def _assemble(self) -> None:
+        if self.has_servers:
+            self._serve_from_servers()
+            return
         self.daemons = self._daemons()
         nfs = Exports(self.root / 'exports', self.daemons.server, self.locks)
         cifs = None
@@ -223,22 +296,32 @@ class BtrfsBackend:
             cifs = SmbExports(
                 folder, self.daemons.smb_server, SmbUsers(folder)
             )
-        exporters = Exporters(nfs, cifs)
+        exporters = self._exporters = Exporters(nfs, cifs)
         self.exports = Protocols(
             lambda kind, volume: exporters, cifs is not None
         )
-        return nfs, cifs
 
     def require(self) -> None:
         """Raise StorageUnavailable if a pool is not mounted.
 
         The directory below would look like a pool without shares.
         """
-        for pool in self.pools.values():
-            if not is_mounted(pool.top):
+        for name in self.configuration.btrfs_pools:
+            if name not in self.pools or not is_mounted(self.pools[name].top):
                 raise exception.StorageUnavailable(
-                    reason=f'pool {pool.name} is not mounted'
+                    reason=f'pool {name} is not mounted'
                 )
+
+    def _require_writable(self, pool: Pool) -> None:
+        if not pool.is_read_only():
+            return
+        is_ours = pool.top == self.root / 'pools' / pool.name
+        raise exception.StorageUnavailable(
+            reason=f'pool {pool.name} is read-only; look for errors of the '
+            'disk in the log of the kernel. When it works again, unmount '
+            f'{pool.top}'
+            + ('; it is then mounted again' if is_ours else ' and mount it')
+        )
 
     def check_health(self) -> None:
         """Raise StorageUnavailable if clients cannot use what is there.
@@ -252,11 +335,11 @@ class BtrfsBackend:
         if not self.has_servers:
             self.daemons.keep_supervised()
         for pool in self.pools.values():
-            if pool.is_read_only():
-                raise exception.StorageUnavailable(
-                    reason=f'pool {pool.name} is read-only; look for errors '
-                    'of the disk in the log of the kernel'
-                )
+            self._require_writable(pool)
+            try:
+                pool.read()
+            except OSError as error:
+                raise _problem_of(pool.name, error) from error
         if self.has_servers:
             self.servers.check_health()
         else:
@@ -332,7 +415,9 @@ class BtrfsBackend:
 
     def _trash(self) -> list[pathlib.Path]:
         return [
-            folder for pool in self.pools.values() for folder in pool.folders
+            folder
+            for name, top in self._tops().items()
+            for folder in Pool(name, top).folders
         ]
 
     def _smb_config(self) -> str:
@@ -595,3 +680,10 @@ def _error_of(
     return exception.ShareBackendException(
         msg=f'{error.filename or path}: {error.strerror or error}'
     )
+
+
+def _problem_of(name: str, error: Exception) -> exception.DriverError:
+    """Return an error that names the pool that cannot be used."""
+    if isinstance(error, exception.DriverError):
+        return error
+    return exception.StorageUnavailable(reason=f'pool {name}: {error}')

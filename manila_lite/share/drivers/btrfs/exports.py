@@ -12,7 +12,7 @@ the export is, so that a server that starts meanwhile allows no more than it
 should.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 import contextlib
 import os
 import pathlib
@@ -244,42 +244,98 @@ class Exports:
     def restore_mounts(
         self, find: Callable[[Kind, str], pathlib.Path | None]
     ) -> None:
-        """Mount the volumes of all exports, after a start of the machine."""
+        """Mount the volumes of all exports, after a start of the machine.
+
+        What is mounted there of another file system, which was lost, is
+        replaced. An error of one volume does not concern the others.
+        """
         for name in self._names():
-            if os.path.ismount(self._mounts / name):
-                continue
-            kind, _, volume = name.partition('.')
-            with self._locks.locked(name):
-                source = find(Kind(kind), volume)
-                if source is None:
-                    LOG.warning('%s is not exported: no volume', name)
-                elif self._file(name).exists():
-                    (self._mounts / name).mkdir(mode=0o700, exist_ok=True)
-                    kernel.bind_mount(source, self._mounts / name)
+            try:
+                self._restore_mount(name, find)
+            except OSError as error:
+                LOG.error(
+                    '%(name)s is not exported: %(error)s',
+                    {'name': name, 'error': error},
+                )
+
+    def _restore_mount(
+        self, name: str, find: Callable[[Kind, str], pathlib.Path | None]
+    ) -> None:
+        kind, _, volume = name.partition('.')
+        source, target = find(Kind(kind), volume), self._mounts / name
+        if source is None:
+            if not os.path.ismount(target):
+                LOG.warning('%s is not exported: no volume', name)
+            return
+        if kernel.is_mount_of(source, target):
+            return
+        with self._locks.locked(name):
+            source = find(Kind(kind), volume)
+            if source is None or not self._file(name).exists():
+                return
+            if not kernel.is_mount_of(source, target):
+                self._detach(name)
+                target.mkdir(mode=0o700, exist_ok=True)
+                kernel.bind_mount(source, target)
+
+    def detach_lost(self, tops: Iterable[pathlib.Path]) -> bool:
+        """Let go of file systems other than those that are mounted.
+
+        They cannot be mounted again before. What is exported from them is
+        exported again by `restore_mounts` and `reconcile`. Returns whether
+        there were any.
+        """
+        lost = kernel.lost_mounts(self._mounts, tops)
+        for target in lost:
+            LOG.warning('%s is no longer exported: it is lost', target.name)
+            with self._locks.locked(target.name):
+                self._detach(target.name)
+        return bool(lost)
+
+    def _detach(self, name: str) -> None:
+        """Let clients have no volume; a server that starts has none."""
+        number = self._numbers.find(name)
+        if (
+            number is not None
+            and os.path.ismount(self._mounts / name)
+            and self._server.is_answering()
+        ):
+            self._server.remove(number)
+        self._unmount(name)
 
     def reconcile(self) -> None:
         """Let the running server export what it should, and nothing else.
 
         Other processes may change exports meanwhile: a number that is in use
-        was in the table before.
+        was in the table before. If the server refuses an export, the error is
+        raised once it has the others.
         """
         running = self._server.numbers()
         numbers = self._numbers.all()
+        errors: list[exception.ShareBackendException] = []
         for number in running - set(numbers.values()):
             self._server.remove(number)
         for name, number in numbers.items():
-            if number not in running:
-                with self._locks.locked(name):
-                    if (
-                        self._numbers.find(name) == number
-                        and self._file(name).exists()
-                        and os.path.ismount(self._mounts / name)
-                    ):
-                        self._apply(name, number)
-            elif not self._file(name).exists():
-                with self._locks.locked(name):
-                    if not self._file(name).exists():
-                        self._server.remove(number)
+            try:
+                self._reconcile(name, number, running)
+            except exception.ShareBackendException as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
+    def _reconcile(self, name: str, number: int, running: set[int]) -> None:
+        if number not in running:
+            with self._locks.locked(name):
+                if (
+                    self._numbers.find(name) == number
+                    and self._file(name).exists()
+                    and os.path.ismount(self._mounts / name)
+                ):
+                    self._apply(name, number)
+        elif not self._file(name).exists():
+            with self._locks.locked(name):
+                if not self._file(name).exists():
+                    self._server.remove(number)
 
     def _names(self) -> list[str]:
         return sorted(file.stem for file in self._folder.glob('*.conf'))

@@ -13,7 +13,7 @@ follows a path from users: all paths are in directories that only the driver
 can write to.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 import contextlib
 import ctypes
 import errno
@@ -435,6 +435,7 @@ def unmount_below(folder: pathlib.Path) -> None:
 
 
 class _Mount(NamedTuple):
+    device: str
     target: pathlib.Path
     options: list[str]
     tags: list[str]
@@ -445,8 +446,9 @@ def _mounts() -> Iterator[_Mount]:
     with open('/proc/self/mountinfo', errors='surrogateescape') as file:
         for line in file.read().splitlines():
             head, _, tail = line.partition(' - ')
-            _, _, _, _, target, options, *tags = head.split(' ')
+            _, _, device, _, target, options, *tags = head.split(' ')
             yield _Mount(
+                device,
                 pathlib.Path(target),
                 options.split(','),
                 tags,
@@ -483,6 +485,29 @@ def share_mounts(folder: pathlib.Path) -> None:
     _check(
         _libc.mount(None, os.fsencode(folder), None, _MS_SHARED, None), folder
     )
+
+
+def lost_mounts(
+    folder: pathlib.Path, tops: Iterable[pathlib.Path]
+) -> list[pathlib.Path]:
+    """Return what is mounted in a folder and of none of the file systems.
+
+    They are given by where they are mounted. Nothing is read from a disk.
+    """
+    mounts = {found.target: found for found in _mounts()}
+    known = {
+        mounts[real].device
+        for real in (top.resolve() for top in tops)
+        if real in mounts
+    }
+    real = folder.resolve()
+    return [
+        found.target
+        for found in mounts.values()
+        if found.type == 'btrfs'
+        and found.target.is_relative_to(real)
+        and found.device not in known
+    ]
 
 
 # Mount namespaces
@@ -549,11 +574,20 @@ def unmount_link(target: pathlib.Path) -> None:
 
 
 def is_mount_of(source: pathlib.Path, target: pathlib.Path) -> bool:
-    """Return whether the target shows this very subvolume."""
+    """Return whether the target shows this very subvolume.
+
+    A mount that was made of a pool that was read-only remains so for ever.
+    """
     try:
-        return os.path.samestat(source.lstat(), target.lstat())
+        return os.path.samestat(source.lstat(), target.lstat()) and (
+            _has_read_only_mount(source) == _has_read_only_mount(target)
+        )
     except FileNotFoundError:
         return False
+
+
+def _has_read_only_mount(path: pathlib.Path) -> bool:
+    return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
 
 
 def _call(path: pathlib.Path, code: int, request: bytearray) -> bytearray:

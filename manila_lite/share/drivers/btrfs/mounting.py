@@ -13,13 +13,15 @@ def mounted_pool(source: pathlib.Path, target: pathlib.Path) -> pathlib.Path:
     """Mount a device or an image; return the top of the file system.
 
     The source may also be a directory where the file system is mounted
-    already. Raises BadConfiguration if there is no btrfs.
+    already. Raises BadConfiguration if there is no btrfs, and
+    StorageUnavailable if it cannot be mounted. The last part of the target is
+    the name of the pool.
     """
     try:
         mode = source.stat().st_mode
     except OSError as error:
         raise exception.BadConfiguration(
-            reason=f'pool {source}: {error.strerror}'
+            reason=f'pool {target.name}: {source}: {error.strerror}'
         ) from error
     if stat.S_ISDIR(mode):
         top = source
@@ -29,7 +31,8 @@ def mounted_pool(source: pathlib.Path, target: pathlib.Path) -> pathlib.Path:
             _mount(source, target, loop=stat.S_ISREG(mode))
     if not (is_mounted(top) and kernel.is_subvolume(top)):
         raise exception.BadConfiguration(
-            reason=f'pool {source}: {top} is not the top of a mounted btrfs'
+            reason=f'pool {target.name}: {top} is not the top of a mounted '
+            'btrfs'
         )
     return top
 
@@ -49,6 +52,7 @@ def _mount(source: pathlib.Path, target: pathlib.Path, loop: bool) -> None:
         ) as device:
             kernel.mount(device, target)
     except OSError as error:
-        raise exception.BadConfiguration(
-            reason=f'pool {source} cannot be mounted: {error.strerror}'
+        raise exception.StorageUnavailable(
+            reason=f'pool {target.name}: {source} cannot be mounted: '
+            f'{error.strerror}; the log of the kernel may say more'
         ) from error

@@ -40,8 +40,12 @@ class Pool:
         self.catalog = Catalog(top / 'records')
 
     def prepare(self) -> None:
-        """Create what is missing of the layout, and count sizes."""
-        self.top.chmod(stat.S_IRWXU)
+        """Create what is missing of the layout, and count sizes.
+
+        What is there is not written again: the pool may be full.
+        """
+        if stat.S_IMODE(self.top.stat().st_mode) != stat.S_IRWXU:
+            self.top.chmod(stat.S_IRWXU)
         for folder in self.folders:
             folder.mkdir(mode=stat.S_IRWXU, exist_ok=True)
         kernel.enable_quota(self.top)
@@ -58,6 +62,11 @@ class Pool:
     def is_read_only(self) -> bool:
         """Return whether it cannot be changed, as after errors of a disk."""
         return bool(os.statvfs(self.top).f_flag & os.ST_RDONLY)
+
+    def read(self) -> None:
+        """Raise OSError if what is in it cannot be found."""
+        for folder in self.folders:
+            os.listdir(folder)
 
     def path(self, kind: Kind, volume: str) -> pathlib.Path:
         return self.top / kind / volume

@@ -6,6 +6,7 @@ from manila_lite import exception
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.peers import BtrfsPeers
+from manila_lite.share.drivers.btrfs.pool import Pool
 from manila_lite.share.drivers.btrfs.replicas import READABLE
 from manila_lite.share.drivers.btrfs.replicas import Replica
 from manila_lite.share.drivers.btrfs.replicas import ReplicaState
@@ -59,30 +60,26 @@ class BtrfsRoles:
         """Return whether clients may only read, whatever the rules say."""
         return self.role_of(share) != Role.ACTIVE
 
-    def demote_superseded(self) -> None:
+    def demote_superseded(self, pool: Pool) -> None:
         """Let no clients write to replicas that others have replaced.
 
-        That happened while one of the back ends was out of reach.
+        That happened while one of the back ends was out of reach. Raises
+        OSError if that cannot be read from the pool.
         """
-        for pool in self._backend.pools.values():
-            for name, record in list(pool.catalog.replicas.records()):
-                state = ReplicaState(**record)
-                if state.role == Role.PASSIVE:
-                    continue
-                own = Replica(self._backend, name, None)
-                for other_name, host in state.others.items():
-                    try:
-                        self._compare(own, other_name, host)
-                    except (OSError, exception.ShareBackendException) as error:
-                        LOG.warning(
-                            'Replicas %(name)s and %(other)s cannot be '
-                            'compared: %(error)s',
-                            {
-                                'name': name,
-                                'other': other_name,
-                                'error': error,
-                            },
-                        )
+        for name, record in list(pool.catalog.replicas.records()):
+            state = ReplicaState(**record)
+            if state.role == Role.PASSIVE:
+                continue
+            own = Replica(self._backend, name, None)
+            for other_name, host in state.others.items():
+                try:
+                    self._compare(own, other_name, host)
+                except (OSError, exception.ShareBackendException) as error:
+                    LOG.warning(
+                        'Replicas %(name)s and %(other)s cannot be compared: '
+                        '%(error)s',
+                        {'name': name, 'other': other_name, 'error': error},
+                    )
 
     def _compare(self, own: Replica, name: str, host: str) -> None:
         other = self._peers.replica_at(host, name)

@@ -13,7 +13,7 @@ Sockets of smbd have long names, for which there is no space below the id.
 What is in a directory without `server.json` belongs to no server.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 import contextlib
 import hashlib
 import os
@@ -414,7 +414,10 @@ class Servers:
         self._supervise()
         self._require_answers(started)
         for server in started:
-            server.reconcile()
+            try:
+                server.reconcile()
+            except exception.ManilaLiteError as error:
+                errors.append(error)
         if errors:
             raise errors[0]
 
@@ -426,6 +429,15 @@ class Servers:
             server.prepare(self._ports, self._find)
             return True
         return False
+
+    def detach_lost(
+        self, pool: pathlib.Path, tops: Iterable[pathlib.Path]
+    ) -> None:
+        """Let go of file systems other than those that are mounted."""
+        for server in self._all():
+            server.exports.detach_lost(tops)
+            if server.runs_smb():
+                server.smb.close_below(pool)
 
     def check_health(self) -> None:
         """Repair what can be repaired; raise StorageUnavailable otherwise.

@@ -152,6 +152,13 @@ class SmbExports:
         with self._locks.locked(records.checked_file_name(name)):
             self._withdraw(name, self._file(kind, volume))
 
+    def close_below(self, top: pathlib.Path) -> None:
+        """End the use of all shares in a pool, which cannot be used."""
+        for file in self._shares.glob('*.conf'):
+            if f'{top}/' in file.read_text() and self._server.is_answering():
+                kind, _, volume = file.stem.partition('.')
+                self._server.close(share_name(Kind(kind), volume))
+
     def listed(self, kind: Kind, volume: str) -> str | None:
         """Return the text that says how a volume is shared, if it is."""
         file = self._file(kind, volume)

@@ -61,8 +61,8 @@ class Site:
         rule = self.harness.rule(share, WRITER)
         self.driver.update_access(CTX, share, [rule], [rule], [], [])
 
-    def client(self) -> NfsClient:
-        return NfsClient('127.0.0.1', self.options['btrfs_nfs_port'], WRITER)
+    def client(self, address=WRITER) -> NfsClient:
+        return NfsClient('127.0.0.1', self.options['btrfs_nfs_port'], address)
 
     def reboot(self):
         """Lose everything that is not on disk."""

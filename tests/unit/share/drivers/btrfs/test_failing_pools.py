@@ -1,14 +1,21 @@
 """What happens when the disk of a pool fails, and when it is back."""
 
 import pathlib
+import subprocess
 
 import pytest
 
 from manila_lite import exception
+from manila_lite.share.drivers.btrfs import kernel
+from manila_lite.share.drivers.btrfs.mounting import mounted_pool
 from tests.drivers.driver_harness import CTX
 from tests.support import storage
 from tests.support.failing_disk import FailingDisk
+from tests.unit.share.drivers.btrfs.driver_site import MIB
 from tests.unit.share.drivers.btrfs.driver_site import Site
+from tests.unit.share.drivers.btrfs.driver_site import path_of
+from tests.unit.share.drivers.btrfs.driver_site import refused
+from tests.unit.share.drivers.btrfs.nfs_site import eventually
 
 
 class FailingSite(Site):
@@ -42,3 +49,97 @@ def test_error_names_the_file_system_that_has_failed(site):
     ):
         with pytest.raises(exception.DriverError, match=str(site.top)):
             call()
+
+
+def test_pools_serve_after_a_start_of_the_machine_while_another_is_lost(site):
+    share, lost = site.create(), site.create('small')
+    site.client().write(path_of(lost), 'notes', b'kept')
+    site.reboot()
+    image = site.folder / 'small.img'
+    image.rename(site.folder / 'away.img')
+    for _ in range(2):
+        with pytest.raises(exception.DriverError, match='pool small'):
+            site.start()
+        site.client().write(path_of(share), 'notes', b'hello')
+        with refused('NOENT'):
+            site.client().look_up(path_of(lost))
+    (site.folder / 'away.img').rename(image)
+    site.driver = site.start()
+    assert site.client().read(path_of(lost), 'notes') == b'kept'
+    assert site.client().read(path_of(share), 'notes') == b'hello'
+
+
+def test_pool_that_cannot_be_mounted_is_named(site):
+    site.reboot()
+    (site.folder / 'small.img').write_bytes(bytes(MIB))
+    with pytest.raises(
+        exception.StorageUnavailable, match='pool small: .* cannot be mounted'
+    ):
+        site.start()
+
+
+def test_nothing_is_deleted_while_a_pool_cannot_be_mounted(site):
+    share = site.create('small')
+    kernel.unmount(site.top)
+    image = site.folder / 'small.img'
+    image.rename(site.folder / 'away.img')
+    with pytest.raises(exception.DriverError, match='pool small'):
+        site.driver.check_health()
+    with pytest.raises(exception.StorageUnavailable, match='not mounted'):
+        site.driver.delete_share(CTX, share)
+    (site.folder / 'away.img').rename(image)
+    site.driver.check_health()
+    assert site.driver.get_share_status(share)['status'] == 'available'
+
+
+def test_pool_that_is_read_only_at_the_start_is_read_by_its_clients(site):
+    share, other = site.create('small'), site.create()
+    site.client().write(path_of(share), 'notes', b'kept')
+    site.reboot()
+    mounted_pool(site.folder / 'small.img', site.top)
+    subprocess.run(['mount', '-o', 'remount,ro', site.top], check=True)
+    with pytest.raises(
+        exception.StorageUnavailable, match='pool small is read-only'
+    ):
+        site.start()
+    client = site.client()
+    assert client.read(path_of(share), 'notes') == b'kept'
+    with refused('ROFS'):
+        client.write(path_of(share), 'notes', b'lost')
+    client.write(path_of(other), 'notes', b'hello')
+    kernel.unmount(site.top)
+    site.driver = site.start()
+    site.client().write(path_of(share), 'notes', b'then')
+
+
+def test_disk_that_works_again_is_served_again(site):
+    share, other = site.create('small'), site.create()
+    site.client().write(path_of(share), 'notes', b'kept')
+    site.driver.backend.pools['small'].commit()
+    site.disk.break_file_system(site.top)
+    with pytest.raises(
+        exception.StorageUnavailable,
+        match=f'pool small is read-only.*unmount {site.top}',
+    ):
+        site.driver.check_health()
+    kernel.unmount(site.top)
+    with pytest.raises(exception.StorageUnavailable, match='pool small'):
+        site.driver.check_health()
+    with refused('NOENT'):
+        site.client().look_up(path_of(share))
+    site.client().write(path_of(other), 'notes', b'hello')
+    site.disk.heal()
+    eventually(lambda: is_healthy(site.driver))
+    client = site.client()
+    assert client.read(path_of(share), 'notes') == b'kept'
+    client.write(path_of(share), 'notes', b'more')
+    with refused('NOENT'):
+        site.client('127.0.0.9').look_up(path_of(share))
+
+
+def is_healthy(driver):
+    try:
+        driver.check_health()
+    except exception.StorageUnavailable:
+        return False
+    return True
