@@ -1,6 +1,7 @@
 """Methods that a driver leaves to its parts."""
 
 from collections.abc import Callable
+import contextlib
 import functools
 from typing import Concatenate, Generic, ParamSpec, TypeVar
 
@@ -16,25 +17,31 @@ class Delegation(Generic[D, T]):
         create_share = shares(LocalShares.create_share)
 
     They have the name and the documentation of the part's method. `before`
-    is called with the driver at first, and may refuse the call.
+    is called with the driver at first, and may refuse the call; the method
+    is called in the context that `around` returns.
     """
 
     def __init__(
         self,
         part_of: Callable[[D], T],
         before: Callable[[D], object] = lambda driver: None,
+        around: Callable[
+            [D], contextlib.AbstractContextManager[object]
+        ] = lambda driver: contextlib.nullcontext(),
     ):
         self._part_of = part_of
         self._before = before
+        self._around = around
 
     def __call__(
         self, method: Callable[Concatenate[T, P], R]
     ) -> Callable[Concatenate[D, P], R]:
-        part_of, before = self._part_of, self._before
+        part_of, before, around = self._part_of, self._before, self._around
 
         @functools.wraps(method)
         def call(driver: D, *args: P.args, **kwargs: P.kwargs) -> R:
             before(driver)
-            return method(part_of(driver), *args, **kwargs)
+            with around(driver):
+                return method(part_of(driver), *args, **kwargs)
 
         return call

@@ -471,12 +471,17 @@ class BtrfsBackend:
 
         Errors of the file system become errors of the back end.
         """
+        with self.explained_errors(), contextlib.ExitStack() as stack:
+            for name in sorted(set(names)):
+                stack.enter_context(self.locks.locked(name))
+            self.fencing.check_call()
+            yield
+
+    @contextlib.contextmanager
+    def explained_errors(self) -> Iterator[None]:
+        """Let errors of the file system be errors of the back end."""
         try:
-            with contextlib.ExitStack() as stack:
-                for name in sorted(set(names)):
-                    stack.enter_context(self.locks.locked(name))
-                self.fencing.check_call()
-                yield
+            yield
         except OSError as error:
             raise _error_of(error, self.root) from error
 

@@ -8,6 +8,7 @@ needs privileges.
 """
 
 from collections.abc import Mapping, Sequence
+import contextlib
 from typing import Any
 
 from manila_lite import exception
@@ -44,22 +45,28 @@ def _admit_call(driver: 'BtrfsDriver') -> None:
     driver.backend.fencing.admit_call()
 
 
+def _explained(
+    driver: 'BtrfsDriver',
+) -> contextlib.AbstractContextManager[None]:
+    return driver.backend.explained_errors()
+
+
 _shares = Delegation['BtrfsDriver', BtrfsShares](
-    lambda driver: driver.shares, _admit_call
+    lambda driver: driver.shares, _admit_call, _explained
 )
 _snapshots = Delegation['BtrfsDriver', BtrfsSnapshots](
-    lambda driver: driver.snapshots, _admit_call
+    lambda driver: driver.snapshots, _admit_call, _explained
 )
 _access = Delegation['BtrfsDriver', BtrfsAccess](
-    lambda driver: driver.access, _admit_call
+    lambda driver: driver.access, _admit_call, _explained
 )
 _managing = Delegation['BtrfsDriver', BtrfsManaging](
-    lambda driver: driver.managing, _admit_call
+    lambda driver: driver.managing, _admit_call, _explained
 )
 
 
 _migration = Delegation['BtrfsDriver', BtrfsMigration](
-    lambda driver: driver.migration, _admit_call
+    lambda driver: driver.migration, _admit_call, _explained
 )
 
 
@@ -70,15 +77,15 @@ def _admit_servers(driver: 'BtrfsDriver') -> None:
 
 
 _managing_on_servers = Delegation['BtrfsDriver', BtrfsManaging](
-    lambda driver: driver.managing, _admit_servers
+    lambda driver: driver.managing, _admit_servers, _explained
 )
 _servers = Delegation['BtrfsDriver', BtrfsShareServers](
-    lambda driver: driver.servers, _admit_servers
+    lambda driver: driver.servers, _admit_servers, _explained
 )
 _set_up = _servers(BtrfsShareServers.set_up)
 _tear_down = _servers(BtrfsShareServers.tear_down)
 _server_migration = Delegation['BtrfsDriver', BtrfsServerMigration](
-    lambda driver: driver.server_migration, _admit_servers
+    lambda driver: driver.server_migration, _admit_servers, _explained
 )
 _check_server_migration = _server_migration(
     BtrfsServerMigration.share_server_migration_check_compatibility
@@ -92,13 +99,13 @@ def _admit_replication(driver: 'BtrfsDriver') -> None:
 
 
 _promotion = Delegation['BtrfsDriver', BtrfsPromotion](
-    lambda driver: driver.promotion, _admit_replication
+    lambda driver: driver.promotion, _admit_replication, _explained
 )
 _replicas = Delegation['BtrfsDriver', BtrfsReplication](
-    lambda driver: driver.replicas, _admit_replication
+    lambda driver: driver.replicas, _admit_replication, _explained
 )
 _replicated_snapshots = Delegation['BtrfsDriver', BtrfsReplicatedSnapshots](
-    lambda driver: driver.replicated_snapshots, _admit_replication
+    lambda driver: driver.replicated_snapshots, _admit_replication, _explained
 )
 
 
@@ -342,6 +349,10 @@ class BtrfsDriver(
 
     def _update_share_stats(self, data: base.Stats | None = None) -> None:
         self.backend.require()
+        with self.backend.explained_errors():
+            pools = [
+                self._pool_stats(pool) for pool in self.backend.pools.values()
+            ]
         super()._update_share_stats(
             {
                 'vendor_name': 'manila_lite',
@@ -352,10 +363,7 @@ class BtrfsDriver(
                 'share_server_multiple_subnet_support': (
                     self.driver_handles_share_servers
                 ),
-                'pools': [
-                    self._pool_stats(pool)
-                    for pool in self.backend.pools.values()
-                ],
+                'pools': pools,
                 **(data or {}),
             }
         )

@@ -5,6 +5,7 @@
 Both are in KiB. smbd itself would show clients those of the whole pool.
 """
 
+import errno
 import os
 import pathlib
 import sys
@@ -13,9 +14,17 @@ from manila_lite.share.drivers.btrfs import kernel
 
 
 def free_space(path: pathlib.Path) -> tuple[int, int]:
-    """Return the size of the share with a path, and what is free."""
-    path = path.resolve()
+    """Return the size of the share with a path, and what is free.
+
+    Raises NotADirectoryError if the path is in no share, as that of a pool
+    that is not mounted.
+    """
+    path = top = path.resolve()
     while path.stat().st_ino != kernel.SUBVOLUME_INODE:
+        if path == path.parent:
+            raise NotADirectoryError(
+                errno.ENOTDIR, 'not in a subvolume', str(top)
+            )
         path = path.parent
     disk = os.statvfs(path)
     free = disk.f_bavail * disk.f_frsize

@@ -7,7 +7,9 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.share.drivers.btrfs import kernel
+from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
 from manila_lite.share.drivers.btrfs.mounting import mounted_pool
+from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers.driver_harness import CTX
 from tests.support import storage
 from tests.support.failing_disk import FailingDisk
@@ -143,3 +145,101 @@ def is_healthy(driver):
     except exception.StorageUnavailable:
         return False
     return True
+
+
+def revert(site, share, snapshot, mode):
+    driver = BtrfsDriver(
+        configuration=Configuration.from_values(
+            site.options | {'btrfs_revert_mode': mode}
+        )
+    )
+    driver.backend.attach()
+    driver.revert_to_snapshot(CTX, snapshot, [], [])
+
+
+CHANGES = {
+    'create': lambda site, *args: site.create('small'),
+    'clone': lambda site, share, snapshot: (
+        site.driver.create_share_from_snapshot(
+            CTX, site.share('small'), snapshot
+        )
+    ),
+    'delete': lambda site, share, snapshot: site.driver.delete_share(
+        CTX, share
+    ),
+    'extend': lambda site, share, snapshot: site.driver.extend_share(share, 9),
+    'shrink': lambda site, share, snapshot: site.driver.shrink_share(share, 1),
+    'snapshot': lambda site, share, snapshot: site.driver.create_snapshot(
+        CTX, site.harness.snapshot(share)
+    ),
+    'delete snapshot': lambda site, share, snapshot: (
+        site.driver.delete_snapshot(CTX, snapshot)
+    ),
+    'swap': lambda *args: revert(*args, 'swap'),
+    'rewrite': lambda *args: revert(*args, 'rewrite'),
+    'unmanage': lambda site, share, snapshot: site.driver.unmanage(share),
+}
+QUESTIONS = {
+    'status': lambda site, share, snapshot: site.driver.get_share_status(
+        share
+    ),
+    'snapshot status': lambda site, share, snapshot: (
+        site.driver.get_snapshot_status(snapshot)
+    ),
+    'statistics': lambda site, *args: site.driver.get_share_stats(
+        refresh=True
+    ),
+    'usage': lambda site, share, snapshot: site.driver.update_share_usage_size(
+        CTX, [share]
+    ),
+    'health': lambda site, *args: site.driver.check_health(),
+}
+
+
+def allow_nobody(site, share):
+    site.driver.update_access(CTX, share, [], [], [], [])
+
+
+@pytest.mark.parametrize('is_forgotten', [False, True])
+def test_failing_disk_is_named_by_every_call_and_loses_nothing(
+    site, is_forgotten
+):
+    share, other = site.create('small', size=3), site.create()
+    snapshot = site.harness.snapshot(share)
+    site.client().write(path_of(share), 'notes', b'then')
+    site.driver.create_snapshot(CTX, snapshot)
+    site.client().write(path_of(share), 'notes', b'now!')
+    kernel.flush(site.top)
+    if is_forgotten:
+        site.disk.fail_and_forget(site.top)
+    else:
+        site.disk.break_file_system(site.top)
+    for name, call in (CHANGES | (QUESTIONS if is_forgotten else {})).items():
+        with pytest.raises(exception.DriverError) as caught:
+            call(site, share, snapshot)
+        assert 'small' in str(caught.value), name
+    site.client().write(path_of(other), 'notes', b'hello')
+    site.disk.heal()
+    kernel.unmount(site.top)
+    eventually(lambda: is_healthy(site.driver))
+    assert site.client().read(path_of(share), 'notes') == b'now!'
+    assert site.driver.get_share_status(share)['status'] == 'available'
+    site.driver.revert_to_snapshot(CTX, snapshot, [], [])
+    assert site.client().read(path_of(share), 'notes') == b'then'
+    assert [
+        name for name in site.volumes('small') if not name.startswith('.')
+    ] == [share.name]
+
+
+def test_client_without_a_rule_loses_a_pool_that_has_become_read_only(site):
+    share = site.create('small')
+    site.client().write(path_of(share), 'notes', b'kept')
+    site.disk.break_file_system(site.top)
+    allow_nobody(site, share)
+    with refused('NOENT'):
+        site.client().look_up(path_of(share))
+    site.disk.heal()
+    kernel.unmount(site.top)
+    eventually(lambda: is_healthy(site.driver))
+    with refused('NOENT'):
+        site.client().look_up(path_of(share))
