@@ -338,6 +338,12 @@ class BtrfsBackend:
             self._require_writable(pool)
             try:
                 pool.read()
+                if pool.count_again():
+                    LOG.warning(
+                        'The sizes of the shares in pool %s are wrong, and '
+                        'clients may exceed them: they are counted again',
+                        pool.name,
+                    )
             except OSError as error:
                 raise _problem_of(pool.name, error) from error
         if self.has_servers:

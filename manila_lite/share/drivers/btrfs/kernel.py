@@ -45,13 +45,16 @@ _GET_SUBVOLUME_INFO = _code(_READ, 60, 504)
 _SNAPSHOT_DESTROY_V2 = _code(_WRITE, 63, 4096)
 _QUOTA_CONTROL = _code(_READ | _WRITE, 40, 16)
 _QGROUP_LIMIT = _code(_READ, 43, 48)
+_QUOTA_RESCAN = _code(_WRITE, 44, 64)
 _QUOTA_RESCAN_WAIT = _code(0, 46, 0)
 
 SUBVOLUME_INODE = 256
 """The inode number of the root of every subvolume."""
 
 _ROOT_TREE, _QUOTA_TREE = 1, 8
-_ROOT_REF, _QGROUP_INFO, _QGROUP_LIMITS = 156, 242, 244
+_ROOT_REF = 156
+_QGROUP_STATUS, _QGROUP_INFO, _QGROUP_LIMITS = 240, 242, 244
+_STATUS_RESCAN, _STATUS_INCONSISTENT = 2, 4
 _LIMIT_REFERENCED = 1
 _READ_ONLY, _BY_ID = 2, 16
 _NO_LIMIT = (1 << 64) - 1
@@ -259,15 +262,42 @@ def sizes(top: pathlib.Path, subvolume: int | None = None) -> dict[int, Size]:
     }
 
 
+def has_wrong_sizes(top: pathlib.Path) -> bool:
+    """Return whether sizes have to be counted again, as of the last commit.
+
+    The kernel gives up when it would take long, for instance when a large
+    snapshot is removed. Then limits do not hold. While they are counted, the
+    result is False.
+    """
+    for _, _, data in _search_quota_tree(top, 0, 0, _QGROUP_STATUS):
+        flags = struct.unpack_from('<Q', data, 16)[0]
+        return bool(
+            flags & _STATUS_INCONSISTENT and not flags & _STATUS_RESCAN
+        )
+    return False
+
+
+def count_sizes(top: pathlib.Path) -> None:
+    """Begin to count all sizes again; the kernel does so by itself."""
+    try:
+        _call(top, _QUOTA_RESCAN, bytearray(64))
+    except OSError as error:
+        if error.errno != errno.EINPROGRESS:
+            raise
+
+
 def _search_quota_tree(
-    top: pathlib.Path, first: int, last: int
+    top: pathlib.Path, first: int, last: int, kind: int = _QGROUP_INFO
 ) -> Iterator[tuple[int, int, bytes]]:
-    """Yield kind, subvolume and content of the items of a tree."""
-    for (_, kind, offset), data in _search(
-        top, _QUOTA_TREE, (0, _QGROUP_INFO, first), (0, _QGROUP_LIMITS, last)
+    """Yield kind, subvolume and content of the items of a tree.
+
+    The kinds are those from the given one on.
+    """
+    for (_, found, offset), data in _search(
+        top, _QUOTA_TREE, (0, kind, first), (0, _QGROUP_LIMITS, last)
     ):
         if first <= offset <= last:
-            yield kind, offset, data
+            yield found, offset, data
 
 
 _Key = tuple[int, int, int]

@@ -63,6 +63,13 @@ class Pool:
         """Return whether it cannot be changed, as after errors of a disk."""
         return bool(os.statvfs(self.top).f_flag & os.ST_RDONLY)
 
+    def count_again(self) -> bool:
+        """Begin to count sizes that are wrong; return whether they are."""
+        if not kernel.has_wrong_sizes(self.top):
+            return False
+        kernel.count_sizes(self.top)
+        return True
+
     def read(self) -> None:
         """Raise OSError if what is in it cannot be found."""
         for folder in self.folders:

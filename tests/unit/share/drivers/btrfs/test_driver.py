@@ -484,6 +484,31 @@ def test_locations_have_all_addresses(site):
     assert driver.get_configured_ip_versions() == [4, 6]
 
 
+def test_sizes_that_the_kernel_gave_up_are_counted_again(site, caplog):
+    share = site.create()
+    site.client().write(path_of(share), 'large', bytes(20 * MIB))
+    pool = site.driver.backend.pools['large']
+    kernel.flush(pool.top)
+    site.driver.create_snapshot(CTX, site.harness.snapshot(share))
+    group = f'0/{kernel.subvolume_id(pool.path("shares", share.name))}'
+    for command in (
+        ['create', '1/0', pool.top],
+        ['assign', '--no-rescan', group, '1/0', pool.top],
+    ):
+        subprocess.run(['btrfs', 'qgroup', *command], check=True)
+    pool.commit()
+    assert kernel.has_wrong_sizes(pool.top)
+    site.driver.check_health()
+    assert 'sizes of the shares in pool large are wrong' in caplog.text
+    subprocess.run(['btrfs', 'quota', 'rescan', '-w', pool.top], check=True)
+    pool.commit()
+    assert not kernel.has_wrong_sizes(pool.top)
+    assert pool.share_sizes()[share.name].used > 20 * MIB
+    caplog.clear()
+    site.driver.check_health()
+    assert 'are wrong' not in caplog.text
+
+
 def test_full_pool_refuses_a_share_and_keeps_nothing_of_it(site):
     # The last test: the space is free again after half a minute.
     share = site.create('small')
