@@ -48,11 +48,16 @@ def _write_new(
     path: pathlib.Path, text: str, durable: bool, folder: pathlib.Path
 ) -> pathlib.Path:
     new = folder / f'{path.name}.{uuid.uuid4().hex}'
-    with new.open('w', encoding='utf-8', errors='surrogateescape') as file:
-        file.write(text)
-        if durable:
-            file.flush()
-            os.fsync(file.fileno())
+    try:
+        with new.open('w', encoding='utf-8', errors='surrogateescape') as file:
+            file.write(text)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            new.unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, str(path)) from error
     return new
 
 
@@ -68,6 +73,8 @@ def sync_directory(path: pathlib.Path) -> None:
     directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(directory)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
         os.close(directory)
 
