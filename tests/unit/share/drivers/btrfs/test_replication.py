@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import subprocess
 
 import pytest
@@ -11,11 +12,15 @@ from manila_lite.share.drivers.btrfs import copies
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from tests.drivers import content
+from tests.drivers.replication_backends import BACKEND_OPTIONS
+from tests.drivers.replication_backends import COMMON_OPTIONS
+from tests.drivers.replication_backends import NAMES
 from tests.drivers.replication_sites import PASSIVE_LEVELS
 from tests.drivers.replication_sites import Sites
 from tests.support import storage
 from tests.support import tenant_network
 from tests.support.failing_disk import FailingDisk
+from tests.unit.share.drivers.btrfs.driver_site import fill
 from tests.unit.share.drivers.btrfs.nfs_site import eventually
 
 MIB = 1 << 20
@@ -277,3 +282,70 @@ def test_replica_is_deleted_while_the_disk_of_the_active_one_fails(sites):
         assert not copies.owners(sites.there.driver.backend.pools['pool'].top)
     finally:
         replace_disk(sites.here, disk)
+
+
+@pytest.fixture
+def small_sites():
+    """Provide two back ends whose pools are soon full of metadata."""
+    storage.require()
+    with storage.folder() as folder:
+        file = folder / 'sites.conf'
+        for name in NAMES[:2]:
+            storage.create_pool(folder / f'{name}.img', 128 * MIB)
+        file.write_text(
+            ''.join(
+                (COMMON_OPTIONS + BACKEND_OPTIONS['btrfs']).format(
+                    name=name,
+                    driver='btrfs',
+                    servers=False,
+                    style='readable',
+                    folder=folder,
+                    port=storage.free_port(),
+                    more='',
+                )
+                for name in NAMES[:2]
+            )
+        )
+        sites = Sites.of_file('btrfs', file, NAMES[:2])
+        yield sites
+        sites.clean_up()
+
+
+def test_replica_without_space_for_metadata_is_in_error_and_kept(small_sites):
+    sites = small_sites
+    sites.write('one')
+    sites.create_in_sync()
+    sites.write('two')
+    pool = sites.there.driver.backend.pools['pool']
+    filling = pool.top / 'filling'
+    filling.mkdir()
+    fill(filling)
+    assert sites.update() == 'error'
+    assert sites.read() == 'one'
+    with pytest.raises(exception.ShareBackendException, match='No space'):
+        sites.promote()
+    assert sites.levels(sites.here) == {'rw'}
+    assert sites.levels() == {'ro'}
+    shutil.rmtree(filling)
+    kernel.flush(pool.top)
+    assert sites.update() == 'in_sync'
+    assert sites.read() == 'two'
+
+
+def test_replica_takes_over_from_a_pool_without_space_for_metadata(
+    small_sites,
+):
+    sites = small_sites
+    sites.write('one')
+    sites.create_in_sync()
+    top = sites.here.driver.backend.pools['pool'].top
+    filling = top / 'filling'
+    filling.mkdir()
+    fill(filling)
+    sites.promote()
+    assert sites.read() == 'one'
+    assert sites.levels() == {'rw'}
+    assert 'rw' not in sites.levels(sites.here)
+    shutil.rmtree(filling)
+    kernel.flush(top)
+    assert sites.update(sites.here) == 'in_sync'
