@@ -9,10 +9,14 @@ from manila_lite import exception
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
 from manila_lite.share.drivers.btrfs.mounting import mounted_pool
+from manila_lite.share.drivers.btrfs.smb_users import SmbUsers
 from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers.driver_harness import CTX
 from tests.support import storage
 from tests.support.failing_disk import FailingDisk
+from tests.support.smb_client import PASSWORD
+from tests.support.smb_client import SmbClient
+from tests.support.smb_client import SmbError
 from tests.unit.share.drivers.btrfs.driver_site import MIB
 from tests.unit.share.drivers.btrfs.driver_site import Site
 from tests.unit.share.drivers.btrfs.driver_site import path_of
@@ -243,3 +247,28 @@ def test_client_without_a_rule_loses_a_pool_that_has_become_read_only(site):
     eventually(lambda: is_healthy(site.driver))
     with refused('NOENT'):
         site.client().look_up(path_of(share))
+
+
+def test_cifs_share_is_back_with_its_disk_although_a_client_used_it(site):
+    storage.require_cifs()
+    port = storage.free_port()
+    site.driver = site.start(btrfs_cifs=True, btrfs_smb_port=port)
+    SmbUsers(site.driver.backend.root / 'smb').add('alice', PASSWORD)
+    share = site.share('small', share_proto='CIFS')
+    site.driver.create_share(CTX, share)
+    rule = site.harness.rule(share, 'alice', access_type='user')
+    site.driver.update_access(CTX, share, [rule], [rule], [], [])
+    alice = SmbClient('alice', port)
+    alice.write(share.name, 'notes', b'kept')
+    kernel.flush(site.top)
+    with alice.session(share.name) as session:
+        session('ls')
+        site.disk.break_file_system(site.top)
+        kernel.unmount(site.top)
+        with pytest.raises(exception.StorageUnavailable, match='pool small'):
+            site.driver.check_health()
+        with pytest.raises(SmbError):
+            alice.read(share.name, 'notes')
+        site.disk.heal()
+        eventually(lambda: is_healthy(site.driver))
+    assert alice.read(share.name, 'notes') == b'kept'

@@ -12,6 +12,7 @@ from manila_lite.share.drivers.btrfs import processes
 from tests.drivers.driver_harness import CTX
 from tests.support import storage
 from tests.support import tenant_network
+from tests.support.failing_disk import FailingDisk
 from tests.support.nfs_client import NfsError
 from tests.unit.share.drivers.btrfs import tenants
 from tests.unit.share.drivers.btrfs.nfs_site import eventually
@@ -437,3 +438,32 @@ def test_shares_without_servers_keep_their_mode():
             exception.BadConfiguration, match='shares without a share server'
         ):
             tenants.ServedSite(options)
+
+
+def test_disk_that_works_again_is_served_by_its_server(
+    site, tenant, server, path
+):
+    top = site.driver.backend.pools['pool'].top
+    kernel.flush(top)
+    disk = FailingDisk(site.root.parent / 'pool.img')
+    disk.break_file_system(top)
+    try:
+        with pytest.raises(exception.StorageUnavailable, match='unmount'):
+            site.driver.check_health()
+        kernel.unmount(top)
+        with pytest.raises(exception.StorageUnavailable, match='pool pool'):
+            site.driver.check_health()
+        with refused('NOENT'):
+            tenant.read(path)
+    finally:
+        disk.heal()
+        eventually(lambda: is_healthy(site.driver))
+    assert serves(tenant, path)
+
+
+def is_healthy(driver):
+    try:
+        driver.check_health()
+    except exception.DriverError:
+        return False
+    return True

@@ -13,6 +13,7 @@ from manila_lite.share.drivers.btrfs import kernel
 from tests.drivers.driver_harness import CTX
 from tests.support import storage
 from tests.support import tenant_network
+from tests.support.failing_disk import FailingDisk
 from tests.support.smb_client import PASSWORD
 from tests.support.smb_client import SmbError
 from tests.unit.share.drivers.btrfs import tenants
@@ -393,3 +394,27 @@ def test_back_end_without_cifs_stops_sharing_and_refuses_shares(
         with pytest.raises(exception.ShareRefused, match='no CIFS'):
             server.create()
     assert server.serves(share)
+
+
+def test_cifs_share_is_back_on_its_server_with_its_disk(site, server, share):
+    top = site.driver.backend.pools['pool'].top
+    kernel.flush(top)
+    disk = FailingDisk(site.root.parent / 'pool.img')
+    disk.break_file_system(top)
+    try:
+        kernel.unmount(top)
+        with pytest.raises(exception.StorageUnavailable, match='pool pool'):
+            site.driver.check_health()
+        assert not server.serves(share)
+    finally:
+        disk.heal()
+        eventually(lambda: is_healthy(site.driver))
+    assert server.serves(share)
+
+
+def is_healthy(driver):
+    try:
+        driver.check_health()
+    except exception.DriverError:
+        return False
+    return True
