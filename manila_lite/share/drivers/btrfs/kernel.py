@@ -134,7 +134,7 @@ def _destroy_nested(top: pathlib.Path, directory: int, subvolume: int) -> None:
         request = bytearray(4096)
         struct.pack_into('<Q', request, 16, _BY_ID)
         struct.pack_into('<Q', request, 56, nested)
-        fcntl.ioctl(directory, _SNAPSHOT_DESTROY_V2, request, True)
+        _ioctl(directory, top, _SNAPSHOT_DESTROY_V2, request)
 
 
 def is_subvolume(path: pathlib.Path) -> bool:
