@@ -14,6 +14,7 @@ from manila_lite.host import Host
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs import copies
 from manila_lite.share.drivers.btrfs import departures
+from manila_lite.share.drivers.btrfs import ownership
 from manila_lite.share.drivers.btrfs import server_network
 from manila_lite.share.drivers.btrfs import servers
 from manila_lite.share.drivers.btrfs import smb_settings
@@ -70,11 +71,11 @@ class BtrfsBackend:
         for folder in ('locks', 'fencing', 'pools'):
             (self.root / folder).mkdir(parents=True, exist_ok=True)
         self.root.chmod(0o700)
-        with self.locks.locked('start'):
+        with self.locks.locked('start'), contextlib.ExitStack() as stack:
             self._assemble()
             if self.has_servers:
                 self.servers.prepare()
-            problems = self._open_pools(has_shares)
+            problems = self._open_pools(has_shares, stack)
             problems += self._prepare_exports()
             if self.has_servers:
                 self.servers.start()
@@ -84,11 +85,13 @@ class BtrfsBackend:
         if problems:
             raise problems[0]
 
-    def _open_pools(self, has_shares: bool) -> list[exception.DriverError]:
+    def _open_pools(
+        self, has_shares: bool, stack: contextlib.ExitStack
+    ) -> list[exception.DriverError]:
         """Mount the pools, and prepare them; return what is wrong.
 
         Those that cannot be used do not concern the others, unless there are
-        no others.
+        no others. They are locked until `stack` is left.
         """
         problems: list[exception.DriverError] = []
         pools: dict[str, Pool] = {}
@@ -112,6 +115,7 @@ class BtrfsBackend:
             raise problems[0]
         if not pools:
             raise problems[0]
+        stack.enter_context(ownership.claimed(pools.values(), self.root))
         self.pools = pools
         for pool in pools.values():
             try:

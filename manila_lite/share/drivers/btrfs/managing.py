@@ -38,8 +38,8 @@ class BtrfsManaging:
         """Manage a volume in the directory `shares` of a pool.
 
         A repeated call ends the use by clients, too: there are no rules
-        before it has succeeded. The option `size` gives its size in GiB. Otherwise it is the size it
-        has, or else that of its content.
+        before it has succeeded. The option `size` gives its size in GiB.
+        Otherwise it is the size it has, or else that of its content.
         """
         return self.manage_existing_with_server(share, driver_options)
 

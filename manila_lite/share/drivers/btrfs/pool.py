@@ -6,6 +6,7 @@
     top/{shares,snapshots}/.trash-<id>       being removed
     top/records/                what they are, see `catalog`
     top/copies/                 what is sent to other pools, see `copies`
+    top/owner.json              whose they are, see `ownership`
 
 A volume appears and disappears by one rename. Its size is the limit of its
 quota group. Snapshots are read-only and cannot be moved to another directory,

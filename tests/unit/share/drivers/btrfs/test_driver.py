@@ -419,6 +419,29 @@ def test_pool_that_is_unmounted_is_not_taken_for_an_empty_one(site):
     site.client().write(path_of(share), 'notes', b'hello')
 
 
+def test_pool_of_another_back_end_is_refused_while_that_one_runs(site):
+    """As a back end does that has another root now."""
+    root = pathlib.Path(site.options['btrfs_root'])
+    other = root.with_name('other')
+    share = site.create()
+    moved = {'btrfs_root': str(other), 'btrfs_nfs_port': storage.free_port()}
+    with pytest.raises(
+        exception.BadConfiguration, match=f'stop --root {root}'
+    ):
+        site.start(**moved)
+    assert str(other) not in pathlib.Path('/proc/mounts').read_text()
+    manage('storage', 'stop', '--root', str(root))
+    driver = site.start(**moved)
+    assert driver.get_share_status(share)['status'] == 'available'
+    with pytest.raises(
+        exception.BadConfiguration, match=f'stop --root {other}'
+    ):
+        site.start()
+    manage('storage', 'stop', '--root', str(other))
+    site.driver = site.start()
+    site.client().write(path_of(share), 'notes', b'hello')
+
+
 def test_pool_that_is_read_only_is_reported_and_loses_nothing(site):
     share = site.create('spare')
     top = site.driver.backend.pools['spare'].top
@@ -523,6 +546,9 @@ def test_full_pool_refuses_a_share_and_keeps_nothing_of_it(site):
 
     with pytest.raises(exception.ShareRefused, match='small'):
         repeat(create)
+    # As it is when an earlier version has filled it.
+    (pool.top / 'owner.json').unlink()
+    assert site.start().get_share_status(share)['status'] == 'available'
     assert {
         name for name in site.volumes('small') if not name.startswith('.')
     } <= {*before, *(each.name for each in created[:-1])}
