@@ -82,6 +82,7 @@ class ServerSupervisor:
         """End the server that the back end had without share servers."""
         for name in ('smbd', 'server', 'bus'):
             processes.stop(self._folder / f'{name}.json', _STOP_TIMEOUT)
+        processes.end_session(self._folder / 'smbd.json', _STOP_TIMEOUT)
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         records.write(

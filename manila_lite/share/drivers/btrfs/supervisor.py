@@ -186,6 +186,7 @@ class Supervisor:
             self._bus.stop()
         if running.get('smbd') != self._specification.get('smbd'):
             processes.stop(self._smb_record, _STOP_TIMEOUT)
+            processes.end_session(self._smb_record, _STOP_TIMEOUT)
         records.write(self._running, self._specification, durable=True)
 
     def check(self) -> bool:

@@ -341,6 +341,35 @@ def _lists(client, share):
         return False
 
 
+@pytest.mark.parametrize('is_stuck', [False, True])
+def test_clients_are_served_only_while_cifs_is_switched_on(site, is_stuck):
+    share = site.create()
+    record = json.loads((site.root / 'nfs' / 'smbd.json').read_text())
+    with site.alice.session(share.name) as session:
+        session('ls')
+        if is_stuck:
+            # Its children, which serve clients, are not told to end.
+            os.kill(record['pid'], signal.SIGSTOP)
+        site.start(btrfs_cifs=False)
+        with refused('CONNECTION_|NETWORK_NAME_DELETED'):
+            session('ls')
+    with refused('CONNECTION_REFUSED'):
+        site.alice(share.name, 'ls')
+    assert not _session_of(record['pid'])
+    site.driver = site.start()
+    wait_until(lambda: _lists(site.alice, share.name), 'it is back')
+
+
+def _session_of(leader):
+    """Return the processes that a daemon has started, which live on."""
+    found = subprocess.run(
+        ['ps', '-o', 'pid=,stat=', '-s', str(leader)],
+        capture_output=True,
+        text=True,
+    ).stdout
+    return [line for line in found.splitlines() if ' Z' not in line]
+
+
 def test_everything_is_back_after_a_start_of_the_machine(site):
     share = site.create()
     site.alice.write(share.name, 'notes', b'hello')
