@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterator
 import contextlib
 import dataclasses
-import json
-import os
 import pathlib
 import random
 import signal
@@ -15,6 +13,7 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.share.drivers.base import normalise_export_locations
+from manila_lite.share.drivers.btrfs import processes
 from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
 from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers import content
@@ -401,21 +400,30 @@ def test_operation_on_btrfs_killed_again_and_again_can_be_repeated(
     scene.clean_up()
 
 
+KILLED = [('server',), ('bus',), ('supervisor',), ('supervisor', 'server')]
+
+
 @sampling.enumeration
-@pytest.mark.parametrize('daemon', ['server', 'bus'])
+@pytest.mark.parametrize('daemons', KILLED, ids='-'.join)
 @pytest.mark.parametrize('operation', sampling.sample(OPERATIONS, 2))
-def test_operation_on_btrfs_succeeds_while_a_daemon_is_killed(
-    operation, daemon, btrfs_options, tmp_path
+def test_operation_on_btrfs_succeeds_while_daemons_are_killed(
+    operation, daemons, btrfs_options, tmp_path
 ):
     operation = OPERATIONS[operation]
     scene = Scene(BTRFS, tmp_path, **btrfs_options)
-    root = pathlib.Path(btrfs_options['btrfs_root'])
-    pid = json.loads((root / 'nfs' / f'{daemon}.json').read_text())['pid']
-    killing = threading.Timer(
-        random.uniform(0, 0.02), os.kill, (pid, signal.SIGKILL)
-    )
+    folder = pathlib.Path(btrfs_options['btrfs_root']) / 'nfs'
+
+    def kill():
+        for daemon in daemons:
+            record = folder / f'{daemon}.json'
+            assert processes.end(record, signal.SIGKILL, 60)
+        # As the next report of the share service does.
+        scene.driver.backend.daemons.keep_supervised()
+
+    killing = threading.Timer(random.uniform(0, 0.02), kill)
     killing.start()
     operation.act(scene)
     killing.join()
     assert operation.ended(scene)
+    assert processes.is_running(folder / 'supervisor.json')
     scene.clean_up()
