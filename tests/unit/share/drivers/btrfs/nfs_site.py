@@ -1,5 +1,6 @@
 """An NFS server with the volumes of a pool, and its clients."""
 
+from collections.abc import Callable
 import contextlib
 import json
 import os
@@ -87,3 +88,14 @@ def eventually(condition, seconds: float = 60.0) -> float:
         assert time.monotonic() - start < seconds, 'it does not happen'
         time.sleep(0.02)
     return time.monotonic() - start
+
+
+def require_five_seconds(seconds: float, start: Callable[[], object]) -> None:
+    """Fail if a restart took more than that and the time of a start.
+
+    `start` ends and starts the same daemons at once. What it takes is the
+    work itself, on a machine that may be busy with other things.
+    """
+    began = time.monotonic()
+    start()
+    assert seconds < 5 + time.monotonic() - began

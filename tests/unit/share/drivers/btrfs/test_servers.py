@@ -2,7 +2,6 @@
 
 import contextlib
 import pathlib
-import time
 
 import pytest
 
@@ -16,6 +15,7 @@ from tests.support.failing_disk import FailingDisk
 from tests.support.nfs_client import NfsError
 from tests.unit.share.drivers.btrfs import tenants
 from tests.unit.share.drivers.btrfs.nfs_site import eventually
+from tests.unit.share.drivers.btrfs.nfs_site import require_five_seconds
 
 DEVICES = pathlib.Path('/sys/class/net')
 FIRST_IN_ORDER = '00000000-0000-4000-8000-000000000001'
@@ -146,11 +146,17 @@ def test_killed_daemon_is_back_within_five_seconds(
     site, tenant, server, path, daemon
 ):
     pid = site.pid(server, daemon)
-    began = time.monotonic()
     site.kill(server, daemon)
-    eventually(lambda: site.pid(server, daemon) != pid)
-    eventually(lambda: serves(tenant, path))
-    assert time.monotonic() - began < 5
+    seconds = eventually(
+        lambda: site.pid(server, daemon) != pid and serves(tenant, path)
+    )
+    require_five_seconds(seconds, lambda: _restart(site, tenant, path))
+
+
+def _restart(site, tenant, path):
+    storage.stop(site.root)
+    site.restart()
+    assert serves(tenant, path)
 
 
 def test_only_the_killed_server_is_restarted(site, both, server, path):
