@@ -6,9 +6,12 @@ import dataclasses
 import json
 import pathlib
 import random
+import signal
+import threading
 
 import pytest
 
+from manila_lite import exception
 from manila_lite.share.drivers.base import ShareServerForDriver
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs import processes
@@ -23,6 +26,7 @@ from tests.drivers.driver_harness import DriverHarness
 from tests.drivers.served_harness import ServedHarness
 from tests.support import sampling
 from tests.support import storage
+from tests.unit.share.drivers.btrfs.nfs_site import eventually
 
 pytestmark = pytest.mark.usefixtures('no_power_failures')
 
@@ -207,3 +211,45 @@ def test_server_operation_killed_again_and_again_can_be_repeated(
     for _ in range(rng.randint(2, 5)):
         killed_at(rng.randint(1, 60), lambda: operation.act(servers))
     _finish(servers, operation)
+
+
+@sampling.enumeration
+@pytest.mark.parametrize(
+    'daemons',
+    [('server',), ('bus',), ('supervisor',), ('supervisor', 'server')],
+    ids='-'.join,
+)
+def test_server_is_set_up_while_daemons_are_killed(
+    daemons, btrfs_server_options
+):
+    servers = Servers(btrfs_server_options)
+    operation = SERVER_OPERATIONS['setup']
+    new = servers.folder(servers.harness.server(servers.new)) / 'nfs'
+    records = [
+        (servers.root / 'nfs' if daemon == 'supervisor' else new)
+        / f'{daemon}.json'
+        for daemon in daemons
+    ]
+
+    def kill():
+        eventually(lambda: all(record.exists() for record in records))
+        for record in records:
+            assert processes.end(record, signal.SIGKILL, 60)
+        # As the next report of the share service does.
+        _is_healthy(servers)
+
+    killing = threading.Thread(target=kill)
+    killing.start()
+    operation.act(servers)
+    killing.join()
+    eventually(lambda: _is_healthy(servers))
+    assert operation.ended(servers)
+    servers.clean_up()
+
+
+def _is_healthy(servers: Servers) -> bool:
+    try:
+        servers.driver.check_health()
+    except exception.StorageUnavailable:  # on a machine that is busy
+        return False
+    return True
