@@ -3,13 +3,16 @@
 from collections.abc import Callable, Iterator
 import contextlib
 import os
+import pathlib
 import random
 import signal
 import sys
 import tempfile
+import threading
 import typing
 
 from manila_lite import exception
+from manila_lite.share.drivers.btrfs import processes
 from tests.support import sampling
 
 Scene = typing.TypeVar('Scene')
@@ -116,6 +119,25 @@ def interrupted_at(
         # The act might catch the error of an interruption.
         assert reached != 1, 'the interruption itself failed'
         return reached > 0
+
+
+@contextlib.contextmanager
+def nfs_servers_killed(folder: pathlib.Path) -> Iterator[None]:
+    """Kill the NFS servers of all back ends below a folder in the block."""
+    records = [
+        *folder.glob('*/nfs/server.json'),
+        *folder.glob('*/servers/*/nfs/server.json'),
+    ]
+    assert records
+
+    def kill() -> None:
+        for record in records:
+            processes.end(record, signal.SIGKILL, 60)
+
+    killing = threading.Timer(random.uniform(0, 0.1), kill)
+    killing.start()
+    yield
+    killing.join()
 
 
 def failed_at(step: int, act: Callable[[], object], error: Exception) -> bool:

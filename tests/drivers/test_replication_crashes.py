@@ -12,6 +12,7 @@ from manila_lite import exception
 from tests.drivers.crashes import changes
 from tests.drivers.crashes import killed_at
 from tests.drivers.crashes import killed_at_steps
+from tests.drivers.crashes import nfs_servers_killed
 from tests.drivers.driver_harness import CTX
 from tests.drivers.replication_backends import BACKENDS
 from tests.drivers.replication_sites import Sites
@@ -264,6 +265,23 @@ def test_operation_killed_again_and_again_can_be_repeated(
     for _ in range(rng.randint(2, 5)):
         killed_at(rng.randint(1, 40), lambda: operation.act(scene), changes)
     _finish(scene, operation)
+
+
+@sampling.enumeration
+@pytest.mark.parametrize(
+    'operation',
+    sampling.sample(
+        [case[0] for case in CASES if case[1:] == ('btrfs', 'readable', '')], 3
+    ),
+)
+def test_operation_succeeds_while_the_nfs_servers_are_killed(
+    operation, folder_for, options_for
+):
+    case = (operation, 'btrfs', 'readable', '')
+    scene = _scene(folder_for('btrfs') / 'scene', case, options_for)
+    with nfs_servers_killed(scene.folder):
+        OPERATIONS[operation].act(scene)
+    assert OPERATIONS[operation].ended(scene)
 
 
 @sampling.enumeration

@@ -10,6 +10,7 @@ from manila_lite import exception
 from tests.drivers.crashes import changes
 from tests.drivers.crashes import killed_at
 from tests.drivers.crashes import killed_at_steps
+from tests.drivers.crashes import nfs_servers_killed
 from tests.drivers.share_migration_contract import KINDS
 from tests.drivers.share_migration_contract import SharePair
 from tests.support import sampling
@@ -126,6 +127,20 @@ def test_operation_killed_again_and_again_can_be_repeated(
     for _ in range(rng.randint(2, 5)):
         killed_at(rng.randint(1, 60), lambda: operation.act(scene), changes)
     _finish(scene, operation)
+    scene.clean_up()
+
+
+@sampling.enumeration
+@pytest.mark.parametrize('kind', ['btrfs', 'btrfs-servers'])
+@pytest.mark.parametrize('name', OPERATIONS)
+def test_operation_succeeds_while_the_nfs_servers_are_killed(
+    kind, name, folder_for
+):
+    folder = folder_for(*KINDS[kind]) / 'scene'
+    scene = Scene(folder, kind, OPERATIONS[name])
+    with nfs_servers_killed(folder):
+        OPERATIONS[name].act(scene)
+    assert OPERATIONS[name].ended(scene)
     scene.clean_up()
 
 
