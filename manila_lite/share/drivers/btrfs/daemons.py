@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 import contextlib
 import fcntl
+from importlib import metadata
 import os
 import pathlib
 import signal
@@ -40,8 +41,10 @@ class Supervision:
         """Let a supervisor run what it should; return whether it does.
 
         Daemons go on until a supervisor has read the new settings, so that
-        this process may be killed at any moment.
+        this process may be killed at any moment. A supervisor of another
+        release is replaced; its daemons go on if their settings are the same.
         """
+        wanted = wanted | {'release': metadata.version('manila_lite')}
         file = self._folder / supervisor.SPECIFICATION
         if records.find(file) != wanted:
             records.write(file, wanted, durable=True)

@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import json
 import os
 import signal
 import subprocess
@@ -176,6 +177,21 @@ def test_start_changes_nothing_unless_the_settings_have_changed(nfs, path):
     assert nfs.pid('server') != pids[0]
     nfs.port = old
     nfs.daemons.start()
+
+
+def test_supervisor_of_another_release_is_replaced(nfs, path):
+    """Clients do not notice."""
+    daemons = nfs.pid('server'), nfs.pid('bus')
+    pid = nfs.pid('supervisor')
+    for name in ('spec', 'running'):
+        file = nfs.root / 'nfs' / f'{name}.json'
+        file.write_text(
+            json.dumps(json.loads(file.read_text()) | {'release': 'earlier'})
+        )
+    nfs.other_daemons(nfs.port).start()
+    assert nfs.pid('supervisor') != pid
+    assert (nfs.pid('server'), nfs.pid('bus')) == daemons
+    assert serves(nfs, path)
 
 
 def test_start_with_new_settings_can_be_killed_at_every_step(nfs, path):
