@@ -5,26 +5,16 @@ these three of root's privileges for snapshots, reverts and deletions; the
 systemd units give them to it.
 """
 
-import pathlib
+from manila_lite.share.drivers import capabilities
 
-_NEEDED = {'CAP_CHOWN': 0, 'CAP_DAC_OVERRIDE': 1, 'CAP_FOWNER': 3}
-_STATUS = pathlib.Path('/proc/thread-self/status')
+_NEEDED = ('CAP_CHOWN', 'CAP_DAC_OVERRIDE', 'CAP_FOWNER')
 
 
 def missing() -> list[str]:
     """Return the names of the privileges that this process lacks."""
-    found = _effective()
-    return [name for name, bit in _NEEDED.items() if not found >> bit & 1]
+    return capabilities.missing(_NEEDED)
 
 
 def can_change_owners() -> bool:
     """Whether this process may give files to other users."""
-    return bool(_effective() >> _NEEDED['CAP_CHOWN'] & 1)
-
-
-def _effective() -> int:
-    for line in _STATUS.read_text(encoding='ascii').splitlines():
-        name, _, value = line.partition(':')
-        if name == 'CapEff':
-            return int(value, 16)
-    return 0
+    return not capabilities.missing(['CAP_CHOWN'])
