@@ -4,6 +4,7 @@ from collections.abc import Callable
 import contextlib
 import dataclasses
 import json
+import os
 import pathlib
 import random
 import signal
@@ -120,7 +121,9 @@ class Servers:
         pid = processes.find_pid(self.folder(server) / 'nfs' / 'server.json')
         return (
             pid is not None
-            and found.network.has_process(pid)
+            and os.path.samefile(
+                f'/proc/{pid}/ns/net', self.folder(server) / 'netns'
+            )
             and found.network.is_complete(found.links())
         )
 

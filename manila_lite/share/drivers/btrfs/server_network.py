@@ -5,7 +5,7 @@
 Each address has a link of its own, whose other end is attached to the bridge
 of its network last: a link that is attached is complete. Names and hardware
 addresses follow from the server, so that clients find one that was created
-again at once. The commands need CAP_NET_ADMIN and CAP_SYS_ADMIN.
+again at once.
 
 Networks that share a bridge are told apart by the VLAN of the port. The link
 is started only when the port belongs to its VLAN and to no other one: until
@@ -198,6 +198,12 @@ def require_bridge(name: str) -> None:
         )
 
 
+def require_ports(links: Iterable[Link]) -> None:
+    """Raise StorageUnavailable if there is no bridge for one of the links."""
+    for link in links:
+        _require_port(link)
+
+
 def _require_port(link: Link) -> None:
     """Raise StorageUnavailable if there is no bridge to attach a link to.
 
@@ -248,25 +254,25 @@ class ServerNetwork:
         self.namespace = folder / 'netns'
 
     def is_complete(self, links: Iterable[Link]) -> bool:
-        return self._has_namespace() and all(map(_is_attached, links))
-
-    def has_process(self, pid: int) -> bool:
-        """Return whether a process is in the namespace, or has ended."""
-        try:
-            return os.path.samestat(
-                os.stat(f'/proc/{pid}/ns/net'), self.namespace.stat()
-            )
-        except (FileNotFoundError, ProcessLookupError):
-            return True
+        return self.has_namespace() and all(map(_is_attached, links))
 
     def ensure(self, links: Sequence[Link]) -> bool:
-        """Create what is missing; return whether a link was.
+        """Create what is missing; return whether a link was."""
+        require_ports(links)
+        self.ensure_namespace(links)
+        is_changed = False
+        for number, link in enumerate(links):
+            if not _is_attached(link):
+                is_changed = True
+                self._attach(link, f'eth{number}')
+        return is_changed
+
+    def ensure_namespace(self, links: Sequence[Link]) -> None:
+        """Create the namespace, without links, unless there is one.
 
         What runs in an earlier namespace has no network any more.
         """
-        for link in links:
-            _require_port(link)
-        if not self._has_namespace():
+        if not self.has_namespace():
             self.remove(links)
             self.namespace.touch(mode=0o600)
             _run(
@@ -274,12 +280,6 @@ class ServerNetwork:
                 f'--net={self.namespace}',
                 *('sh', '-c', f'{_LET_IT_ANNOUNCE} || :'),
             )
-        is_changed = False
-        for number, link in enumerate(links):
-            if not _is_attached(link):
-                is_changed = True
-                self._attach(link, f'eth{number}')
-        return is_changed
 
     def announce(self, links: Iterable[Link]) -> None:
         """Let clients on the bridges know who has the addresses now."""
@@ -322,11 +322,11 @@ class ServerNetwork:
             with contextlib.suppress(_Missing):
                 if _exists(link.name):
                     _ip(f'link delete {link.name}')
-        while self._has_namespace():
+        while self.has_namespace():
             kernel.unmount(self.namespace)
         self.namespace.unlink(missing_ok=True)
 
-    def _has_namespace(self) -> bool:
+    def has_namespace(self) -> bool:
         return self.namespace.exists() and os.path.ismount(self.namespace)
 
 

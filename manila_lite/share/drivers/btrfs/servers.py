@@ -31,6 +31,7 @@ from manila_lite.share.drivers.btrfs import daemons
 from manila_lite.share.drivers.btrfs import ganesha
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs import processes
+from manila_lite.share.drivers.btrfs import server_network
 from manila_lite.share.drivers.btrfs import server_supervisor
 from manila_lite.share.drivers.btrfs import smb_settings
 from manila_lite.share.drivers.btrfs import supervisor
@@ -124,9 +125,16 @@ class ShareServer:
 
     # Start
 
-    def prepare(self, ports: Ports, find: FindVolume) -> None:
+    def prepare(self, ports: Ports, find: FindVolume, locks: Locks) -> None:
         """Create the network and the mounts, and say what is to run."""
         links = self.links()
+        if not self.network.has_namespace():
+            server_network.require_ports(links)
+            # Those in an earlier namespace have no network any more, and the
+            # supervisor starts none before there is another.
+            with locks.locked(server_supervisor.lock_of(self.id)):
+                self._kill_daemons()
+                self.network.ensure_namespace(links)
         if self.network.ensure(links) or not self.is_ready():
             self.network.announce(links)
         for folder in (self._folder / 'locks', self._daemons / 'recovery'):
@@ -139,11 +147,10 @@ class ShareServer:
         wanted = self._specification(ports, links)
         if records.find(file) != wanted:
             records.write(file, wanted, durable=True)
+
+    def _kill_daemons(self) -> None:
         for daemon in (self._daemons / 'server.json', self._smb_record):
-            pid = processes.find_pid(daemon)
-            if pid is not None and not self.network.has_process(pid):
-                # The namespace that it is in has been replaced.
-                processes.end(daemon, signal.SIGKILL, daemons.STOP_TIMEOUT)
+            processes.end(daemon, signal.SIGKILL, daemons.STOP_TIMEOUT)
 
     def _specification(
         self, ports: Ports, links: Sequence[Link]
@@ -343,7 +350,7 @@ class Servers:
         return found
 
     def _complete(self, server: ShareServer) -> None:
-        server.prepare(self._ports, self._find)
+        server.prepare(self._ports, self._find, self._locks)
         self._supervise()
         self._require_answers([server])
         server.reconcile()
@@ -426,7 +433,7 @@ class Servers:
         if server.find_links() is None:
             server.end(self._locks)
         elif server.is_ready():
-            server.prepare(self._ports, self._find)
+            server.prepare(self._ports, self._find, self._locks)
             return True
         return False
 
@@ -468,7 +475,7 @@ class Servers:
                 LOG.warning(
                     'The network of share server %s is incomplete', server.id
                 )
-                server.prepare(self._ports, self._find)
+                server.prepare(self._ports, self._find, self._locks)
 
     def _supervise(self) -> None:
         wanted = {
