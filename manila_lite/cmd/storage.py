@@ -17,6 +17,7 @@ from manila_lite.share.drivers.btrfs import servers
 from manila_lite.share.drivers.btrfs import trials
 from manila_lite.share.drivers.btrfs.smb_users import SmbUsers
 
+_FOLDER = pathlib.Path('/var/lib/manila-btrfs')
 _NAME = re.compile(r'[A-Za-z0-9][A-Za-z0-9_-]{0,63}')
 _SIZE = re.compile(r'([1-9][0-9]{0,8})([MGT])i?B?', re.IGNORECASE)
 _SECTION = """
@@ -148,9 +149,9 @@ def add_to(nouns: typing.Any) -> None:
     )
     parsers['prepare'].add_argument(
         '--folder',
-        default='/var/lib/manila',
+        default=str(_FOLDER),
         help='directory of the file and of the state of the back end '
-        '(default: /var/lib/manila)',
+        f'(default: {_FOLDER})',
     )
     parsers['stop'].add_argument(
         '--root', required=True, metavar='DIR', help='its btrfs_root'

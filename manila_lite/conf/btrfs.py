@@ -5,10 +5,11 @@ from oslo_config import cfg
 OPTS = [
     cfg.StrOpt(
         'btrfs_root',
-        default='$state_path/btrfs',
+        default='/var/lib/manila-btrfs/default',
         help='Directory for the mount points, the exports and the state of '
         'the NFS server. Give each btrfs back end its own, with a short '
-        'path: it contains a socket.',
+        'path: it contains a socket. It belongs to root; do not place it in '
+        'a directory that other users can write to, such as state_path.',
     ),
     cfg.DictOpt(
         'btrfs_pools',

@@ -15,6 +15,7 @@ from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs import copies
 from manila_lite.share.drivers.btrfs import departures
 from manila_lite.share.drivers.btrfs import ownership
+from manila_lite.share.drivers.btrfs import root_directory
 from manila_lite.share.drivers.btrfs import server_network
 from manila_lite.share.drivers.btrfs import servers
 from manila_lite.share.drivers.btrfs import smb_settings
@@ -68,9 +69,9 @@ class BtrfsBackend:
         If there are shares, one of the pools must have been used before.
         """
         self._check_options()
+        root_directory.prepare(self.root)
         for folder in ('locks', 'fencing', 'pools'):
             (self.root / folder).mkdir(parents=True, exist_ok=True)
-        self.root.chmod(0o700)
         with self.locks.locked('start'), contextlib.ExitStack() as stack:
             self._assemble()
             if self.has_servers:
