@@ -25,7 +25,7 @@ from tests.support.processes import free_port
 
 PREFIX = 'manila-btrfs-'
 POOL_SIZE = 8 << 30
-_LEFTOVERS_LOCK = pathlib.Path(tempfile.gettempdir(), 'manila-btrfs.lock')
+_FOLDERS = pathlib.Path('/tmp'), pathlib.Path('/dev/shm')
 
 
 def missing() -> str | None:
@@ -172,8 +172,10 @@ def remove(path: pathlib.Path) -> None:
 
 def _remove_leftovers() -> None:
     # Two workers would unmount the same folders, and one of them fail.
-    with file_locks.locked(_LEFTOVERS_LOCK, file_locks.opened_file):
-        for parent in (pathlib.Path('/dev/shm'), pathlib.Path('/tmp')):
+    with file_locks.locked(
+        _FOLDERS[0], lambda path: os.open(path, os.O_RDONLY)
+    ):
+        for parent in _FOLDERS:
             for path in parent.glob(f'{PREFIX}*'):
                 pid = path.name.removeprefix(PREFIX).partition('-')[0]
                 if pid.isdigit() and not pathlib.Path('/proc', pid).exists():

@@ -37,6 +37,7 @@ from manila_lite.rpc import share as share_contracts
 from manila_lite.rpc.contract import Contract
 from manila_lite.rpc.contract import Durable
 from manila_lite.scheduler import event_kinds
+from manila_lite.share.drivers.btrfs import privileges
 from manila_lite.states import machine as machines
 
 LOG = logging.getLogger(__name__)
@@ -519,6 +520,23 @@ class FromCode(SphinxDirective):
         )
 
 
+def btrfs_privileges() -> Lines:
+    """Yield the capabilities that the driver `btrfs` needs."""
+    yield from table(
+        ('Capability', 'Needed for', 'What for'),
+        (
+            (code(each.name), kind, prose(each.purpose))
+            for kind, needed in (
+                ('all back ends', privileges.CAPABILITIES),
+                ('CIFS shares', privileges.CIFS_CAPABILITIES),
+                ('share servers', privileges.SERVER_CAPABILITIES),
+            )
+            for each in needed
+        ),
+        '28 18 54',
+    )
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     for name, source in (
         ('options', options),
@@ -532,6 +550,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
         ('events', events),
         ('plugins', plugins),
         ('differences', differences),
+        ('btrfs-privileges', btrfs_privileges),
     ):
         app.add_directive(
             name, type(name, (FromCode,), {'source': staticmethod(source)})

@@ -15,6 +15,7 @@ from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs import copies
 from manila_lite.share.drivers.btrfs import departures
 from manila_lite.share.drivers.btrfs import ownership
+from manila_lite.share.drivers.btrfs import privileges
 from manila_lite.share.drivers.btrfs import root_directory
 from manila_lite.share.drivers.btrfs import server_network
 from manila_lite.share.drivers.btrfs import servers
@@ -69,6 +70,7 @@ class BtrfsBackend:
         If there are shares, one of the pools must have been used before.
         """
         self._check_options()
+        self._check_privileges()
         root_directory.prepare(self.root)
         for folder in ('locks', 'fencing', 'pools'):
             (self.root / folder).mkdir(parents=True, exist_ok=True)
@@ -396,6 +398,24 @@ class BtrfsBackend:
                     reason=f'back end "{section}": btrfs_export_addresses: '
                     f'{error}'
                 ) from error
+
+    def _check_privileges(self) -> None:
+        lacking = privileges.missing(
+            *privileges.CAPABILITIES,
+            *(
+                privileges.CIFS_CAPABILITIES
+                if self.configuration.btrfs_cifs
+                else ()
+            ),
+            *(privileges.SERVER_CAPABILITIES if self.has_servers else ()),
+        )
+        if lacking:
+            named = ', '.join(f'{name} (to {why})' for name, why in lacking)
+            raise exception.BadConfiguration(
+                reason=f'back end "{self.configuration.config_group}": the '
+                f'share service lacks {named}; run it as root, or use the '
+                'drop-in of its systemd unit'
+            )
 
     def _check_server_options(self, section: str) -> None:
         servers.check_root(self.root)

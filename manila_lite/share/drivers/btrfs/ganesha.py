@@ -110,7 +110,12 @@ EXPORT {{
 
 
 def bus_config(socket: pathlib.Path) -> str:
-    """Return the configuration of the bus, which only its owner can use."""
+    """Return the configuration of the bus.
+
+    Only its owner, which is root, and the user of this process can use it.
+    """
+    user = os.geteuid()
+    others = f'\n    <allow user="{user}"/>' if user else ''
     return f"""\
 <!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
@@ -121,7 +126,7 @@ def bus_config(socket: pathlib.Path) -> str:
   <policy context="default">
     <allow send_destination="*"/>
     <allow receive_sender="*"/>
-    <allow own="*"/>
+    <allow own="*"/>{others}
   </policy>
 </busconfig>
 """  # noqa: E501 (the published identifier)

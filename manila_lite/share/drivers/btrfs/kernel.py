@@ -1,4 +1,4 @@
-"""What the driver asks of the kernel, and all that needs privileges.
+"""What the driver asks of the kernel: all of its system calls.
 
     mounts, loop devices, mount namespaces    CAP_SYS_ADMIN
     set_limit, enable_quota  CAP_SYS_ADMIN
@@ -6,11 +6,8 @@
     destroy, destroy_nested  CAP_SYS_ADMIN
     the rest                 write access to the directory
 
-Besides this module, `server_network` creates network namespaces, which needs
-CAP_NET_ADMIN and CAP_SYS_ADMIN, and NFS-Ganesha opens files by handle, which
-needs CAP_DAC_READ_SEARCH, and acts as the users of its clients. Nothing here
-follows a path from users: all paths are in directories that only the driver
-can write to.
+What else needs capabilities is listed in `privileges`. Nothing here follows a
+path from users: all paths are in directories that only root can enter.
 """
 
 from collections.abc import Iterable, Iterator

@@ -10,6 +10,7 @@ import subprocess
 from typing import NamedTuple
 
 from manila_lite import exception
+from manila_lite.share.drivers.btrfs import privileges
 
 _SMALLEST_POOL = 128 << 20
 # Where a btrfs has its first super block, and what is where in it.
@@ -40,8 +41,16 @@ def _has_btrfs() -> bool:
     return '\tbtrfs\n' in known or bool(glob.glob(module))
 
 
+def _capability(needed: privileges.Capability) -> Requirement:
+    return Requirement(
+        needed.name,
+        f'run it as root, or with this capability, to {needed.purpose}',
+        lambda: not privileges.missing(needed),
+    )
+
+
 REQUIREMENTS = (
-    Requirement('root', 'run it as root', lambda: os.geteuid() == 0),
+    *map(_capability, privileges.CAPABILITIES),
     Requirement('btrfs', 'use a kernel with btrfs', _has_btrfs),
     Requirement(
         '/dev/loop-control',
@@ -62,6 +71,7 @@ REQUIREMENTS = (
 )
 
 CIFS_REQUIREMENTS = (
+    *map(_capability, privileges.CIFS_CAPABILITIES),
     _program('smbd', 'samba'),
     _program('smbpasswd', 'samba-common-bin'),
     Requirement(
@@ -77,6 +87,7 @@ CIFS_REQUIREMENTS = (
 
 
 SERVER_REQUIREMENTS = (
+    *map(_capability, privileges.SERVER_CAPABILITIES),
     _program('ip', 'iproute2'),
     _program('nsenter', 'util-linux'),
     _program('unshare', 'util-linux'),

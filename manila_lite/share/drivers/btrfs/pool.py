@@ -90,6 +90,8 @@ class Pool:
         with self._new(Kind.SHARE, volume) as new:
             if new is not None:
                 kernel.create_subvolume(new)
+                # A share is root's, whichever user the share service is.
+                os.chown(new, 0, 0)
                 new.chmod(stat.S_IRWXU | stat.S_IRWXG | stat.S_IRWXO)
                 self._limit(new, size)
 

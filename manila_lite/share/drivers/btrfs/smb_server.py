@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from manila_lite import exception
 from manila_lite.share.drivers import records
+from manila_lite.share.drivers.btrfs import privileges
 from manila_lite.share.drivers.btrfs import processes
 from manila_lite.share.drivers.btrfs import smb_settings
 from manila_lite.share.drivers.records import Record
@@ -214,4 +215,5 @@ def _run(
         capture_output=True,
         text=True,
         env=smb_settings.command_environment(folder),
+        **privileges.as_root(),
     )

@@ -15,6 +15,7 @@ import tempfile
 from manila_lite import exception
 from manila_lite.share.drivers import file_locks
 from manila_lite.share.drivers import records
+from manila_lite.share.drivers.btrfs import privileges
 from manila_lite.share.drivers.btrfs import smb_settings
 from manila_lite.share.drivers.btrfs.smb_server import sessions
 
@@ -159,6 +160,7 @@ class SmbUsers:
             capture_output=True,
             text=True,
             env=os.environ | smb_settings.environment(self._folder),
+            **privileges.as_root(),
         )
         if done.returncode:
             raise exception.InvalidInput(

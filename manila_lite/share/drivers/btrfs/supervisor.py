@@ -27,6 +27,7 @@ from typing import Any, NoReturn, Protocol
 
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.btrfs import mount_table
+from manila_lite.share.drivers.btrfs import privileges
 from manila_lite.share.drivers.btrfs import processes
 from manila_lite.share.drivers.btrfs.limited_log import LimitedLog
 from manila_lite.share.drivers.btrfs.trash import Trash
@@ -131,6 +132,7 @@ class Daemon:
             os.dup2(log, 1)
             os.dup2(log, 2)
             enter()
+            privileges.become_root()
             os.execvpe(
                 self._command[0], self._command, os.environ | environment
             )

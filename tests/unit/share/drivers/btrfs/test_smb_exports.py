@@ -446,12 +446,7 @@ def test_back_end_without_cifs_refuses_such_shares():
             driver.create_share(CTX, share)
 
 
-def test_capabilities_of_the_unit_suffice(site):
-    """The drop-in of systemd lists all that smbd needs."""
-    drop_in = pathlib.Path(
-        'etc/manila_lite/systemd/manila-lite-share.service.d/btrfs.conf'
-    ).read_text()
-    assert 'CAP_NET_BIND_SERVICE' in drop_in
+def test_samba_knows_all_settings(site):
     done = subprocess.run(
         ['testparm', '-s', site.root / 'smb' / 'smb.conf'],
         capture_output=True,
