@@ -52,22 +52,17 @@ class Site:
             installation.url,
             version=NEWEST,
         )
-        self.rest: RestClient = installation.rest('tenant')
+        self.rest: RestClient = installation.rest('admin')
         self.cli('share type create', 'served', 'true',
                  '--snapshot-support', 'true',
                  '--mount-snapshot-support', 'true')  # fmt: skip
-        network = self.rest.request(
-            'POST', '/share-networks', {'share_network': {'name': 'net'}}
-        )['share_network']['id']
-        self.share = self.rest.create_available(
-            share_type='served', share_network_id=network
+        self.cli('share network create', '--name', 'net')
+        self.share = self.cli(
+            *('share create', 'NFS', 1, '--share-type', 'served'),
+            *('--share-network', 'net'),
         )['id']
-        self.rest.act(
-            self.share,
-            'allow_access',
-            {'access_type': 'ip', 'access_to': CLIENT},
-            200,
-        )
+        self.wait_idle()
+        self.cli('share access create', self.share, 'ip', CLIENT)
         self.wait_idle()
 
     def wait_idle(self) -> None:
@@ -77,6 +72,7 @@ class Site:
 
     def location(self) -> tuple[str, str]:
         """Return the address and the path that clients mount."""
+        # The writer asks, too, and the command line is for one thread.
         locations = self.rest.get(f'/shares/{self.share}/export_locations')
         (path,) = (one['path'] for one in locations['export_locations'])
         address, _, path = path.partition(':')
@@ -216,9 +212,7 @@ def site(tmp_path):
 
 
 def test_no_acknowledged_write_is_lost(site):
-    snapshot = site.rest.request(
-        'POST', '/snapshots', {'snapshot': {'share_id': site.share}}, 202
-    )['snapshot']['id']
+    snapshot = site.cli('share snapshot create', site.share)['id']
     site.wait_idle()
     site.cli('share snapshot access create', snapshot, 'ip', CLIENT)
     site.wait_idle()

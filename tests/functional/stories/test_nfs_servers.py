@@ -1,7 +1,7 @@
 """Share servers in the networks of two tenants, from request to bytes.
 
-The networks are bridges of this machine with the same addresses. Operators
-use the official command line; the clients are in network namespaces.
+The networks are bridges of this machine with the same addresses. Operators and
+tenants use the official command line; the clients are in network namespaces.
 """
 
 import contextlib
@@ -44,26 +44,29 @@ class Tenant:
     ):
         self.name = name
         self.rest: RestClient = installation.rest(name)
+        self.cli = Cli(
+            *('--os-auth-type', 'admin_token', '--os-token', f'user:{name}'),
+            *('--os-endpoint', installation.url),
+        )
         self.root = root
         self.client = client
         self.stranger = stranger
         self.pending_work = installation.pending_work
-        self.network = self.rest.request(
-            'POST', '/share-networks', {'share_network': {'name': name}}
-        )['share_network']['id']
+        self.network = self.cli('share network create', '--name', name)['id']
 
-    def create(self, **values: object) -> str:
+    def create(self) -> str:
         """Create a share with a rule for the client; return its id."""
-        share = self.rest.create_available(
-            share_type=self.name, share_network_id=self.network, **values
+        share = self.cli(
+            *('share create', 'NFS', 1, '--share-type', self.name),
+            *('--share-network', self.network),
         )['id']
+        self.wait()
+        assert self.rest.show(share)['project_id'] == self.name
         self.allow(share, CLIENT)
         return share
 
     def allow(self, share: str, to: str) -> None:
-        self.rest.act(
-            share, 'allow_access', {'access_type': 'ip', 'access_to': to}, 200
-        )
+        self.cli('share access create', share, 'ip', to)
         self.wait()
 
     def wait(self) -> None:
@@ -71,9 +74,8 @@ class Tenant:
 
     def location(self, share: str) -> tuple[str, str]:
         """Return the address and the path that clients mount."""
-        locations = self.rest.get(f'/shares/{share}/export_locations')
-        (path,) = (one['path'] for one in locations['export_locations'])
-        address, _, path = path.partition(':')
+        (location,) = self.cli('share export location list', share)
+        address, _, path = location['Path'].partition(':')
         return address, path
 
     def nfs(self) -> NfsClient:
@@ -204,13 +206,11 @@ def test_tenants_with_equal_addresses_see_only_their_shares(deployment):
 
 
 def test_snapshot_is_mounted_from_its_server_and_reverted_to(deployment):
-    tenant, cli = deployment.red, deployment.cli
+    tenant, cli = deployment.red, deployment.red.cli
     share = tenant.create()
     _, path = tenant.location(share)
     tenant.nfs().write(path, 'notes', b'then')
-    snapshot = tenant.rest.request(
-        'POST', '/snapshots', {'snapshot': {'share_id': share}}, 202
-    )['snapshot']['id']
+    snapshot = tenant.cli('share snapshot create', share)['id']
     tenant.wait()
     tenant.nfs().write(path, 'notes', b'now!')
     cli('share snapshot access create', snapshot, 'ip', CLIENT)
@@ -246,7 +246,7 @@ def test_killed_server_is_back_while_the_service_is_stopped(deployment):
     pid = tenant.pid('server')
     deployment.installation.start()
     assert tenant.pid('server') == pid
-    tenant.rest.act(share, 'extend', {'new_size': 2})
+    tenant.cli('share resize', share, 2)
     assert tenant.rest.wait_at_rest(share)['size'] == 2
 
 
