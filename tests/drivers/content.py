@@ -68,6 +68,33 @@ def redraw(top: pathlib.Path) -> None:
     (top / 'link').mkdir(mode=0o500)
 
 
+def set_traps(top: pathlib.Path, outside: pathlib.Path) -> None:
+    """Create what root should neither follow, open nor take for an order."""
+    traps = top / 'traps'
+    traps.mkdir()
+    (traps / 'directory').mkdir()
+    (traps / 'file').write_text('inside')
+    os.link(traps / 'file', traps / 'directory' / 'same-file')
+    for name, to in (('directory', outside), ('file', outside / 'file')):
+        os.symlink(to, traps / f'absolute-{name}')
+        os.symlink('../' * 30 + str(to).lstrip('/'), traps / f'up-{name}')
+    os.symlink('../../..', traps / 'pool')
+    for name in (
+        b'a\nb',
+        b'-rf',
+        b'$(reboot)',
+        b'";}\nEXPORT{',
+        b'\xff',
+        b'\\',
+    ):
+        (traps / os.fsdecode(name)).write_text('odd')
+    os.mkfifo(traps / 'pipe')
+    (traps / 'program').write_text('#!/bin/sh\n')
+    (traps / 'program').chmod(0o6755)
+    os.mknod(traps / 'null', stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    os.mknod(traps / 'disk', stat.S_IFBLK | 0o666, os.stat(outside).st_dev)
+
+
 def damage(top: pathlib.Path) -> None:
     """Change, replace and remove parts of a populated tree."""
     (top / 'sealed').unlink()
@@ -104,7 +131,13 @@ def describe(top: pathlib.Path) -> dict[str, tuple]:
 
 def _attributes(path: pathlib.Path) -> tuple:
     status = path.lstat()
-    return (status.st_mode, status.st_uid, status.st_gid, status.st_mtime_ns)
+    return (
+        status.st_mode,
+        status.st_uid,
+        status.st_gid,
+        status.st_mtime_ns,
+        status.st_rdev,
+    )
 
 
 def _content(path: pathlib.Path) -> bytes | str | None:

@@ -55,8 +55,9 @@ def folder_of(sites, site):
     return volume(site, sites.share_for(site))
 
 
-def test_all_kinds_of_files_are_replicated_and_their_changes(sites):
+def test_all_kinds_of_files_are_replicated_and_their_changes(sites, tmp_path):
     content.populate(folder_of(sites, sites.here))
+    content.set_traps(folder_of(sites, sites.here), tmp_path)
     sites.create_in_sync()
     for change in (content.damage, lambda top: None):
         source = folder_of(sites, sites.here)
@@ -64,6 +65,7 @@ def test_all_kinds_of_files_are_replicated_and_their_changes(sites):
         assert replica == content.describe(source)
         change(source)
         assert sites.update() == 'in_sync'
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_nobody_writes_to_a_replica_that_is_not_active(sites):
