@@ -82,7 +82,12 @@ def record(verdict: Verdict, folder: pathlib.Path) -> None:
         first, second = moves.move()
         copied.append(first)
         cuts.append(second)
-        first, second = _bare_move(folder / str(number))
+        first, second = bare_move(
+            *(
+                folder / str(number) / name / 'pools' / 'pool'
+                for name in ('here', 'there')
+            )
+        )
         bare_copies.append(first)
         bare_cuts.append(second)
         moves.clean_up()
@@ -104,11 +109,8 @@ def record(verdict: Verdict, folder: pathlib.Path) -> None:
     )
 
 
-def _bare_move(folder: pathlib.Path) -> tuple[float, float]:
+def bare_move(here: pathlib.Path, there: pathlib.Path) -> tuple[float, float]:
     """Send such a volume and such a change by the bare commands."""
-    here, there = (
-        folder / name / 'pools' / 'pool' for name in ('here', 'there')
-    )
     for top in (here, there):
         (top / 'bare').mkdir()
     volume = here / 'bare' / 'volume'

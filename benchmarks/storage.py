@@ -13,12 +13,15 @@ import os
 import pathlib
 import signal
 import statistics
+import subprocess
 import sys
 import time
 import uuid
 
+from benchmarks import bare_server
 from benchmarks import share_moves
 from benchmarks import storage_service
+from benchmarks.storage_clients import Clients
 from benchmarks.verdict import Verdict
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.base import AccessRuleForDriver
@@ -48,6 +51,7 @@ SERVERS = 20
 MIGRATIONS = 5
 FILLING = 200 << 20
 SOURCE, DESTINATION, CLIENT = '10.20.0.5', '10.20.0.200', '10.20.0.99'
+BARE_SERVER = '10.20.0.201'
 NFS_PORT = 2049
 POLL_INTERVAL = 0.001
 TIMEOUT = 60.0
@@ -123,8 +127,11 @@ class _Backend:
         _record_growth(
             verdict, 'rule change', first_rules, self._rule_changes()
         )
+        clients = Clients(self.driver, self.harness)
+        clients.record_rule_changes(verdict, self.harness.shares[-SOME:])
         self._record_reports(verdict)
         self._record_restarts(verdict)
+        clients.record_restart(verdict, self.harness.shares[:SHARES])
 
     def _create(self, count: int) -> list[float]:
         """Create shares with a rule each; return how long they took."""
@@ -233,10 +240,26 @@ class _Backend:
         ):
             verdict.record(
                 f'{name} of {SHARES} shares, median',
-                statistics.median(_milliseconds(act) for _ in range(REPORTS)),
+                _median(act, REPORTS),
                 'ms',
                 at_most=200,
+                ioctls_ms=round(_median(self._count_bare, REPORTS), 2),
+                qgroup_show_ms=round(_median(self._show_bare, REPORTS), 2),
             )
+
+    def _count_bare(self) -> None:
+        """Ask the kernel for the sizes of all subvolumes, and of the pool."""
+        (pool,) = self.driver.backend.pools.values()
+        kernel.sizes(pool.top)
+        os.statvfs(pool.top)
+
+    def _show_bare(self) -> None:
+        (pool,) = self.driver.backend.pools.values()
+        subprocess.run(
+            ['btrfs', 'qgroup', 'show', '-r', '--raw', str(pool.top)],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
 
     def _record_restarts(self, verdict: Verdict) -> None:
         verdict.record(
@@ -297,6 +320,10 @@ def _record_ratio(
     )
 
 
+def _median(act: Callable[[], object], times: int) -> float:
+    return statistics.median(_milliseconds(act) for _ in range(times))
+
+
 def _milliseconds(act: Callable[..., object], *args: object) -> float:
     began = time.perf_counter()
     act(*args)
@@ -317,13 +344,21 @@ def _set_up_servers(
         harness.network_info(f'10.20.0.{number}')
         for number in range(10, 10 + SERVERS)
     ]
+    taken, bare = [], []
+    for number, info in enumerate(infos):
+        taken.append(_milliseconds(driver.setup_server, info))
+        bare.append(
+            1e3
+            * bare_server.set_up(
+                folder / f'bare-{number}', bridge, f'{BARE_SERVER}/24'
+            )
+        )
     verdict.record(
         'share server set up on btrfs, median',
-        statistics.median(
-            _milliseconds(driver.setup_server, info) for info in infos
-        ),
+        statistics.median(taken),
         'ms',
         at_most=150,
+        bare_ms=round(statistics.median(bare), 2),
     )
     servers = pathlib.Path(options['btrfs_root'], 'servers')
     verdict.record(
@@ -341,22 +376,40 @@ def _set_up_servers(
 
 
 def _migrate_servers(verdict: Verdict) -> None:
-    """Measure how long a client that writes all the time is interrupted."""
+    """Measure how long a client that writes all the time is interrupted.
+
+    By hand, what has changed is sent and a server is started.
+    """
+    taken, sent, started = zip(
+        *(_migrate_server() for _ in range(MIGRATIONS)), strict=True
+    )
     verdict.record(
         'share server migrated on btrfs, clients interrupted, median',
-        statistics.median(_migrate_server() for _ in range(MIGRATIONS)) * 1e3,
+        statistics.median(taken) * 1e3,
         'ms',
         at_most=1000,
+        bare_send_ms=round(statistics.median(sent) * 1e3, 2),
+        bare_server_ms=round(statistics.median(started) * 1e3, 2),
     )
 
 
-def _migrate_server() -> float:
+def _migrate_server() -> tuple[float, float, float]:
     with (
         tenant_network.bridge() as bridge,
         tenant_network.client_on(bridge, f'{CLIENT}/24') as client,
         storage.folder() as folder,
     ):
-        return _interruption(BtrfsPair(folder, bridge), client)
+        pair = BtrfsPair(folder, bridge)
+        taken = _interruption(pair, client)
+        here, there = (
+            driver.backend.pools['pool'].top
+            for driver in (pair.source, pair.target)
+        )
+        _, sent = share_moves.bare_move(here, there)
+        started = bare_server.set_up(
+            folder / 'bare', bridge, f'{BARE_SERVER}/24'
+        )
+        return taken, sent, started
 
 
 def _interruption(pair: BtrfsPair, client: TenantClient) -> float:
