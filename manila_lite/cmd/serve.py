@@ -36,6 +36,7 @@ from manila_lite.db.queries.types import records as share_types
 from manila_lite.db.session import Session
 from manila_lite.quota import sets
 from manila_lite.share.drivers.btrfs import machine
+from manila_lite.share.drivers.btrfs import trials
 from manila_lite.share.manager.backend import wait_until_up
 from manila_lite.work import table
 
@@ -199,9 +200,24 @@ def _first_backend(args: typing.Any) -> str:
 
 
 def _configure_nfs(conf: typing.Any, address: str) -> None:
-    """Create the pool at the first start."""
+    """Create the pool at the first start, if this machine can use it."""
     folder = pathlib.Path(conf.state_path)
     image = folder / 'nfs.img'
+    problems = [
+        f'{one.name} is missing ({one.remedy})'
+        for one in machine.REQUIREMENTS
+        if not one.is_met()
+    ]
+    if not problems and not image.exists():
+        problems = [
+            f'{trial.name} ({problem})'
+            for trial in trials.TRIALS
+            if (problem := trial.find_problem())
+        ]
+    if problems:
+        raise options.BadConfiguration(
+            f'this machine cannot serve NFS: {", ".join(problems)}'
+        )
     machine.create_image(image, POOL_SIZE)
     for name, value in (
         ('btrfs_root', str(folder / 'nfs')),

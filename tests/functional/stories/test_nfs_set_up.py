@@ -202,3 +202,36 @@ def test_the_page_leads_to_shares_that_clients_use(reader):
     records = [state / f'nfs/nfs/{name}.json' for name in DAEMONS]
     assert all(record.exists() for record in records)
     assert not any(processes.is_running(record) for record in records)
+
+
+@pytest.mark.parametrize(
+    'prefix, reason',
+    [
+        (
+            ('env', 'PATH=/nowhere'),
+            'ganesha.nfsd is missing (install the package nfs-ganesha)',
+        ),
+        (
+            ('setpriv', '--bounding-set=-sys_admin'),
+            'mount of a btrfs in a file (Operation not permitted; '
+            'a container needs CAP_SYS_ADMIN and loop devices)',
+        ),
+    ],
+    ids=['programs', 'privileges'],
+)
+def test_machine_that_cannot_serve_nfs_is_told_why(tmp_path, prefix, reason):
+    storage.require()
+    ended = subprocess.run(
+        [
+            *(*prefix, sys.executable, '-m', 'manila_lite.cmd.serve'),
+            *('serve', '--nfs', '--state-dir', tmp_path / 'state'),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert ended.returncode == 1
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith('manila-lite: this machine cannot serve NFS: ')
+    assert reason in line
+    assert list(tmp_path.iterdir()) == []
