@@ -33,6 +33,13 @@ def share_name(kind: Kind, volume: str) -> str:
     return volume if kind is Kind.SHARE else f'{_SNAPSHOTS}{volume}'
 
 
+def _volume_of(name: str) -> tuple[Kind, str]:
+    """Return what is shared by a name."""
+    if name.startswith(_SNAPSHOTS):
+        return Kind.SNAPSHOT, name.removeprefix(_SNAPSHOTS)
+    return Kind.SHARE, name
+
+
 def check_volume(volume: str) -> None:
     """Raise ValueError if a volume cannot be a CIFS share by its name.
 
@@ -179,8 +186,19 @@ class SmbExports:
         )
 
     def reconcile(self) -> None:
-        """Let the running server share what it should, and nothing else."""
-        self._server.reload()
+        """Let the running server share what it should, and nothing else.
+
+        Clients would keep what they use, although it is not listed any more.
+        """
+        if not self._server.reload():
+            return
+        for name in self._server.shares_in_use():
+            kind, volume = _volume_of(name)
+            if not _NAME.fullmatch(volume):
+                continue  # a share of smbd itself
+            with self._locks.locked(records.checked_file_name(name)):
+                if not self._file(kind, volume).exists():
+                    self._server.withdraw(name)
 
     def _withdraw(self, name: str, file: pathlib.Path) -> None:
         if file.exists() or str(file) in self._index():

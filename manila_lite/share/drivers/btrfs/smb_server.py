@@ -84,9 +84,21 @@ class SmbServer:
         record = self._running()
         return record is not None and _answers(self._folder, record['pid'])
 
-    def reload(self) -> None:
-        """Let smbd read its configuration again, before this returns."""
-        self._tell(_RELOAD)
+    def reload(self) -> bool:
+        """Let smbd read its configuration again, before this returns.
+
+        Returns False if no client was connected to it at the end.
+        """
+        return self._tell(_RELOAD)
+
+    def shares_in_use(self) -> set[str]:
+        """Return the names of what clients are connected to."""
+        return {one.share for one in self._uses()}
+
+    def _uses(self) -> list[Session]:
+        """Return who uses what, with names in lower case."""
+        found = _sessions(self._folder, '--shares', 'tcons', '', 'service')
+        return [one._replace(share=one.share.lower()) for one in found]
 
     def close(self, share: str) -> None:
         """End the use of a share."""
@@ -113,11 +125,7 @@ class SmbServer:
         if not self._tell(*commands):
             return
         for pid in {
-            one.pid
-            for one in _sessions(
-                self._folder, '--shares', 'tcons', '', 'service'
-            )
-            if one.share.lower() == share.lower()
+            one.pid for one in self._uses() if one.share == share.lower()
         }:
             # The answer comes after the share has been closed.
             if not _answers(self._folder, pid, _CLOSE_TIMEOUT):

@@ -197,6 +197,23 @@ def test_session_goes_on_when_others_change(site):
         session('put /etc/hostname after')
 
 
+def test_session_of_what_is_not_shared_ends_with_the_start_of_the_service(
+    site,
+):
+    share, other = site.create(), site.create()
+    with (
+        site.alice.session(share.name) as session,
+        site.alice.session(other.name) as another,
+    ):
+        # A process was killed when it began to withdraw the share.
+        (site.root / 'smb/shares' / f'shares.{share.name}.conf').unlink()
+        session('put /etc/hostname early')
+        site.driver = site.start()
+        with refused('NETWORK_NAME_DELETED'):
+            session('put /etc/hostname late')
+        another('put /etc/hostname after')
+
+
 @pytest.mark.parametrize(
     'name',
     [
