@@ -54,8 +54,8 @@ def check_volume(volume: str) -> None:
         raise ValueError(f'{volume} cannot be the name of a CIFS share')
 
 
-def _writers(text: str) -> set[str]:
-    lists = re.findall(r'write list = (.*)', text)
+def _users(text: str, option: str) -> set[str]:
+    lists = re.findall(f'{option} = (.*)', text)
     return {user for line in lists for user in re.findall('"([^"]*)"', line)}
 
 
@@ -125,11 +125,19 @@ class SmbExports:
         killed before that.
         """
         old = file.read_text() if file.exists() else ''
-        lost = _writers(old) - _writers(text)
-        if _CLOSING in old or any(f'"{user}"' in text for user in lost):
-            # smbd itself ends only the use of those who may not even read.
+        remaining = _users(old, 'valid users') & _users(text, 'valid users')
+        lost, gained = (
+            remaining & (_users(one, 'write list') - _users(two, 'write list'))
+            for one, two in ((old, text), (text, old))
+        )
+        is_closed = bool(lost) or _CLOSING in old
+        if is_closed or gained:
+            # smbd itself ends only the use of those who may not even read,
+            # and decides who may write when a client connects.
             self._write(file, _CLOSING + text)
-            self._apply(name)
+            self._apply(name, denied=not is_closed)
+            if not is_closed:
+                self._server.close_for(name, gained)
             self._write(file, text)
         else:
             if old != text:

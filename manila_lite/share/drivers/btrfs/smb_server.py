@@ -5,7 +5,7 @@ one process per client. Each command is a process, which takes longer to start
 than all else, so that as few as possible are sent.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 import json
 import os
 import pathlib
@@ -103,6 +103,15 @@ class SmbServer:
     def close(self, share: str) -> None:
         """End the use of a share."""
         self._end_use(share, (_CLOSE, share))
+
+    def close_for(self, share: str, users: Collection[str]) -> None:
+        """Do the same for the clients of some users, and no others."""
+        pids = {one.pid for one in sessions(self._folder) if one.user in users}
+        for one in self._uses():
+            if one.pid in pids and one.share == share.lower():
+                _control(self._folder, one.pid, _CLOSE, share)
+                if not _answers(self._folder, one.pid, _CLOSE_TIMEOUT):
+                    one.signal(signal.SIGKILL)
 
     def replace(self, share: str, denied: bool) -> None:
         """Share as the configuration says now, and end the use as before.

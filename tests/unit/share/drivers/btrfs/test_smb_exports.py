@@ -197,6 +197,22 @@ def test_session_goes_on_when_others_change(site):
         session('put /etc/hostname after')
 
 
+def test_session_may_write_when_its_rule_allows_it_and_others_go_on(site):
+    share = site.create()
+    site.allow(share, 'alice', ('bob', 'ro'))
+    with (
+        site.alice.session(share.name) as writer,
+        site.bob.session(share.name) as reader,
+    ):
+        with refused('ACCESS_DENIED'):
+            reader('put /etc/hostname early')
+        site.allow(share, 'alice', 'bob')
+        with refused('NETWORK_NAME_DELETED'):
+            reader('put /etc/hostname late')
+        writer('put /etc/hostname after')
+    site.bob.write(share.name, 'notes', b'hello')
+
+
 def test_session_of_what_is_not_shared_ends_with_the_start_of_the_service(
     site,
 ):
