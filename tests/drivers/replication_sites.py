@@ -20,6 +20,7 @@ from tests.drivers.replication_backends import COMMON_OPTIONS
 from tests.drivers.replication_backends import NAMES
 from tests.drivers.replication_backends import Site
 from tests.support import storage
+from tests.support import tenant_network
 
 REPLICA_REPLY_KEYS = {
     'export_locations',
@@ -439,3 +440,20 @@ class Sites:
         if clients is None:
             pytest.skip('tests cannot see the clients of its shares')
         return {level for _, to, level in clients if to == CLIENT}
+
+
+@contextlib.contextmanager
+def btrfs_sites(style, with_servers=False):
+    """Provide two btrfs back ends of their own, and a share on the first."""
+    values = {'names': ('here', 'there')}
+    storage.require()
+    with contextlib.ExitStack() as stack:
+        if with_servers:
+            storage.require_servers()
+            bridge = stack.enter_context(tenant_network.bridge())
+            values |= {'servers': True, 'more': f'btrfs_bridge = {bridge}'}
+        folder = stack.enter_context(storage.folder())
+        sites = Sites(folder, 'btrfs', style, **values)
+        sites.folder = folder
+        yield sites
+        sites.clean_up()

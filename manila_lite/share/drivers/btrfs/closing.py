@@ -4,11 +4,15 @@ How they were exported is in the record of the move, so that it can be
 restored after any interruption.
 """
 
+from collections.abc import Callable
+
+from manila_lite import exception
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.pool import Pool
 
 _CLOSED = 'closed'
+_MOST_ROUNDS = 5
 
 
 def is_closed(pool: Pool, name: str) -> bool:
@@ -48,3 +52,17 @@ def forget(pool: Pool, name: str) -> None:
     leaving = pool.catalog.leaving.find(name) or {}
     if leaving.pop(_CLOSED, leaving) is not leaving:
         pool.catalog.leaving.put(name, leaving)
+
+
+def send_all(name: str, send: Callable[[], bool]) -> None:
+    """Send what has changed in a closed share until nothing does any more.
+
+    `send` returns whether there was something. An SMB server may go on to
+    write what a client had sent before it lost the share.
+    """
+    for _ in range(_MOST_ROUNDS):
+        if not send():
+            return
+    raise exception.ShareBackendException(
+        msg=f'{name} goes on changing, although no client can reach it'
+    )

@@ -12,7 +12,7 @@ the export is, so that a server that starts meanwhile allows no more than it
 should.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 import contextlib
 import os
 import pathlib
@@ -110,26 +110,6 @@ class Exports:
             number = self._numbers.find(name)
             if number is not None:
                 self._server.remove(number)
-
-    @contextlib.contextmanager
-    def suspended(
-        self, kind: Kind, volume: str, source: pathlib.Path
-    ) -> Iterator[None]:
-        """Let no clients in, not even after the block unless that fails."""
-        text = self.listed(kind, volume)
-        try:
-            self.publish(kind, volume, source, [])
-            yield
-        except BaseException:
-            if text is not None:
-                try:
-                    self.reopen(kind, volume, source, text)
-                except (OSError, exception.ShareBackendException) as error:
-                    LOG.error(
-                        '%(volume)s lets no clients in: %(error)s',
-                        {'volume': volume, 'error': error},
-                    )
-            raise
 
     def listed(self, kind: Kind, volume: str) -> str | None:
         """Return the text that says how a volume is exported, if it is."""

@@ -36,7 +36,6 @@ LOG = log.getLogger(__name__)
 
 _SMALL = 16 << 20
 _MOST_ROUNDS = 10
-_MOST_LAST_ROUNDS = 5
 
 
 class MigrationCopy:
@@ -268,16 +267,20 @@ class MigrationCopy:
             pool, source = self._here.get_share(self.source)
             content = pool.path(Kind.SHARE, source['volume'])
         else:
-            for _ in range(_MOST_LAST_ROUNDS):
-                sent_bytes, content = self._send()
-                if not sent_bytes:
-                    break
-            else:
-                raise exception.ShareBackendException(
-                    msg=f'{self.source} goes on changing, although no client '
-                    'can reach it'
-                )
+            content = self._send_all()
         return self._create_share(content, fields)
+
+    def _send_all(self) -> pathlib.Path:
+        """Send what a closed source still has; return our copy."""
+        copies: list[pathlib.Path] = []
+
+        def send() -> bool:
+            sent_bytes, copy = self._send()
+            copies.append(copy)
+            return sent_bytes > 0
+
+        closing.send_all(self.source, send)
+        return copies[-1]
 
     @contextlib.contextmanager
     def _reopening_source(self) -> Iterator[None]:

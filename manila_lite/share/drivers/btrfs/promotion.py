@@ -11,6 +11,7 @@ from oslo_log import log
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
+from manila_lite.share.drivers.btrfs import closing
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
@@ -115,7 +116,9 @@ class BtrfsPromotion:
         if active is not None:
             try:
                 with _retiring(active, own):
-                    self._syncing.follow(own, active)
+                    closing.send_all(
+                        active.name, lambda: self._syncing.follow(own, active)
+                    )
                     self._activate(own, generation, hosts)
             except ReplicaUnreachable as error:
                 LOG.warning(
@@ -186,11 +189,10 @@ def _retiring(active: Replica, successor: Replica) -> Iterator[None]:
         try:
             with active.backend.changing(active.name):
                 before = active.state()
-                pool, volume = active.pool, active.volume
+                pool, record = active.pool, active.record()
+                path = pool.path(Kind.SHARE, record['volume'])
                 stack.enter_context(
-                    active.backend.exports.suspended(
-                        Kind.SHARE, volume, pool.path(Kind.SHARE, volume)
-                    )
+                    active.backend.exports.suspended(Kind.SHARE, record, path)
                 )
                 retiring = dataclasses.replace(
                     before,

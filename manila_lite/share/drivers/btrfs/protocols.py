@@ -1,10 +1,11 @@
 """The NFS or CIFS export of a share, by its protocol."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 import contextlib
 import pathlib
 from typing import NamedTuple
 
+from oslo_log import log
 from oslo_utils import netutils
 
 from manila_lite import exception
@@ -17,6 +18,8 @@ from manila_lite.share.drivers.btrfs.smb_exports import check_volume
 from manila_lite.share.drivers.btrfs.smb_exports import share_name
 from manila_lite.share.drivers.nfs_clients import clients_of
 from manila_lite.share.drivers.records import Record
+
+LOG = log.getLogger(__name__)
 
 NFS, CIFS = 'NFS', 'CIFS'
 
@@ -165,18 +168,35 @@ class Protocols:
         elif cifs := self._cifs_of(kind, volume):
             cifs.reopen(kind, volume, text)
 
+    @contextlib.contextmanager
+    def suspended(
+        self, kind: Kind, record: Record, source: pathlib.Path
+    ) -> Iterator[None]:
+        """Let no clients in, not even after the block unless that fails.
+
+        What they were writing has been written when the block begins.
+        """
+        text = self.listed(kind, record)
+        try:
+            self.close(kind, record)
+            yield
+        except BaseException:
+            if text is not None:
+                try:
+                    self.reopen(kind, record, source, text)
+                except (OSError, exception.ShareBackendException) as error:
+                    LOG.error(
+                        '%(volume)s lets no clients in: %(error)s',
+                        {'volume': record['volume'], 'error': error},
+                    )
+            raise
+
     # Only NFS shares have replicas.
 
     def number(self, kind: Kind, volume: str) -> int | None:
         """Return the number of an NFS export."""
         nfs = self._nfs_of(kind, volume)
         return nfs.number(kind, volume) if nfs else None
-
-    def suspended(
-        self, kind: Kind, volume: str, source: pathlib.Path
-    ) -> contextlib.AbstractContextManager[None]:
-        """Let no clients in, not even after the block unless that fails."""
-        return self._nfs(kind, volume).suspended(kind, volume, source)
 
     def unlist(self, kind: Kind, volume: str) -> None:
         """Let a server that is not running yet not export a volume."""

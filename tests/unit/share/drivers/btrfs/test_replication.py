@@ -17,33 +17,24 @@ from tests.drivers.replication_backends import COMMON_OPTIONS
 from tests.drivers.replication_backends import NAMES
 from tests.drivers.replication_sites import PASSIVE_LEVELS
 from tests.drivers.replication_sites import Sites
+from tests.drivers.replication_sites import btrfs_sites
 from tests.support import storage
-from tests.support import tenant_network
 from tests.support.failing_disk import FailingDisk
+from tests.support.nfs_client import NfsClient
+from tests.support.processes import wait_until
+from tests.support.record_writer import Writer
 from tests.unit.share.drivers.btrfs.driver_site import fill
 from tests.unit.share.drivers.btrfs.nfs_site import eventually
 
 MIB = 1 << 20
+WRITER = '127.0.0.2'
 
 
 @pytest.fixture(params=['readable', 'dr', 'dr-on-servers'])
 def sites(request):
     style, _, with_servers = request.param.partition('-')
-    storage.require()
-    with contextlib.ExitStack() as stack:
-        options = ''
-        if with_servers:
-            storage.require_servers()
-            bridge = stack.enter_context(tenant_network.bridge())
-            options = f'btrfs_bridge = {bridge}'
-        folder = stack.enter_context(storage.folder())
-        names = ('here', 'there')
-        sites = Sites(
-            folder, 'btrfs', style, bool(with_servers), options, names
-        )
-        sites.folder = folder
+    with btrfs_sites(style, bool(with_servers)) as sites:
         yield sites
-        sites.clean_up()
 
 
 def volume(site, share):
@@ -108,22 +99,60 @@ def _exclusive(path):
 def test_full_pool_is_an_error_until_there_is_space(sites):
     sites.write('one')
     sites.create_in_sync()
-    there = sites.there.driver.backend.pools['pool'].top
-    with contextlib.ExitStack() as stack:
-        filling = (there / 'filling').open('wb')
-        stack.callback(filling.close)
-        total, free = sites.there.driver.backend.pools['pool'].capacity_bytes()
-        os.posix_fallocate(filling.fileno(), 0, free - 40 * MIB)
-        large = folder_of(sites, sites.here) / 'large'
-        large.write_bytes(os.urandom(200 * MIB))
+    with too_much_is_written(sites):
         sites.write('two')
         assert sites.update() == 'error'
         assert sites.read() == 'one'
         assert sites.read(sites.here) == 'two'
-    (there / 'filling').unlink()
-    kernel.flush(there)
     assert sites.update() == 'in_sync'
     assert sites.read() == 'two'
+
+
+@contextlib.contextmanager
+def too_much_is_written(sites):
+    """Write what the pool of the replica has no space for in the block."""
+    pool = sites.there.driver.backend.pools['pool']
+    filling = pool.top / 'filling'
+    with filling.open('wb') as file:
+        _, free = pool.capacity_bytes()
+        os.posix_fallocate(file.fileno(), 0, free - 40 * MIB)
+    large = folder_of(sites, sites.here) / 'large'
+    large.write_bytes(os.urandom(200 * MIB))
+    yield
+    filling.unlink()
+    kernel.flush(pool.top)
+
+
+def test_clients_are_back_when_a_promotion_fails(sites):
+    sites.write('one')
+    sites.create_in_sync()
+    with too_much_is_written(sites):
+        with pytest.raises(exception.ShareBackendException):
+            sites.promote()
+        assert sites.levels(sites.here) == {'rw'}
+        assert 'rw' not in sites.levels()
+    sites.promote()
+    assert sites.levels() == {'rw'}
+    assert sites.read() == 'one'
+
+
+def test_every_acknowledged_record_of_a_writer_is_promoted():
+    with btrfs_sites('readable') as sites:
+        sites.rules.append(sites.rule(WRITER))
+        sites.apply_rules(sites.here)
+        sites.create_in_sync()
+        writer = Writer(client(sites.here), f'/shares/share-{sites.here.id}')
+        wait_until(lambda: writer.acknowledged > 200, 'it has written')
+        sites.promote()
+        writer.join()
+        there = f'/shares/share-{sites.there.id}'
+        data = client(sites.there).read(there, 'records')
+        assert writer.read_back(data) == list(range(writer.acknowledged))
+
+
+def client(site):
+    port = site.driver.configuration.btrfs_nfs_port
+    return NfsClient('127.0.0.1', port, WRITER)
 
 
 def test_replica_cannot_be_in_the_pool_of_the_active_one(sites):
@@ -174,8 +203,8 @@ def test_export_of_a_lost_pool_ends_with_the_promotion(sites):
     sites.promote()
     assert sites.read() == 'one'
     assert sites.levels() == {'rw'}
-    exports = sites.here.driver.backend.exports
-    assert exports.number(Kind.SHARE, f'share-{sites.here.id}') is None
+    root = sites.here.driver.backend.root
+    assert not list(root.rglob(f'shares.share-{sites.here.id}.conf'))
     sites.here.restart()
     assert 'rw' not in sites.levels(sites.here)
     assert sites.update(sites.here) == 'in_sync'
