@@ -85,19 +85,10 @@ class CifsHarness(DriverHarness):
 
 
 @dataclasses.dataclass
-class ServedCifsHarness(CifsHarness, ServedHarness):
-    """The same with all shares on one share server."""
+class CifsOnServerHarness(CifsHarness):
+    """The same on a share server."""
 
-    def set_up_server(
-        self, driver: base.ShareDriver, *addresses: str
-    ) -> base.ShareServerForDriver:
-        """Create a server that clients reach while others are there."""
-        return super().set_up_server(
-            driver, *(addresses or (f'10.20.0.{100 + next(_serial) % 100}',))
-        )
-
-    def users_at_server(self) -> SmbUsers:
-        return self._server(DriverHarness.start(self)).users
+    served_by: base.ShareServerForDriver | None = None
 
     def folder(self, driver: BtrfsDriver):
         return self._server(driver).smb_folder
@@ -112,6 +103,22 @@ class ServedCifsHarness(CifsHarness, ServedHarness):
     def _server(self, driver: BtrfsDriver):
         assert self.served_by
         return driver.backend.servers.get(self.served_by.id)
+
+
+@dataclasses.dataclass
+class ServedCifsHarness(CifsOnServerHarness, ServedHarness):
+    """The same with all shares on one share server."""
+
+    def set_up_server(
+        self, driver: base.ShareDriver, *addresses: str
+    ) -> base.ShareServerForDriver:
+        """Create a server that clients reach while others are there."""
+        return super().set_up_server(
+            driver, *(addresses or (f'10.20.0.{100 + next(_serial) % 100}',))
+        )
+
+    def users_at_server(self) -> SmbUsers:
+        return self._server(DriverHarness.start(self)).users
 
 
 def _names_in(text: str, option: str) -> set[str]:

@@ -3,7 +3,9 @@ import pytest
 import manila_lite.conf
 from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers import driver_harness
+from tests.drivers.cifs_replication_sites import CifsSites
 from tests.drivers.replication_backends import BACKENDS
+from tests.drivers.replication_backends import Backends
 from tests.drivers.replication_sites import Sites
 from tests.drivers.share_migration_contract import KINDS
 from tests.drivers.share_migration_contract import SharePair
@@ -68,11 +70,15 @@ def pytest_generate_tests(metafunc):
         styles = metafunc.cls.styles
         metafunc.parametrize(
             'sites',
-            [(named, None, None)]
+            [Backends(named)]
             if named
-            else [backend for backend in BACKENDS if backend[1] in styles],
+            else [
+                backends
+                for backends in getattr(metafunc.module, 'SITES', BACKENDS)
+                if backends.style in styles
+            ],
             indirect=True,
-            ids=lambda backend: '-'.join(word for word in backend if word),
+            ids=lambda backends: backends.id,
         )
 
 
@@ -102,12 +108,12 @@ def harness(request, tmp_path):
 @pytest.fixture
 def sites(request, tmp_path):
     """Provide a share and back ends that can hold replicas of it."""
-    name, style, servers = request.param
+    name, style, _, share_proto = request.param
     if style:
-        if name == BTRFS:
-            tmp_path = request.getfixturevalue('btrfs_folder')
-        more = request.getfixturevalue('options_for')(name, servers)
-        sites = Sites(tmp_path, name, style, bool(servers), more)
+        folder = request.getfixturevalue('folder_for')(name, share_proto)
+        values = request.getfixturevalue('values_for')(request.param)
+        kind = CifsSites if share_proto == 'CIFS' else Sites
+        sites = kind(folder, **values)
     else:
         peers = request.config.getoption('driver_peers', default='')
         if not peers:
@@ -122,6 +128,26 @@ def sites(request, tmp_path):
             pytest.skip(f'the test does not apply to {sites.style} replicas')
     yield sites
     sites.clean_up()
+
+
+@pytest.fixture
+def values_for(request):
+    """Provide what `Sites` needs to know of replicating back ends."""
+
+    def find(backends):
+        values = {
+            'driver': backends.driver,
+            'style': backends.style,
+            'servers': bool(backends.servers),
+            'more': request.getfixturevalue('options_for')(
+                backends.driver, backends.servers
+            ),
+        }
+        if backends.servers and backends.share_proto == 'CIFS':
+            values['tenant'] = request.getfixturevalue('server_client')
+        return values
+
+    return find
 
 
 @pytest.fixture
@@ -167,6 +193,13 @@ def server_bridge():
     storage.require_servers()
     with tenant_network.bridge() as name:
         yield name
+
+
+@pytest.fixture(scope='session')
+def server_client(server_bridge):
+    """Provide a client of these share servers."""
+    with tenant_network.client_on(server_bridge, '10.20.0.4/24') as client:
+        yield client
 
 
 @pytest.fixture

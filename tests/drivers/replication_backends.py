@@ -4,8 +4,10 @@ For third-party drivers their sections are in one file.
 """
 
 import dataclasses
+import itertools
 import os
 import pathlib
+import typing
 import uuid
 
 import pytest
@@ -19,6 +21,7 @@ from tests.drivers.driver_harness import DirectoryUsers
 from tests.drivers.driver_harness import DummyUsers
 from tests.support import storage
 
+_serial = itertools.count()
 STYLES = ('writable', 'readable', 'dr')
 NAMES = ('here', 'there', 'beyond')
 
@@ -47,23 +50,42 @@ btrfs_replication_type = {style}
 btrfs_root = {folder}/{name}
 btrfs_pools = pool:{folder}/{name}.img
 btrfs_nfs_port = {port}
+btrfs_cifs = {cifs}
+btrfs_smb_port = {smb_port}
 {more}
 """,
 }
 
 
+class Backends(typing.NamedTuple):
+    """A replicating driver of the package, and what it replicates."""
+
+    driver: str
+    style: str | None = None
+    servers: str = ''
+    share_proto: str = ''
+
+    @property
+    def id(self):
+        return '-'.join(word for word in self if word)
+
+
 def _backends():
-    """Yield the package's replicating drivers: name, type, servers."""
     for style in STYLES:
-        yield 'dummy', style, ''
-        yield 'dummy', style, 'servers'
+        yield Backends('dummy', style)
+        yield Backends('dummy', style, 'servers')
         if style != 'writable':
-            yield 'local', style, ''
-            yield 'btrfs', style, ''
-            yield 'btrfs', style, 'servers'
+            yield Backends('local', style)
+            yield Backends('btrfs', style)
+            yield Backends('btrfs', style, 'servers')
 
 
 BACKENDS = list(_backends())
+CIFS_BACKENDS = [
+    Backends('btrfs', style, servers, 'CIFS')
+    for style in ('readable', 'dr')
+    for servers in ('', 'servers')
+]
 
 
 class _BtrfsUsers(DirectoryUsers):
@@ -72,6 +94,11 @@ class _BtrfsUsers(DirectoryUsers):
     def __init__(self, driver, replica):
         pool, record = driver.backend.get_share(replica.name)
         super().__init__(pool.path(Kind.SHARE, record['volume']))
+
+
+def _new_address():
+    """Return an address that no other server of a test has."""
+    return f'10.20.0.{5 + next(_serial) % 200}'
 
 
 class Site:
@@ -90,18 +117,15 @@ class Site:
         self.restart()
         if servers:
             self.server = dataclasses.replace(
-                harness.set_up_server(self.driver, self.address),
+                harness.set_up_server(self.driver, _new_address()),
                 host=f'host@{backend}',
             )
+            harness.served_by = self.server
         pools = self.driver.get_share_stats(refresh=True)['pools']
         self.host = f'host@{backend}' + (
             f'#{pools[0]["pool_name"]}' if pools else ''
         )
         self.id = str(uuid.uuid4())
-
-    @property
-    def address(self):
-        return f'10.20.0.{5 + sum(self.name.encode()) % 200}'
 
     def restart(self):
         """Restart the driver as a new process would."""

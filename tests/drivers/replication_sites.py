@@ -47,6 +47,8 @@ class Sites:
     Methods call drivers as a manager does and record the replies.
     """
 
+    share_proto = 'NFS'
+
     def __init__(
         self, folder, driver, style, servers=False, more='', names=NAMES
     ):
@@ -65,6 +67,8 @@ class Sites:
                     servers=servers,
                     more=more,
                     port=storage.free_port(),
+                    cifs=self.share_proto == 'CIFS',
+                    smb_port=storage.free_port(),
                 )
                 for name in names
             )
@@ -102,7 +106,7 @@ class Sites:
         self.sites = [
             Site(
                 name,
-                driver_harness.DriverHarness(
+                self.new_harness(
                     driver,
                     lambda file=file, section=section: Configuration(
                         read(files=(str(file),)), section
@@ -124,6 +128,9 @@ class Sites:
         )
         self.rules = [self.rule(CLIENT)]
         self.apply_rules(self.here)
+
+    def new_harness(self, *values):
+        return driver_harness.DriverHarness(*values)
 
     def clean_up(self):
         """Delete everything that tests have created."""
@@ -158,7 +165,7 @@ class Sites:
             share_id=self.share_id,
             name=f'share-{site.id}',
             size=self.size,
-            share_proto='NFS',
+            share_proto=self.share_proto,
             project_id=CTX.project_id,
             host=site.host,
             status=site.status,
@@ -182,7 +189,7 @@ class Sites:
         return base.AccessRuleForDriver(
             id=str(uuid.uuid4()),
             share_id=self.share_id,
-            access_type='ip',
+            access_type='user' if self.share_proto == 'CIFS' else 'ip',
             access_to=to,
             access_level=level,
         )
@@ -443,17 +450,22 @@ class Sites:
 
 
 @contextlib.contextmanager
-def btrfs_sites(style, with_servers=False):
+def btrfs_sites(style, with_servers=False, kind=Sites):
     """Provide two btrfs back ends of their own, and a share on the first."""
+    is_cifs = kind.share_proto == 'CIFS'
     values = {'names': ('here', 'there')}
-    storage.require()
+    (storage.require_cifs if is_cifs else storage.require)()
     with contextlib.ExitStack() as stack:
         if with_servers:
             storage.require_servers()
             bridge = stack.enter_context(tenant_network.bridge())
             values |= {'servers': True, 'more': f'btrfs_bridge = {bridge}'}
+            if is_cifs:
+                values['tenant'] = stack.enter_context(
+                    tenant_network.client_on(bridge, '10.20.0.4/24')
+                )
         folder = stack.enter_context(storage.folder())
-        sites = Sites(folder, 'btrfs', style, **values)
+        sites = kind(folder, 'btrfs', style, **values)
         sites.folder = folder
         yield sites
         sites.clean_up()

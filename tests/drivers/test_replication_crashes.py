@@ -24,12 +24,10 @@ pytestmark = pytest.mark.usefixtures('no_power_failures')
 class Scene(Sites):
     """A share with a snapshot and an outdated replica."""
 
-    def __init__(
-        self, folder, name, style, has_replica=True, servers='', more=''
-    ):
+    def __init__(self, folder, driver, style, has_replica=True, **values):
         folder.mkdir()
         super().__init__(
-            folder, name, style, bool(servers), more, names=('here', 'there')
+            folder, driver, style, names=('here', 'there'), **values
         )
         self.folder = folder
         self.write('then')
@@ -200,11 +198,11 @@ OPERATIONS = {
     ),
 }
 CASES = [
-    (operation, name, style, servers)
-    for name, style, servers in BACKENDS
-    if not servers or name == 'btrfs'
+    (operation, backends)
+    for backends in BACKENDS
+    if not backends.servers or backends.driver == 'btrfs'
     for operation in OPERATIONS
-    if style in OPERATIONS[operation].styles
+    if backends.style in OPERATIONS[operation].styles
 ]
 
 
@@ -220,16 +218,11 @@ def _finish(scene: Scene, operation: Operation) -> None:
     assert not list(scene.folder.glob('*/work/*'))
 
 
-def _scene(folder, case, options_for) -> Scene:
-    operation, name, style, servers = case
-    operation = OPERATIONS[operation]
+def _scene(folder, case, values_for) -> Scene:
+    name, backends = case
+    operation = OPERATIONS[name]
     scene = Scene(
-        folder,
-        name,
-        style,
-        operation.has_replica,
-        servers,
-        options_for(name, servers),
+        folder, has_replica=operation.has_replica, **values_for(backends)
     )
     if operation is OPERATIONS['promote_alone']:
         scene.here.make_unreachable()
@@ -237,14 +230,16 @@ def _scene(folder, case, options_for) -> Scene:
 
 
 @sampling.enumeration
-@pytest.mark.parametrize('case', CASES, ids='-'.join)
+@pytest.mark.parametrize(
+    'case', CASES, ids=lambda case: f'{case[0]}-{case[1].id}'
+)
 def test_operation_killed_at_every_step_can_be_repeated(
-    case, folder_for, options_for
+    case, folder_for, values_for
 ):
     operation = OPERATIONS[case[0]]
-    top = folder_for(case[1])
+    top = folder_for(case[1].driver)
     for scene in killed_at_steps(
-        lambda folder: _scene(top / folder, case, options_for),
+        lambda folder: _scene(top / folder, case, values_for),
         operation.act,
         changes,
         most=5,
@@ -253,15 +248,15 @@ def test_operation_killed_at_every_step_can_be_repeated(
 
 
 @sampling.enumeration
-@pytest.mark.parametrize('name', sorted({case[1] for case in CASES}))
+@pytest.mark.parametrize('name', sorted({case[1].driver for case in CASES}))
 @pytest.mark.parametrize('seed', sampling.seeds(150, 8))
 def test_operation_killed_again_and_again_can_be_repeated(
-    name, seed, folder_for, options_for
+    name, seed, folder_for, values_for
 ):
     rng = random.Random(seed)
-    case = rng.choice([case for case in CASES if case[1] == name])
+    case = rng.choice([case for case in CASES if case[1].driver == name])
     operation = OPERATIONS[case[0]]
-    scene = _scene(folder_for(name) / 'scene', case, options_for)
+    scene = _scene(folder_for(name) / 'scene', case, values_for)
     for _ in range(rng.randint(2, 5)):
         killed_at(rng.randint(1, 40), lambda: operation.act(scene), changes)
     _finish(scene, operation)

@@ -244,8 +244,8 @@ class BtrfsBackend:
             if record is None or record['volume'] != volume:
                 record = self._record_of(kind, volume)
         if record is None:
-            nfs = self.servers.exports_with(kind, volume)
-            return Exporters(nfs, None) if nfs else None
+            last = self.servers.find_exporting(kind, volume)
+            return Exporters(last.exports, last.smb) if last else None
         name = record.get('server')
         server = name and self.servers.find(name)
         if not server:

@@ -179,15 +179,6 @@ class BtrfsDriver(
                 reason=f'back end "{self.configuration.config_group}": '
                 'btrfs_replication_type needs a replication_domain'
             )
-        if (
-            self.configuration.btrfs_replication_type
-            and self.configuration.btrfs_cifs
-        ):
-            raise exception.BadConfiguration(
-                reason=f'back end "{self.configuration.config_group}": '
-                'only NFS shares have replicas; use btrfs_cifs in a back end '
-                'without btrfs_replication_type'
-            )
         self.backend.start(self.has_shares)
         self.snapshots.limit_interrupted()
         self.migration.forget_ended()

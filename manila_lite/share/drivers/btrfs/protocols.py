@@ -191,16 +191,13 @@ class Protocols:
                     )
             raise
 
-    # Only NFS shares have replicas.
-
-    def number(self, kind: Kind, volume: str) -> int | None:
-        """Return the number of an NFS export."""
-        nfs = self._nfs_of(kind, volume)
-        return nfs.number(kind, volume) if nfs else None
-
     def unlist(self, kind: Kind, volume: str) -> None:
         """Let a server that is not running yet not export a volume."""
-        self._nfs(kind, volume).unlist(kind, volume)
+        found = self._exporters_of(kind, volume)
+        if found:
+            found.nfs.unlist(kind, volume)
+            if found.cifs:
+                found.cifs.unlist(kind, volume)
 
 
 def location(kind: Kind, record: Record, address: str) -> str:

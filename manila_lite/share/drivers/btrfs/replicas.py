@@ -130,7 +130,7 @@ class Replica:
     def become_passive_before_exports(
         self, leader: 'Replica', replication_type: str | None
     ) -> None:
-        """Do the same while the NFS server may not be running."""
+        """Do the same while the servers may not be running."""
         ended = self._clients_end_at(replication_type)
         try:
             self.record_as_passive(leader)

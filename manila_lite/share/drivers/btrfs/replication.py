@@ -172,7 +172,7 @@ class BtrfsReplication:
             ]
         if (
             own.state().role == Role.PASSIVE
-            and self._backend.exports.number(Kind.SHARE, own.volume) is None
+            and self._backend.exports.listed(Kind.SHARE, own.record()) is None
         ):
             # It may have been out of reach when the rules were applied.
             self._access.update_access(

@@ -308,16 +308,19 @@ class Servers:
             )
         return found
 
-    def exports_with(self, kind: Kind, volume: str) -> Exports | None:
-        """Return the exports that a volume is among, or None."""
+    def find_exporting(self, kind: Kind, volume: str) -> ShareServer | None:
+        """Return the server that exports a volume, or None."""
         if not self._folder.is_dir():
             return None  # the back end was never started
         return next(
             (
-                server.exports
+                server
                 for server in self._all()
                 if server.is_ready()
-                and server.exports.number(kind, volume) is not None
+                and (
+                    server.exports.number(kind, volume) is not None
+                    or server.smb.is_known(kind, volume)
+                )
             ),
             None,
         )

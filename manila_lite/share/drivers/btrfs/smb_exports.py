@@ -111,11 +111,10 @@ class SmbExports:
             as_root=True,
         )
         with self._locks.locked(records.checked_file_name(name)):
-            file = self._file(kind, volume)
             if text is None or denies_all:
-                self._withdraw(name, file)
+                self._withdraw(name, kind, volume)
             else:
-                self._replace(name, file, text)
+                self._replace(name, self._file(kind, volume), text)
         return replies
 
     def _replace(self, name: str, file: pathlib.Path, text: str) -> None:
@@ -165,7 +164,23 @@ class SmbExports:
             return  # the server has never been started
         name = share_name(kind, volume)
         with self._locks.locked(records.checked_file_name(name)):
-            self._withdraw(name, self._file(kind, volume))
+            self._withdraw(name, kind, volume)
+
+    def unlist(self, kind: Kind, volume: str) -> None:
+        """Let a server that is not running yet not share a volume.
+
+        `reconcile` ends the use of a share by clients of one that is.
+        """
+        if not self._index_file.exists():
+            return  # the server has never been started
+        name = share_name(kind, volume)
+        with self._locks.locked(records.checked_file_name(name)):
+            records.remove(self._file(kind, volume))
+
+    def is_known(self, kind: Kind, volume: str) -> bool:
+        """Return whether a volume is shared, or was while that ended."""
+        file = self._file(kind, volume)
+        return file.exists() or str(file) in self._index()
 
     def close_below(self, top: pathlib.Path) -> None:
         """End the use of all shares in a pool, which cannot be used."""
@@ -208,9 +223,9 @@ class SmbExports:
                 if not self._file(kind, volume).exists():
                     self._server.withdraw(name)
 
-    def _withdraw(self, name: str, file: pathlib.Path) -> None:
-        if file.exists() or str(file) in self._index():
-            records.remove(file)
+    def _withdraw(self, name: str, kind: Kind, volume: str) -> None:
+        if self.is_known(kind, volume):
+            records.remove(self._file(kind, volume))
             self._server.withdraw(name)
             # Last: what the index does not have is not withdrawn again.
             self._write_index()

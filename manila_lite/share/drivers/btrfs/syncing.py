@@ -131,6 +131,7 @@ class BtrfsSyncing:
                 pool.set_limit_bytes(volume, limit)
             return
         pool.show(volume, copy, limit)
+        self._backend.exports.refresh(Kind.SHARE, volume)
         self._backend.exports.republish(Kind.SHARE, volume, path)
 
     def _prune(

@@ -12,12 +12,14 @@ from manila_lite.share.drivers.btrfs import copies
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from tests.drivers import content
+from tests.drivers.cifs_replication_sites import CifsSites
 from tests.drivers.replication_backends import BACKEND_OPTIONS
 from tests.drivers.replication_backends import COMMON_OPTIONS
 from tests.drivers.replication_backends import NAMES
 from tests.drivers.replication_sites import PASSIVE_LEVELS
 from tests.drivers.replication_sites import Sites
 from tests.drivers.replication_sites import btrfs_sites
+from tests.support import sampling
 from tests.support import storage
 from tests.support.failing_disk import FailingDisk
 from tests.support.nfs_client import NfsClient
@@ -28,12 +30,30 @@ from tests.unit.share.drivers.btrfs.nfs_site import eventually
 
 MIB = 1 << 20
 WRITER = '127.0.0.2'
+_SAMPLED = [
+    sampling.enumeration,
+    sampling.suite('details of replicated CIFS shares', 4),
+]
 
 
-@pytest.fixture(params=['readable', 'dr', 'dr-on-servers'])
+def _name_of(values):
+    style, with_servers, *kind = values
+    words = [style, *['servers'] * with_servers, *['CIFS'] * len(kind)]
+    return '-'.join(words)
+
+
+@pytest.fixture(
+    params=[
+        ('readable', False),
+        ('dr', False),
+        ('dr', True),
+        pytest.param(('readable', False, CifsSites), marks=_SAMPLED),
+        pytest.param(('dr', True, CifsSites), marks=_SAMPLED),
+    ],
+    ids=_name_of,
+)
 def sites(request):
-    style, _, with_servers = request.param.partition('-')
-    with btrfs_sites(style, bool(with_servers)) as sites:
+    with btrfs_sites(*request.param) as sites:
         yield sites
 
 
