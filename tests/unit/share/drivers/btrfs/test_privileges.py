@@ -283,6 +283,7 @@ def test_nfs_client_cannot_use_the_files_of_another_user(nfs):
 
 # All of it as an ordinary user
 
+STORIES = ordinary_user.ROOT / 'tests/functional/stories'
 SUITE = (
     # What users find, above
     'test_privileges.py::test_new_share_is_of_root',
@@ -313,6 +314,8 @@ SUITE = (
     'test_replication.py::test_all_kinds_of_files',
     'test_migration.py::test_moved_share',
     'test_server_migration.py::test_cifs_share_moves_with_its_users',
+    # The whole service, from the request to the bytes
+    f'{STORIES / "test_nfs.py"}::test_another_machine_mounts',
 )
 
 
