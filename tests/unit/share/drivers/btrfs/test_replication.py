@@ -230,7 +230,9 @@ def test_export_of_a_lost_pool_ends_with_the_promotion(sites):
     assert sites.update(sites.here) == 'in_sync'
 
 
-def test_two_pools_of_one_back_end_replicate_to_each_other():
+@pytest.fixture
+def pools_of_one():
+    """Provide a back end whose two pools replicate to each other."""
     storage.require()
     with storage.folder() as folder:
         pools = [
@@ -250,23 +252,45 @@ def test_two_pools_of_one_back_end_replicate_to_each_other():
         )
         sites = Sites.of_file('btrfs', file, ['both', 'both'])
         sites.there.host = 'host@both#second'
-        sites.write('one')
-        sites.create_in_sync()
-        for site, other in (
-            (sites.there, sites.here),
-            (sites.here, sites.there),
-        ):
-            sites.write(f'for {site.name}')
-            sites.promote(site)
-            assert sites.read(site) == f'for {site.name}'
-            assert sites.levels(site) == {'rw'}
-            assert sites.levels(other) == {'ro'}
-            assert sites.update(other) == 'in_sync'
-            for each in sites.sites:
-                each.restart()
+        sites.folder = folder
+        yield sites
         sites.clean_up()
         for pool in sites.here.driver.backend.pools.values():
             assert not copies.owners(pool.top)
+
+
+def test_two_pools_of_one_back_end_replicate_to_each_other(pools_of_one):
+    sites = pools_of_one
+    sites.write('one')
+    sites.create_in_sync()
+    for site, other in ((sites.there, sites.here), (sites.here, sites.there)):
+        sites.write(f'for {site.name}')
+        sites.promote(site)
+        assert sites.read(site) == f'for {site.name}'
+        assert sites.levels(site) == {'rw'}
+        assert sites.levels(other) == {'ro'}
+        assert sites.update(other) == 'in_sync'
+        for each in sites.sites:
+            each.restart()
+
+
+def test_pool_takes_over_from_a_failing_one_of_the_same_back_end(pools_of_one):
+    sites = pools_of_one
+    sites.write('one')
+    sites.create_in_sync()
+    disk = FailingDisk(sites.folder / 'first')
+    disk.fail_and_forget(sites.here.driver.backend.pools['first'].top)
+    try:
+        sites.promote()
+        assert sites.read() == 'one'
+        sites.write('two')
+        assert sites.levels() == {'rw'}
+        assert 'rw' not in sites.levels(sites.here)
+    finally:
+        replace_disk(sites.here, disk)
+        sites.there.restart()
+    assert sites.update(sites.here) == 'in_sync'
+    assert sites.read(sites.here) == 'two'
 
 
 def fail_in_memory_too(site, disk):
