@@ -112,7 +112,7 @@ class BtrfsSnapshots:
             if self._backend.configuration.btrfs_revert_mode == 'rewrite':
                 limit = self._limit(pool, reverting)
                 pool.catalog.put(Kind.SHARE, name, reverting | {_LIMIT: limit})
-                rewriting.rewrite(pool, volume, source['volume'], limit)
+                self._rewrite(pool, volume, source['volume'], limit)
             else:
                 pool.catalog.put(Kind.SHARE, name, reverting)
                 pool.replace(volume, source['volume'])
@@ -137,13 +137,12 @@ class BtrfsSnapshots:
 
     def _try_to_limit(self, pool: Pool, name: str) -> None:
         with self._backend.locks.try_locked(name) as is_locked:
-            record = pool.catalog.find(Kind.SHARE, name)
-            if not is_locked or not record or 'reverting_to' not in record:
-                return
             try:
-                pool.set_limit_bytes(
-                    record['volume'], self._limit(pool, record)
-                )
+                record = pool.catalog.find(Kind.SHARE, name)
+                if is_locked and record and 'reverting_to' in record:
+                    pool.set_limit_bytes(
+                        record['volume'], self._limit(pool, record)
+                    )
             except OSError as error:
                 LOG.error(
                     'Share %(name)s is not limited: %(error)s',
@@ -163,3 +162,13 @@ class BtrfsSnapshots:
             if source:
                 limit = pool.limit_bytes(Kind.SNAPSHOT, source['volume'])
         return limit
+
+    def _rewrite(
+        self, pool: Pool, volume: str, snapshot: str, limit: int
+    ) -> None:
+        try:
+            rewriting.rewrite(pool, volume, snapshot, limit)
+        except OSError as error:
+            # It names a file of the user, relative to its directory.
+            path = pool.path(Kind.SHARE, volume)
+            raise OSError(error.errno, error.strerror, str(path)) from error

@@ -200,6 +200,25 @@ def test_share_whose_revert_was_killed_is_limited_by_the_next_start(site):
     assert limit() == 2 << 30
 
 
+def test_revert_that_fails_names_the_share_and_is_completed_by_another(site):
+    share = site.create()
+    snapshot = site.harness.snapshot(share)
+    site.driver.create_snapshot(CTX, snapshot)
+    path = site.driver.backend.pools['large'].path('shares', share.name)
+    (path / 'sealed').write_text('cannot be removed')
+    driver = site.start(btrfs_revert_mode='rewrite')
+    subprocess.run(['chattr', '+i', path / 'sealed'], check=True)
+    try:
+        with pytest.raises(exception.DriverError, match=f'{path}: .*not perm'):
+            driver.revert_to_snapshot(CTX, snapshot, [], [])
+        assert driver.get_share_status(share)['status'] == 'error'
+    finally:
+        subprocess.run(['chattr', '-i', path / 'sealed'], check=True)
+    driver.revert_to_snapshot(CTX, snapshot, [], [])
+    assert driver.get_share_status(share)['status'] == 'available'
+    assert site.client().names_in(path_of(share)) == set()
+
+
 def test_snapshot_of_another_share_is_not_reverted_to(site):
     one, other = site.create(), site.create()
     snapshot = site.harness.snapshot(one)
