@@ -10,6 +10,7 @@ import pytest
 from manila_lite import exception
 import manila_lite.conf
 from manila_lite.share.drivers import base
+from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.contract import values
 from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers import driver_harness
@@ -465,6 +466,8 @@ def btrfs_sites(style, with_servers=False, kind=Sites):
                     tenant_network.client_on(bridge, '10.20.0.4/24')
                 )
         folder = stack.enter_context(storage.folder())
+        # No process with a mount namespace keeps a pool that fails.
+        kernel.share_mounts(folder)
         sites = kind(folder, 'btrfs', style, **values)
         sites.folder = folder
         yield sites

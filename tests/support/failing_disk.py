@@ -49,6 +49,10 @@ class FailingDisk:
             os.close(self._device)
             self._device = None
 
+    def is_in_use(self) -> bool:
+        """Return whether the image has a device, as while it is mounted."""
+        return bool(self._path())
+
     def _limit(self, size: int) -> None:
         if self._device is None:
             # While it is open, no other one takes its place.

@@ -40,6 +40,8 @@ class FailingSite(Site):
 def site():
     storage.require()
     with storage.folder() as folder:
+        # Other processes that get a mount namespace do not keep the pools.
+        kernel.share_mounts(folder)
         site = FailingSite(folder)
         yield site
         site.disk.heal()
@@ -77,6 +79,7 @@ def test_pools_serve_after_a_start_of_the_machine_while_another_is_lost(site):
 
 def test_pool_that_cannot_be_mounted_is_named(site):
     site.reboot()
+    eventually(lambda: not site.disk.is_in_use())
     (site.folder / 'small.img').write_bytes(bytes(MIB))
     with pytest.raises(
         exception.StorageUnavailable, match='pool small: .* cannot be mounted'
