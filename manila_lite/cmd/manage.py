@@ -14,6 +14,7 @@ import typing
 from manila_lite.cmd import api_description
 from manila_lite.cmd import console
 from manila_lite.cmd import gone_backends
+from manila_lite.cmd import purge
 from manila_lite.cmd import quotas
 from manila_lite.cmd import recovery
 from manila_lite.cmd import services
@@ -175,14 +176,16 @@ def _parser() -> argparse.ArgumentParser:
     )
     console.add_version(parser)
     nouns = parser.add_subparsers(metavar='NOUN', required=True)
-    console.add(
+    databases = console.add(
         nouns,
         'db',
-        'the schema of the database',
+        'the database: its schema and old rows',
         sync=db_sync,
         version=db_version,
         check=db_check,
+        purge=purge.run,
     )
+    purge.add_options(databases['purge'])
     services.add_to(nouns)
     shares = console.add(
         nouns,

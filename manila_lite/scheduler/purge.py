@@ -5,7 +5,7 @@ pauses, so that requests and claims go on. If it dies, another one
 continues where it was.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 import logging
 import time
 
@@ -21,12 +21,18 @@ LEASE = 60.0
 PAUSE = 0.05
 """Seconds between two batches, in which others write."""
 
+LOOK_INTERVAL = 1.0
+"""Seconds between two looks whether another process has finished."""
+
 Deletion = Callable[[Session, int], int]
 """Deletes up to so many rows and returns the count."""
 
 
 class Purge:
-    """A purge of the cluster; `deletions` are run to their ends in turn."""
+    """A purge of the cluster; `deletions` are run to their ends in turn.
+
+    They are named by the tables whose rows they delete.
+    """
 
     def __init__(
         self,
@@ -34,7 +40,7 @@ class Purge:
         name: str,
         owner: str,
         interval: float,
-        deletions: Sequence[Deletion],
+        deletions: Mapping[str, Deletion],
         *,
         batch: int,
         sleep: Callable[[float], None] = time.sleep,
@@ -58,19 +64,42 @@ class Purge:
             cluster_tasks.claim, self.name, self.owner, LEASE
         ):
             return 0
-        count = 0
-        for deletion in self.deletions:
+        return sum(self._run_claimed().values())
+
+    def run_now(self) -> dict[str, int]:
+        """Purge, whether it is due or not; return the count per table.
+
+        Waits until another process that purges has finished, or is dead.
+        """
+        is_waiting = False
+        while not self.db.write(
+            cluster_tasks.claim, self.name, self.owner, LEASE, early=True
+        ):
+            if not is_waiting:
+                LOG.warning(
+                    'Purge of %s waits for another process that does it',
+                    self.name,
+                )
+            is_waiting = True
+            self.sleep(LOOK_INTERVAL)
+        return self._run_claimed()
+
+    def _run_claimed(self) -> dict[str, int]:
+        counts = dict.fromkeys(self.deletions, 0)
+        for table, deletion in self.deletions.items():
             while deleted := self._delete(deletion):
-                count += deleted
+                counts[table] += deleted
                 if deleted < self.batch:
                     break
                 self.sleep(PAUSE)
         self.db.write(
             cluster_tasks.finish, self.name, self.owner, self.interval
         )
-        if count:
-            LOG.info('Purge of %s: %d rows deleted', self.name, count)
-        return count
+        if any(counts.values()):
+            LOG.info(
+                'Purge of %s: %d rows deleted', self.name, sum(counts.values())
+            )
+        return counts
 
     def _delete(self, deletion: Deletion) -> int:
         # Lost rows would be deleted by the next pass.

@@ -1,10 +1,15 @@
 """Build the purges of rows that have been kept long enough."""
 
+from collections.abc import Callable, Iterable
+import dataclasses
 import datetime
 import typing
 
+from oslo_config import cfg
+
 from manila_lite.cmd.build.process import Process
 from manila_lite.db.queries.admin import retention
+from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.periodic import Task
 from manila_lite.scheduler.purge import Deletion
@@ -14,39 +19,67 @@ LOOK_INTERVAL = 60.0
 """Seconds between looks whether a purge is due or was left unfinished."""
 
 
+@dataclasses.dataclass(frozen=True)
+class Retention:
+    """Rows of a table that are kept until they have an age, in seconds."""
+
+    table: str
+    age: float
+    delete: Callable[[Session, float, int], int]
+    count: Callable[[Session, float], int]
+
+
 def build_purges(process: Process, owner: str) -> list[Purge]:
-    """Build the purges; an age of 0 keeps rows for ever."""
-    conf = process.conf
-    kept = [
-        (retention.DECISIONS, conf.recovery.log_retention),
-        (retention.DRIVER_CALLS, conf.retention.driver_calls),
-        (retention.SERVER_MIGRATIONS, conf.retention.server_migrations),
-    ]
-    deletions = [_delete_older(rows, age) for rows, age in kept if age]
-    if conf.work.journal_retention:
-        deletions.append(_delete_moves(conf))
-    purges = [
-        Purge(
-            process.db,
-            'old rows',
+    """Build the purges of a scheduler."""
+    return list(purges_of(process.conf, process.db, owner))
+
+
+def purges_of(
+    conf: cfg.ConfigOpts, db: Database, owner: str, age: float | None = None
+) -> Iterable[Purge]:
+    """Yield the purges; an age of 0 keeps rows for ever.
+
+    `age` replaces all ages of the options.
+    """
+    rows = {
+        kept.table: _deletion(kept)
+        for kept in _list_retentions(conf, age)
+        if kept.age
+    }
+    services = rows.pop(retention.SERVICE.name, None)
+    yield Purge(
+        db,
+        'old rows',
+        owner,
+        conf.message_reap_interval,
+        {retention.MESSAGES.table: _delete_expired_messages, **rows},
+        batch=retention.BATCH,
+    )
+    if services is not None:
+        yield Purge(
+            db,
+            'dead services',
             owner,
-            conf.message_reap_interval,
-            [_delete_expired_messages, *deletions],
+            conf.cleanup_interval,
+            {retention.SERVICE.name: services},
             batch=retention.BATCH,
         )
-    ]
-    if conf.retention.services:
-        purges.append(
-            Purge(
-                process.db,
-                'dead services',
-                owner,
-                conf.cleanup_interval,
-                [_delete_dead_services(conf.retention.services)],
-                batch=retention.BATCH,
-            )
-        )
-    return purges
+
+
+def count_old_rows(
+    session: Session, conf: cfg.ConfigOpts, age: float | None = None
+) -> dict[str, int]:
+    """Return per table how many rows the purges would delete."""
+    return {
+        retention.MESSAGES.table: retention.count_until(
+            session, retention.MESSAGES, session.now
+        ),
+        **{
+            kept.table: kept.count(session, kept.age)
+            for kept in _list_retentions(conf, age)
+            if kept.age
+        },
+    }
 
 
 def purge_tasks(purges: list[Purge]) -> list[Task]:
@@ -57,34 +90,65 @@ def purge_tasks(purges: list[Purge]) -> list[Task]:
     ]
 
 
-def _delete_older(rows: retention.ExpiredRows, age: float) -> Deletion:
-    def delete(session: Session, batch: int) -> int:
-        until = session.now - datetime.timedelta(seconds=age)
-        return retention.delete_until(session, rows, until, batch)
+def _list_retentions(
+    conf: typing.Any, age: float | None
+) -> Iterable[Retention]:
+    for kept in (
+        _until(retention.DECISIONS, conf.recovery.log_retention),
+        _until(retention.DRIVER_CALLS, conf.retention.driver_calls),
+        _until(retention.SERVER_MIGRATIONS, conf.retention.server_migrations),
+        _of_journal(conf),
+        Retention(
+            retention.SERVICE.name,
+            conf.retention.services,
+            retention.delete_dead_services,
+            retention.count_dead_services,
+        ),
+    ):
+        yield kept if age is None else dataclasses.replace(kept, age=age)
 
-    return delete
+
+def _until(rows: retention.ExpiredRows, age: float) -> Retention:
+    def delete(session: Session, age: float, batch: int) -> int:
+        return retention.delete_until(
+            session, rows, _before(session, age), batch
+        )
+
+    def count(session: Session, age: float) -> int:
+        return retention.count_until(session, rows, _before(session, age))
+
+    return Retention(rows.table, age, delete, count)
 
 
-def _delete_moves(conf: typing.Any) -> Deletion:
+def _of_journal(conf: typing.Any) -> Retention:
     age = conf.work.journal_retention
     if not conf.events.enabled:
-        return _delete_older(retention.JOURNAL, age)
+        return _until(retention.JOURNAL, age)
 
+    def delete(session: Session, age: float, batch: int) -> int:
+        return retention.delete_sent_moves(
+            session, _before(session, age), batch
+        )
+
+    def count(session: Session, age: float) -> int:
+        return retention.count_sent_moves(session, _before(session, age))
+
+    return Retention(retention.JOURNAL.table, age, delete, count)
+
+
+def _before(session: Session, age: float) -> datetime.datetime:
+    return session.now - datetime.timedelta(seconds=age)
+
+
+def _deletion(kept: Retention) -> Deletion:
     def delete(session: Session, batch: int) -> int:
-        until = session.now - datetime.timedelta(seconds=age)
-        return retention.delete_sent_moves(session, until, batch)
+        return kept.delete(session, kept.age, batch)
 
     return delete
 
 
 def _delete_expired_messages(session: Session, batch: int) -> int:
+    # Each has its own time.
     return retention.delete_until(
         session, retention.MESSAGES, session.now, batch
     )
-
-
-def _delete_dead_services(silence: float) -> Deletion:
-    def delete(session: Session, batch: int) -> int:
-        return retention.delete_dead_services(session, silence, batch)
-
-    return delete

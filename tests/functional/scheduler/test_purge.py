@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from manila_lite.db.models import cluster_tasks
 from manila_lite.db.models import engine
+from manila_lite.db.queries.admin import cluster_tasks as cluster_tasks_queries
 from manila_lite.db.queries.admin import retention
 from manila_lite.db.session import Database
 from manila_lite.scheduler.purge import Purge
@@ -79,7 +80,7 @@ def build(db, owner, deletion=delete_moves, interval=3600.0):
         'purge',
         owner,
         interval,
-        [deletion],
+        {JOURNAL.name: deletion},
         batch=10,
         sleep=lambda seconds: None,
     )
@@ -179,6 +180,31 @@ def test_process_that_was_paused_for_too_long_stops(db, connect):
     paused.sleep = pause
     assert paused.run_pass() == 10
     assert count_moves(db) == 10
+
+
+def test_purge_now_waits_for_that_of_another_process(db, connect):
+    db.write(cluster_tasks_queries.claim, 'purge', 'scheduler', 60.0)
+    waits = []
+
+    def end_the_other(seconds):
+        waits.append(count_moves(db))
+        db.write(cluster_tasks_queries.finish, 'purge', 'scheduler', 3600.0)
+
+    command = build(connect(), 'command')
+    command.sleep = end_the_other
+    assert command.run_now() == {'transitions': ROWS}
+    assert waits[0] == ROWS
+
+
+def test_purges_at_once_delete_every_row_once(db, connect):
+    purges = [build(connect(), f'{number}') for number in range(3)]
+    scheduler = purges.pop()
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        running = [pool.submit(purge.run_now) for purge in purges]
+        count = pool.submit(scheduler.run_pass).result()
+        counts = [one.result()['transitions'] for one in running]
+    assert count + sum(counts) == ROWS
+    assert count_moves(db) == 0
 
 
 def test_schedulers_purge_what_the_options_name(build_node):

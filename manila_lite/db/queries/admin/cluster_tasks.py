@@ -11,18 +11,17 @@ TASK = cluster_tasks.ClusterTask.__table__
 _IS_TASK = TASK.c.name == sa.bindparam('of_task')
 _IS_OWN = (_IS_TASK, TASK.c.owner == sa.bindparam('of_owner'))
 _LEASE = db_now() + sa.bindparam('lease', type_=sa.Double())
-_IS_CLAIMABLE = (
-    TASK.c.due_at <= db_now(),
-    sa.or_(TASK.c.owner.is_(None), TASK.c.lease_until < db_now()),
-)
+_IS_FREE = sa.or_(TASK.c.owner.is_(None), TASK.c.lease_until < db_now())
+_IS_CLAIMABLE = (TASK.c.due_at <= db_now(), _IS_FREE)
 
 _FIND = sa.select(sa.and_(*_IS_CLAIMABLE)).where(_IS_TASK)
 _INSERT = sa.insert(TASK).values(due_at=db_now())
-_CLAIM = (
+_CLAIM_EARLY = (
     sa.update(TASK)
-    .where(_IS_TASK, *_IS_CLAIMABLE)
+    .where(_IS_TASK, _IS_FREE)
     .values(owner=sa.bindparam('new_owner'), lease_until=_LEASE)
 )
+_CLAIM = _CLAIM_EARLY.where(TASK.c.due_at <= db_now())
 _RENEW = sa.update(TASK).where(*_IS_OWN).values(lease_until=_LEASE)
 _FINISH = (
     sa.update(TASK)
@@ -40,12 +39,23 @@ def is_claimable(session: Session, name: str) -> bool:
     return session.value(_FIND, of_task=name) in (None, True)
 
 
-def claim(session: Session, name: str, owner: str, lease: float) -> bool:
-    """Claim a task for `lease` seconds if it is due and free."""
+def claim(
+    session: Session,
+    name: str,
+    owner: str,
+    lease: float,
+    *,
+    early: bool = False,
+) -> bool:
+    """Claim a task for `lease` seconds if it is free.
+
+    It must be due, unless it is claimed `early`.
+    """
     if session.value(_FIND, of_task=name) is None:
         session.insert_unique(_INSERT, name=name)
+    statement = _CLAIM_EARLY if early else _CLAIM
     return bool(
-        session.run(_CLAIM, of_task=name, new_owner=owner, lease=lease)
+        session.run(statement, of_task=name, new_owner=owner, lease=lease)
     )
 
 

@@ -32,35 +32,39 @@ _JOURNAL = engine.Transition.__table__
 
 
 class ExpiredRows(typing.NamedTuple):
-    """Statements that select and delete rows by a time of theirs."""
+    """Statements that select, delete and count rows by a time of theirs."""
 
+    table: str
     select: sa.Select
     delete: sa.Delete
+    counted: sa.Select
 
 
-def _expired(table: sa.Table, time: str) -> ExpiredRows:
+def _expired(
+    table: sa.Table, time: str, *conditions: sa.ColumnElement[bool]
+) -> ExpiredRows:
+    are_expired = (table.c[time] <= sa.bindparam('until'), *conditions)
     return ExpiredRows(
+        table.name,
         sa.select(table.c.id)
-        .where(table.c[time] <= sa.bindparam('until'))
+        .where(*are_expired)
         .order_by(table.c[time])
         .limit(sa.bindparam('batch')),
         sa.delete(table).where(
             table.c.id.in_(sa.bindparam('ids', expanding=True))
         ),
+        sa.select(sa.func.count()).select_from(table).where(*are_expired),
     )
 
 
-def _of_journal() -> ExpiredRows:
-    """Leave the newest move: SQLite would use the ids of an empty table again.
+# SQLite would use the ids of an empty table again, and moves with these ids
+# would be taken for moves that have been sent.
+_NOT_NEWEST = (
+    _JOURNAL.c.id < sa.select(sa.func.max(_JOURNAL.c.id)).scalar_subquery()
+)
 
-    Moves with these ids would be taken for moves that have been sent.
-    """
-    found = _expired(_JOURNAL, 'made_at')
-    newest = sa.select(sa.func.max(_JOURNAL.c.id)).scalar_subquery()
-    return found._replace(select=found.select.where(_JOURNAL.c.id < newest))
-
-
-JOURNAL = _of_journal()
+JOURNAL = _expired(_JOURNAL, 'made_at', _NOT_NEWEST)
+"""Without the newest move."""
 DECISIONS = _expired(recovery.RecoveryLogEntry.__table__, 'made_at')
 MESSAGES = _expired(services.Message.__table__, 'expires_at')
 DRIVER_CALLS = _expired(driver_calls.DriverCall.__table__, 'started_at')
@@ -83,30 +87,60 @@ def delete_until(
     return session.run(rows.delete, ids=sorted(ids)) if ids else 0
 
 
+def count_until(
+    session: Session, rows: ExpiredRows, until: datetime.datetime
+) -> int:
+    """Return how many rows there are of this time or earlier."""
+    return session.value(rows.counted, until=until)
+
+
 _SENT = sa.or_(
     _JOURNAL.c.is_sent.is_not(None), _JOURNAL.c.id <= sa.bindparam('start')
 )
-_SENT_MOVES = JOURNAL._replace(select=JOURNAL.select.where(_SENT))
+_SENT_MOVES = _expired(_JOURNAL, 'made_at', _NOT_NEWEST, _SENT)
 
 
 def delete_sent_moves(
     session: Session, until: datetime.datetime, batch: int = BATCH
 ) -> int:
     """Delete moves like `delete_until`, but none that has to be sent."""
+    found = _find_sent(session, until)
+    if found is None:
+        return 0
+    ids = [
+        row.id
+        for row in session.rows(
+            _SENT_MOVES.select, **found._asdict(), batch=batch
+        )
+    ]
+    return session.run(_SENT_MOVES.delete, ids=sorted(ids)) if ids else 0
+
+
+def count_sent_moves(session: Session, until: datetime.datetime) -> int:
+    """Return how many moves `delete_sent_moves` would delete."""
+    found = _find_sent(session, until)
+    if found is None:
+        return 0
+    return session.value(_SENT_MOVES.counted, **found._asdict())
+
+
+class _SentMoves(typing.NamedTuple):
+    until: datetime.datetime
+    start: int
+
+
+def _find_sent(
+    session: Session, until: datetime.datetime
+) -> _SentMoves | None:
+    """Return which moves may be deleted; None before the first is sent."""
     start = events.find_start(session)
     if start is None:
-        return 0
+        return None
     unsent = events.list_unsent(session, start, 1)
     if unsent:
         # All of what follows may be unsent; it would be read in vain.
         until = min(until, unsent[0].made_at)
-    ids = [
-        row.id
-        for row in session.rows(
-            _SENT_MOVES.select, until=until, batch=batch, start=start
-        )
-    ]
-    return session.run(_SENT_MOVES.delete, ids=sorted(ids)) if ids else 0
+    return _SentMoves(until, start)
 
 
 # Nothing may be left that only this service can do.
@@ -126,6 +160,7 @@ _DEAD = (
     .order_by(SERVICE.c.id)
     .limit(sa.bindparam('batch'))
 )
+_COUNT_DEAD = sa.select(sa.func.count()).select_from(SERVICE).where(_IS_DEAD)
 _DELETE_DEAD = sa.delete(SERVICE).where(
     SERVICE.c.id == sa.bindparam('service_id'), _IS_DEAD
 )
@@ -149,3 +184,8 @@ def delete_dead_services(
             session.run(_DELETE_POOLS, of_host=row.host)
             count += 1
     return count
+
+
+def count_dead_services(session: Session, silence: float) -> int:
+    """Return how many services `delete_dead_services` would delete."""
+    return session.value(_COUNT_DEAD, silence=silence)
