@@ -164,7 +164,7 @@ def at_rest(session: Session, rows: typing.Sequence[sa.Row]) -> Iterator[str]:
         yield f'{orphans} shares have no instance'
 
 
-def _key_uses(session: Session) -> Iterator[str]:
+def key_uses(session: Session) -> Iterator[str]:
     """Each key is counted as often as shares that are charged use it."""
     counted = {
         (row.project_id, row.key_ref): row.uses
@@ -199,7 +199,7 @@ def usages_and_pools(
     """
     for difference in recount.differences(session):
         yield f'quota differs from a recount: {difference}'
-    yield from _key_uses(session)
+    yield from key_uses(session)
     allocated: dict[str, int] = {}
     for row in rows:
         allocated[row.host] = allocated.get(row.host, 0) + row.size

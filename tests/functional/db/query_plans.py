@@ -46,6 +46,18 @@ def plans(db, query, *args, **kwargs):
         ]
 
 
+def explain(db, statement, parameters):
+    """Return the plan of a statement as text, and the steps of SQLite."""
+    with db.engine.connect() as connection:
+        rows = connection.exec_driver_sql(
+            _EXPLAIN[db.dialect] + statement, parameters
+        ).all()
+        steps = 0
+        if db.dialect == 'sqlite':
+            steps, _ = _steps(connection, statement, parameters)
+    return '\n'.join(' '.join(map(str, row)) for row in rows), steps
+
+
 MANY = 300
 """More rows than a periodic query should read when nothing is wrong."""
 

@@ -33,7 +33,7 @@ Charge = tuple[Owner, Mapping[str, int]]
 
 # Deferred deletion gives back the quota when the request is accepted. The
 # destination of a migration may have another type, which is counted apart.
-_UNCOUNTED = sorted({*HIDDEN_FROM_TENANTS, InstanceStatus.MIGRATING_TO})
+UNCOUNTED = sorted({*HIDDEN_FROM_TENANTS, InstanceStatus.MIGRATING_TO})
 _IS_CHANGE_OF_TYPE = (
     # Not null, in a form for which the index is used.
     MIGRATION.c.open_for >= '',
@@ -139,7 +139,7 @@ def _shares(project_id: str | None) -> sa.Select:
             sa.func.count().label('instances'),
         )
         .where(
-            INSTANCE.c.status.not_in(_UNCOUNTED),
+            INSTANCE.c.status.not_in(UNCOUNTED),
             *_of_shares(SHARE.c.id, SHARE, project_id),
         )
         .group_by(INSTANCE.c.share_id)
