@@ -22,6 +22,9 @@ PROG = 'manila-lite-manage'
 Run = Callable[[argparse.Namespace], int | None]
 Parsers = dict[str, argparse.ArgumentParser]
 
+_AS_ELSEWHERE = {'online_data_migrations'}
+"""Verbs that all services of OpenStack spell with underscores."""
+
 
 def add_version(parser: argparse.ArgumentParser) -> None:
     """Add the option that prints the version."""
@@ -161,7 +164,7 @@ def add_verbs(verbs: typing.Any, **runs: Run) -> Parsers:
     parsers = {}
     for name, run in runs.items():
         parsers[name] = verbs.add_parser(
-            name.replace('_', '-'),
+            name if name in _AS_ELSEWHERE else name.replace('_', '-'),
             help=run.__doc__,
             description=run.__doc__,
             parents=[location_options(argparse.SUPPRESS)],

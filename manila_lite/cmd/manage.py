@@ -1,8 +1,8 @@
 """`manila-lite-manage`: administration besides the API.
 
 Exit codes: 0 success, 1 error, 2 usage error. `db check` returns 3 when
-the schema is not that of this release; `status upgrade-check` has exit
-codes of its own.
+the schema is not that of this release, `db online_data_migrations` 1 when
+rows are left; `status upgrade-check` has exit codes of its own.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import typing
 
 from manila_lite.cmd import api_description
 from manila_lite.cmd import console
+from manila_lite.cmd import data_migrations
 from manila_lite.cmd import gone_backends
 from manila_lite.cmd import purge
 from manila_lite.cmd import quotas
@@ -51,6 +52,7 @@ def db_sync(args: argparse.Namespace) -> None:
     conf = console.configure(args)
     with console.database(conf, create=True) as db:
         db.read(releases.check_contraction, conf.service_down_time)
+        db.read(data_migrations.check_contraction)
         schema.sync(db)
         print(f'The database has schema {schema.version(db)}.')
 
@@ -179,13 +181,15 @@ def _parser() -> argparse.ArgumentParser:
     databases = console.add(
         nouns,
         'db',
-        'the database: its schema and old rows',
+        'the database: schema, data of older releases, old rows',
         sync=db_sync,
         version=db_version,
         check=db_check,
         purge=purge.run,
+        online_data_migrations=data_migrations.run,
     )
     purge.add_options(databases['purge'])
+    data_migrations.add_options(databases['online_data_migrations'])
     services.add_to(nouns)
     shares = console.add(
         nouns,

@@ -16,6 +16,7 @@ from manila_lite import conf as options
 from manila_lite import exception
 from manila_lite import release
 from manila_lite.cmd import console
+from manila_lite.cmd import data_migrations
 from manila_lite.cmd import known_options
 from manila_lite.cmd import lock_reach
 from manila_lite.cmd import start
@@ -61,6 +62,7 @@ def _results(
     checks: tuple[tuple[str, Check], ...] = (
         ('Database schema', _check_schema),
         ('Contraction of the schema', _check_contraction),
+        ('Migrations of data', _check_data_migrations),
         ('Releases of live services', _check_releases),
         ('Accepted work', _check_work),
         ('Drivers', _check_drivers),
@@ -136,6 +138,21 @@ def _check_releases(conf: cfg.ConfigOpts) -> str | None:
 def _check_contraction(conf: cfg.ConfigOpts) -> None:
     with console.database(conf) as db:
         db.read(releases.check_contraction, conf.service_down_time)
+        db.read(data_migrations.check_contraction)
+
+
+def _check_data_migrations(conf: cfg.ConfigOpts) -> str | None:
+    with console.database(conf) as db:
+        if (schema.version(db) or '') < schema.HEAD:
+            return None  # they come after those of the schema
+        waiting = db.read(data_migrations.count_waiting)
+    if not waiting:
+        return None
+    return (
+        'Rows wait for migrations of data: '
+        f'{data_migrations.describe(waiting)}. When all processes run this '
+        'release, run "manila-lite-manage db online_data_migrations"'
+    )
 
 
 def _check_work(conf: cfg.ConfigOpts) -> str | None:

@@ -313,6 +313,7 @@ def test_upgrade_check_finds_nothing_wrong(state):
             'Configuration',
             'Database schema',
             'Contraction of the schema',
+            'Migrations of data',
             'Releases of live services',
             'Accepted work',
             'Drivers',
