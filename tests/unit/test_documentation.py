@@ -19,7 +19,9 @@ import sys
 import pytest
 
 from manila_lite import conf
+from manila_lite import metrics
 from manila_lite import states
+from manila_lite.cmd.build import database_metrics
 from manila_lite.conf import auth
 from manila_lite.states import machine
 
@@ -208,12 +210,64 @@ def test_shown_make_target_exists(command):
     )
 
 
+ALERTS, _, FAULTS = PAGES['run_book.rst'].partition('\nFaults\n------\n')
+
+
 def test_run_book_has_every_alert():
     rules = (ROOT / 'etc/manila_lite/prometheus-alerts.yaml').read_text()
     alerts = re.findall('alert: (.*)', rules)
     assert alerts
-    named = re.findall('``(ManilaLite[A-Za-z]+)``', PAGES['run_book.rst'])
-    assert sorted(named) == sorted(alerts)
+    assert sorted(re.findall('``(ManilaLite[A-Za-z]+)``', ALERTS)) == sorted(
+        alerts
+    )
+    named = set(re.findall('``(ManilaLite[A-Za-z]+)``', FAULTS))
+    assert named
+    assert named - set(alerts) == set()
+
+
+def test_every_fault_of_the_run_book_says_what_is_seen_and_done():
+    _, *parts = re.split(r'\n(.+)\n~~~+\n', FAULTS)
+    faults = list(zip(parts[::2], parts[1::2], strict=True))
+    assert len(faults) > 10
+    for name, text in faults:
+        assert re.findall('^:(See|Do):', text, re.M) == ['See', 'Do'], name
+
+
+def test_metrics_of_the_run_book_exist():
+    named = set(re.findall('``(manila_lite_[a-z_]+)', PAGES['run_book.rst']))
+    assert len(named) > 10
+    existing = [metric.name for metric in metrics.COUNTED]
+    existing += [
+        value.name
+        for value in vars(database_metrics).values()
+        if isinstance(value, metrics.Metric)
+    ]
+    suffix = re.compile('_(count|sum|bucket)$')
+    assert {
+        name
+        for name in named
+        if name not in existing and suffix.sub('', name) not in existing
+    } == set()
+
+
+def texts_of_faults():
+    """Return the parts of what the run book quotes of logs and checks."""
+    literals = re.findall('``(.+?)``', ' '.join(FAULTS.split()))
+    for text in literals:
+        check, _, reason = text.partition(': ')
+        is_check = check in {'backends', 'bus', 'database', 'work'}
+        if is_check or re.match('[A-Z][a-z]+ ', text):
+            yield from (reason if is_check else text).split('…')
+
+
+def test_texts_of_logs_and_checks_in_the_run_book_are_those_of_the_code():
+    code = '\n'.join(
+        path.read_text() for path in (ROOT / 'manila_lite').rglob('*.py')
+    )
+    code = re.sub(r"'\s*\n\s*f?'", '', code).replace('{_NO_ANSWER}', '')
+    texts = {text.strip() for text in texts_of_faults()} - {''}
+    assert len(texts) > 10
+    assert {text for text in texts if text not in code} == set()
 
 
 # Files
