@@ -1,6 +1,8 @@
 """The quota of encryption keys: each key of a project is charged once.
 
-The usage of shares is always changed first, to avoid deadlocks.
+The usage of shares is changed first, to avoid deadlocks. A transfer takes
+the key of the new owner before it, to know what to charge; it is run again
+if it loses a deadlock by that.
 """
 
 from collections.abc import Mapping

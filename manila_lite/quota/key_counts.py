@@ -75,8 +75,10 @@ def _lock_shares(
 ) -> None:
     """Let other changes of shares of the project wait for this transaction.
 
-    They all change this usage row, before that of a key. It is changed here
-    as well: other nodes of Galera do not notice a lock, but a change.
+    They all change this usage row. A transfer changes the key of the new
+    owner before, and one of the two then waits for the other or is run
+    again. The row is changed here, not only locked: other nodes of Galera
+    notice no lock, but a change.
     """
     owner = Owner(project_id)
     for change in (1, -1):
