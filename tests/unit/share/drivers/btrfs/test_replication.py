@@ -376,6 +376,8 @@ def small_sites():
                     style='readable',
                     folder=folder,
                     port=storage.free_port(),
+                    cifs=False,
+                    smb_port=storage.free_port(),
                     more='',
                 )
                 for name in NAMES[:2]
