@@ -14,10 +14,9 @@ from manila_lite.host import Host
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs import copies
 from manila_lite.share.drivers.btrfs import departures
+from manila_lite.share.drivers.btrfs import options
 from manila_lite.share.drivers.btrfs import ownership
-from manila_lite.share.drivers.btrfs import privileges
 from manila_lite.share.drivers.btrfs import root_directory
-from manila_lite.share.drivers.btrfs import server_network
 from manila_lite.share.drivers.btrfs import servers
 from manila_lite.share.drivers.btrfs import smb_settings
 from manila_lite.share.drivers.btrfs.catalog import Kind
@@ -26,7 +25,6 @@ from manila_lite.share.drivers.btrfs.copies import Copies
 from manila_lite.share.drivers.btrfs.daemons import Daemons
 from manila_lite.share.drivers.btrfs.departures import Departures
 from manila_lite.share.drivers.btrfs.exports import Exports
-from manila_lite.share.drivers.btrfs.ganesha import safe_path
 from manila_lite.share.drivers.btrfs.locks import Locks
 from manila_lite.share.drivers.btrfs.mounting import is_mounted
 from manila_lite.share.drivers.btrfs.mounting import mounted_pool
@@ -41,7 +39,6 @@ from manila_lite.share.drivers.btrfs.smb_users import SmbUsers
 from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.fencing import FencingTokens
 from manila_lite.share.drivers.records import Record
-from manila_lite.share.drivers.records import checked_file_name
 
 LOG = log.getLogger(__name__)
 
@@ -69,8 +66,8 @@ class BtrfsBackend:
 
         If there are shares, one of the pools must have been used before.
         """
-        self._check_options()
-        self._check_privileges()
+        options.check(self.configuration, self.root)
+        options.check_privileges(self.configuration)
         root_directory.prepare(self.root)
         for folder in ('locks', 'fencing', 'pools'):
             (self.root / folder).mkdir(parents=True, exist_ok=True)
@@ -364,75 +361,6 @@ class BtrfsBackend:
         if silent:
             raise exception.StorageUnavailable(
                 reason=f'the {silent} server does not answer'
-            )
-
-    def _check_options(self) -> None:
-        section = self.configuration.config_group
-        root = self.configuration.btrfs_root
-        if not os.path.isabs(root):
-            raise exception.BadConfiguration(
-                reason=f'back end "{section}": btrfs_root {root} is not an '
-                'absolute path'
-            )
-        safe_path(self.root)
-        if not self.configuration.btrfs_pools:
-            raise exception.BadConfiguration(
-                reason=f'back end "{section}": btrfs_pools names no pool; '
-                'create one with "manila-lite-manage storage prepare"'
-            )
-        for name in self.configuration.btrfs_pools:
-            checked_file_name(name)
-        if self.has_servers:
-            self._check_server_options(section)
-            return
-        if servers.has_servers(self.root):
-            raise exception.BadConfiguration(
-                reason=f'back end "{section}": there are share servers in '
-                f'{self.root}, and driver_handles_share_servers is false'
-            )
-        for address in self._addresses or ['']:
-            try:
-                ipaddress.ip_address(address)
-            except ValueError as error:
-                raise exception.BadConfiguration(
-                    reason=f'back end "{section}": btrfs_export_addresses: '
-                    f'{error}'
-                ) from error
-
-    def _check_privileges(self) -> None:
-        lacking = privileges.missing(
-            *privileges.CAPABILITIES,
-            *(
-                privileges.CIFS_CAPABILITIES
-                if self.configuration.btrfs_cifs
-                else ()
-            ),
-            *(privileges.SERVER_CAPABILITIES if self.has_servers else ()),
-        )
-        if lacking:
-            named = ', '.join(f'{name} (to {why})' for name, why in lacking)
-            raise exception.BadConfiguration(
-                reason=f'back end "{self.configuration.config_group}": the '
-                f'share service lacks {named}; run it as root, or use the '
-                'drop-in of its systemd unit'
-            )
-
-    def _check_server_options(self, section: str) -> None:
-        servers.check_root(self.root)
-        bridge = self.configuration.btrfs_bridge
-        try:
-            server_network.check_template(bridge)
-            if server_network.SEGMENT not in bridge:
-                server_network.require_bridge(bridge)
-        except ValueError as error:
-            raise exception.BadConfiguration(
-                reason=f'back end "{section}": btrfs_bridge: {error}'
-            ) from error
-        if any((self.root / 'exports').glob('*.conf')):
-            raise exception.BadConfiguration(
-                reason=f'back end "{section}": there are shares without a '
-                f'share server in {self.root}, and '
-                'driver_handles_share_servers is true'
             )
 
     def _daemons(self) -> Daemons:
