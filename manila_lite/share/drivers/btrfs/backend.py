@@ -151,7 +151,7 @@ class BtrfsBackend:
         return mounted_pool(source, target)
 
     def _prepare_exports(self) -> list[exception.DriverError]:
-        """Create folders, and let nobody use what others have replaced.
+        """Create folders, and end the use of what others have replaced.
 
         A pool of which that is not known is not exported; return which.
         """
