@@ -22,6 +22,7 @@ from benchmarks import bare_server
 from benchmarks import share_moves
 from benchmarks import storage_service
 from benchmarks.storage_clients import Clients
+from benchmarks.storage_clients import export_number
 from benchmarks.verdict import Verdict
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.base import AccessRuleForDriver
@@ -198,7 +199,7 @@ class _Backend:
         backend, changes, bare = self.driver.backend, [], []
         for share in self.harness.shares[-SOME:]:
             file = self.root / 'exports' / f'{Kind.SHARE}.{share.name}.conf'
-            number = backend.exports.number(Kind.SHARE, share.name)
+            number = export_number(backend, share.name)
             changes.append(_milliseconds(self._allow, share, 4))
             bare.append(
                 _milliseconds(backend.daemons.server.apply, file, number)

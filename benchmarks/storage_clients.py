@@ -11,8 +11,10 @@ import time
 from benchmarks.verdict import Verdict
 from manila_lite.share.drivers.base import ShareForDriver
 from manila_lite.share.drivers.btrfs import processes
+from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
+from manila_lite.share.drivers.btrfs.exports import Exports
 from tests.drivers.driver_harness import CTX
 from tests.drivers.driver_harness import DriverHarness
 from tests.support.nfs_client import NfsClient
@@ -23,6 +25,14 @@ READERS = 4
 FILE, CONTENT = 'notes', b'content'
 POLL_INTERVAL = 0.0002
 TIMEOUT = 60.0
+
+
+def export_number(backend: BtrfsBackend, volume: str) -> int | None:
+    """Return the number of an NFS export of a back end without servers."""
+    exports = Exports(
+        backend.root / 'exports', backend.daemons.server, backend.locks
+    )
+    return exports.number(Kind.SHARE, volume)
 
 
 class Clients:
@@ -47,9 +57,7 @@ class Clients:
         server = self._driver.backend.daemons.server
         with contextlib.closing(self._connect()) as nfs:
             for share in shares:
-                number = self._driver.backend.exports.number(
-                    Kind.SHARE, share.name
-                )
+                number = export_number(self._driver.backend, share.name)
                 name = f'{Kind.SHARE}.{share.name}.conf'
                 file = self._root / 'exports' / name
                 self.let_in(share, False)
