@@ -311,7 +311,7 @@ def replace_disk(site, disk):
     def has_restarted():
         try:
             site.restart()
-        except exception.BadConfiguration:
+        except exception.StorageUnavailable:
             return False  # daemons that were killed still have it mounted
         return True
 
