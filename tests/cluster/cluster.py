@@ -323,6 +323,11 @@ class Cluster:
             self._db = Database(self.database.direct_url)
         return self._db
 
+    def written_node(self) -> nodes.Node:
+        """Return the node of the database that services use."""
+        used = self.proxy.sessions('database')
+        return max(self.database.nodes, key=lambda one: used[one.name])
+
     def forget_connections(self) -> None:
         """Connect by `db` to the node that now has the database."""
         if self._db is not None:

@@ -159,7 +159,7 @@ class DatabaseCluster:
             self.port,
             (
                 f'{first.name} {first.address}:{self.port} {check} '
-                f'on-marked-down shutdown-sessions {self._when_up}',
+                'on-marked-down shutdown-sessions',
                 *(
                     f'{node.name} {node.address}:{self.port} {check} '
                     'on-marked-down shutdown-sessions backup'
@@ -174,11 +174,12 @@ class DatabaseCluster:
                 # and again, when another one is used already.
                 'timeout connect 1s',
                 'option redispatch 1',
+                *self._choice,
                 'default-server inter 500ms fastinter 250ms fall 2 rise 2',
             ),
         )
 
-    _when_up = ''
+    _choice: tuple[str, ...] = ()
 
 
 class Galera(DatabaseCluster):
@@ -189,8 +190,8 @@ class Galera(DatabaseCluster):
     program = 'mariadbd'
     names = ('db1', 'db2', 'db3')
     provider = pathlib.Path('/usr/lib/galera/libgalera_smm.so')
-    # Once the first node is back, no other one gets writes beside it.
-    _when_up = 'on-marked-up shutdown-backup-sessions'
+    # No two nodes get writes, whichever of them were away.
+    _choice = ('stick-table type ip size 1', 'stick on dst')
 
     def _install(self) -> None:
         for number, node in enumerate(self.nodes):

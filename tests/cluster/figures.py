@@ -99,10 +99,9 @@ def _measure_database(verdict: Verdict, cluster: Cluster) -> None:
     if not isinstance(cluster.database, Galera):
         verdict.record_missing('loss of a Galera node', 'there is none')
         return
-    written, other, _ = cluster.database.nodes
-    for node, role in ((written, 'that is written to'), (other, 'beside it')):
-        _measure_node(verdict, cluster, node, role, 'killed')
-        _measure_node(verdict, cluster, node, role, 'cut off')
+    for is_written in (True, False):
+        _measure_node(verdict, cluster, is_written, 'killed')
+        _measure_node(verdict, cluster, is_written, 'cut off')
 
 
 # Share services
@@ -262,7 +261,7 @@ class Stream:
 
 
 def _measure_node(
-    verdict: Verdict, cluster: Cluster, node: Node, role: str, what: str
+    verdict: Verdict, cluster: Cluster, is_written: bool, what: str
 ) -> None:
     """Lose a node under load and let it return; record the worst requests."""
     lose, restore = {
@@ -272,12 +271,16 @@ def _measure_node(
     cluster.wait_until_ready()
     database = cluster.database
     wait_until(
-        lambda: cluster.proxy.status('database')['db1'] == 'UP',
-        'the first node is written to',
+        lambda: set(cluster.proxy.status('database').values()) == {'UP'},
+        'the proxy uses any node',
     )
     with Stream(cluster) as stream:
         time.sleep(STEADY)
         before = stream.since(0)
+        written = cluster.written_node()
+        node = next(
+            one for one in database.nodes if (one is written) == is_written
+        )
         lost_at = time.monotonic()
         lose(database, node)
         time.sleep(AWAY)
@@ -285,6 +288,7 @@ def _measure_node(
         during = stream.since(lost_at)
         restore(database, node)
         time.sleep(STEADY)
+    role = 'that is written to' if is_written else 'beside it'
     name = f'Galera node {role} {what}'
     _record(verdict, f'{name}, longest failure of a request', during, before)
     _record(

@@ -124,13 +124,6 @@ class ServerFaults:
         with contextlib.suppress(AssertionError):
             database.wait_until_synced(node)
 
-    def _writer(self) -> Node:
-        """Return the database node that services use."""
-        used = self._cluster.proxy.sessions('database')
-        return max(
-            self._cluster.database.nodes, key=lambda one: used[one.name]
-        )
-
     def _of_replication(self) -> Iterator[Fault]:
         database = self._cluster.database
         if isinstance(database, Galera):
@@ -138,7 +131,7 @@ class ServerFaults:
             yield Fault(
                 'rows contested',
                 (5.0, 8.0),
-                lambda: contention.begin(self._writer()),
+                lambda: contention.begin(self._cluster.written_node()),
                 contention.mend,
                 contention.has_failed_commits,
             )
