@@ -118,9 +118,15 @@ def test_what_a_restored_database_and_back_ends_disagree_about(
         run(command, installation.database_url)
     run(RESTORE[kind], installation.database_url, dump)
     installation.start()
-    openstack(
-        'share service ensure shares', installation.service_host('local')
+    host = installation.service_host('local')
+    # A back end may do so at its start.
+    wait_until(
+        lambda: (
+            not openstack('share service list', '--host', host)[0]['Ensuring']
+        ),
+        'it is not ensuring shares',
     )
+    openstack('share service ensure shares', host)
     expected = {
         'deleted': ('error', 1),
         'extended': ('available', 1),
