@@ -40,16 +40,27 @@ def log(environ: dict, status: str, began: float) -> None:
     if query:
         path = f'{path}?{query}'
     ctx = environ.get(wsgi.CONTEXT)
-    LOG.info(
-        '%s %s %s of %s, project %s, from %s: %s in %.1f ms',
-        environ.get('openstack.request_id'),
-        environ['REQUEST_METHOD'],
-        _printable(path),
-        ctx and ctx.user_id,
-        ctx and ctx.project_id,
-        _client(environ),
-        code,
-        (time.perf_counter() - began) * 1000,
+    # Not by LOG.info(), which would look for its caller in the stack.
+    LOG.handle(
+        LOG.makeRecord(
+            NAME,
+            logging.INFO,
+            __file__,
+            log.__code__.co_firstlineno,
+            '%s %s %s of %s, project %s, from %s: %s in %.1f ms',
+            (
+                environ.get('openstack.request_id'),
+                environ['REQUEST_METHOD'],
+                _printable(path),
+                ctx and ctx.user_id,
+                ctx and ctx.project_id,
+                _client(environ),
+                code,
+                (time.perf_counter() - began) * 1000,
+            ),
+            None,
+            log.__name__,
+        )
     )
 
 

@@ -31,6 +31,14 @@ def test_request_has_a_line(caplog):
     assert 'from 10.0.0.9: 200 in ' in line
 
 
+def test_line_names_its_place_in_the_source(caplog):
+    line_of(caplog, PATH_INFO='/v2/shares')
+    (record,) = caplog.records
+    assert (record.module, record.funcName) == ('request_log', 'log')
+    with open(record.pathname) as source:
+        assert source.readlines()[record.lineno - 1].startswith('def log(')
+
+
 def test_client_cannot_add_lines(caplog):
     (line,) = line_of(caplog, PATH_INFO='/v2\nERROR all is lost\x1b[2J')
     assert line.isprintable()
