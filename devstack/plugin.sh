@@ -20,7 +20,7 @@ with_deploy() {
         # The phase pre-install has installed them.
         # shellcheck disable=SC2329
         install_packages() {
-            DID=no
+            :
         }
         LOCAL_CONF=/dev/null
         NODE_IP=$HOST_IP

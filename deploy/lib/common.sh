@@ -15,7 +15,7 @@ UNITS=/etc/systemd/system
 SECRETS=$ETC/secrets
 ROLES=$ETC/roles
 CONF=$ETC/manila_lite.conf
-# What each service was started with.
+# What each service was started with, or `restart` if it has to be restarted.
 STARTED=$ETC/started
 
 # Set by `install_program`: the version beside these scripts. Without it, the
@@ -25,9 +25,8 @@ PROGRAM=
 CHANGES=0
 # Set by `act_for`.
 AS=()
-# Whether the last function that may change something did so. It is no return
-# code, because bash ignores errors in what `if` and `||` call.
-DID=no
+# Set by `for_unit`: the unit that reads a file only when it starts.
+READER=
 
 die() {
     printf '%s: %s\n' "${0##*/}" "$*" >&2
@@ -37,7 +36,6 @@ die() {
 changed() {
     printf '%s\n' "$*"
     CHANGES=$((CHANGES + 1))
-    DID=yes
 }
 
 report_changes() {
@@ -149,10 +147,16 @@ replace_file() {
     "${AS[@]}" mv -fT "$new" "$3"
 }
 
+# note_reader: note that READER has to be restarted, before a file changes.
+note_reader() {
+    if [[ -n $READER ]]; then
+        note_start "$READER" restart
+    fi
+}
+
 # put_file OWNER:GROUP MODE PATH: write standard input, if it differs.
 put_file() {
     local owner=$1 mode=$2 path=$3 text
-    DID=no
     # The shell would remove newlines at the end.
     text=$(cat; printf x)
     text=${text%x}
@@ -162,6 +166,7 @@ put_file() {
             && printf %s "$text" | "${AS[@]}" cmp -s - "$path"; then
         return
     fi
+    note_reader
     printf %s "$text" | replace_file "$owner" "$mode" "$path"
     changed "wrote $path"
 }
@@ -169,7 +174,6 @@ put_file() {
 # put_directory OWNER:GROUP MODE PATH
 put_directory() {
     local owner=$1 mode=$2 path=$3
-    DID=no
     if [[ -d $path \
             && $(stat -L -c %U:%G:%a "$path") == "$owner:$mode" ]]; then
         return
@@ -182,11 +186,11 @@ put_directory() {
 # put_line FILE LINE: append a line that the file does not have.
 put_line() {
     local file=$1 line=$2
-    DID=no
     act_for "$(dirname "$file")"
     if "${AS[@]}" grep -qxF -e "$line" "$file"; then
         return
     fi
+    note_reader
     "${AS[@]}" tee -a "$file" <<< "$line" > /dev/null
     changed "added a line to $file"
 }
@@ -195,7 +199,6 @@ put_line() {
 # leads to.
 delete_file() {
     local path
-    DID=no
     for path; do
         if [[ -e $path || -L $path ]]; then
             rm -rf -- "$path"
@@ -206,7 +209,6 @@ delete_file() {
 
 delete_line() {
     local file=$1 line=$2
-    DID=no
     act_for "$(dirname "$file")"
     if [[ ! -e $file ]] || ! "${AS[@]}" grep -qxF -e "$line" "$file"; then
         return
@@ -220,7 +222,6 @@ delete_line() {
 # install_packages NAME...: install Debian packages that are missing.
 install_packages() {
     local package missing=()
-    DID=no
     for package; do
         case $(dpkg-query -W -f '${db:Status-Status}' "$package" \
                 2>/dev/null || true) in

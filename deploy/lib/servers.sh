@@ -47,16 +47,14 @@ listen_addresses() {
 
 set_up_mariadb() {
     install_packages mariadb-server
-    put_file root:root 644 /etc/mysql/mariadb.conf.d/90-manila-lite.cnf <<END
+    for_unit mariadb put_file root:root 644 \
+        /etc/mysql/mariadb.conf.d/90-manila-lite.cnf <<END
 # Written by deploy.
 [mariadbd]
 bind-address = $(listen_addresses ,)
 max_connections = 500
 END
-    if [[ $DID == yes ]]; then
-        restart_unit mariadb
-    fi
-    start_unit mariadb
+    run_server mariadb
     make_mariadb_account manila "$DATABASE_PASSWORD"
 }
 
@@ -86,30 +84,21 @@ set_up_postgresql() {
     local etc
     etc=$(echo /etc/postgresql/*/main)
     [[ -d $etc ]] || die "expected one cluster of PostgreSQL, found $etc"
-    local restart=no
-    put_file postgres:postgres 644 "$etc/conf.d/manila-lite.conf" <<END
+    for_unit postgresql put_file postgres:postgres 644 \
+        "$etc/conf.d/manila-lite.conf" <<END
 # Written by deploy.
 listen_addresses = '$(listen_addresses ,)'
 max_connections = 500
 END
-    if [[ $DID == yes ]]; then
-        restart=yes
-    fi
     local accounts=(manila) name
     if [[ $OWN_KEYSTONE == yes ]]; then
         accounts+=(keystone)
     fi
     for name in "${accounts[@]}"; do
-        put_line "$etc/pg_hba.conf" \
+        for_unit postgresql put_line "$etc/pg_hba.conf" \
             "host $name $name all scram-sha-256 # manila_lite"
-        if [[ $DID == yes ]]; then
-            restart=yes
-        fi
     done
-    if [[ $restart == yes ]]; then
-        restart_unit postgresql
-    fi
-    start_unit postgresql
+    run_server postgresql
     make_postgresql_account manila "$DATABASE_PASSWORD"
 }
 
@@ -168,19 +157,11 @@ set_up_rabbitmq() {
 
 set_up_redis() {
     install_packages redis-server
-    local restart=no
-    put_file redis:redis 640 /etc/redis/manila-lite.conf <<< "$(redis_conf)"
-    if [[ $DID == yes ]]; then
-        restart=yes
-    fi
-    put_line /etc/redis/redis.conf 'include /etc/redis/manila-lite.conf'
-    if [[ $DID == yes ]]; then
-        restart=yes
-    fi
-    if [[ $restart == yes ]]; then
-        restart_unit redis-server
-    fi
-    start_unit redis-server
+    for_unit redis-server put_file redis:redis 640 \
+        /etc/redis/manila-lite.conf <<< "$(redis_conf)"
+    for_unit redis-server put_line /etc/redis/redis.conf \
+        'include /etc/redis/manila-lite.conf'
+    run_server redis-server
 }
 
 # Remove accounts, databases and queues, with all that they contain.

@@ -81,11 +81,7 @@ set_up_proxy() {
     text=$(proxy_conf "${PROXY_LISTEN:-$API_ADDRESS}")
     check_proxy_conf "$text"
     put_file root:root 640 "$PROXY_CONF" <<< "$text"
-    if ! grep -qxF -e "$PROXY_OPTIONS" /etc/default/haproxy; then
-        # Noted before, in case that this run ends here.
-        note_start haproxy restart
-        put_line /etc/default/haproxy "$PROXY_OPTIONS"
-    fi
+    for_unit haproxy put_line /etc/default/haproxy "$PROXY_OPTIONS"
     run_proxy "$text"
 }
 

@@ -46,9 +46,28 @@ was_started_with() {
 }
 
 note_start() {
+    local AS=()
     mkdir -p "$STARTED"
     act_for "$STARTED"
     replace_file root:root 600 "$STARTED/$1" <<< "$2"
+}
+
+# for_unit NAME FUNCTION ARGUMENT...: call put_file or put_line for a file
+# that a unit reads only when it starts. Before the file changes, this is noted:
+# if this run is interrupted, the next one restarts the unit.
+for_unit() {
+    local READER=$1
+    "${@:2}"
+}
+
+# run_server NAME: start a unit of Debian's; restart it if `for_unit` has
+# changed its files.
+run_server() {
+    if was_started_with "$1" restart; then
+        restart_unit "$1"
+        rm "$STARTED/$1"
+    fi
+    start_unit "$1"
 }
 
 # put_unit_files DIRECTORY NAME...

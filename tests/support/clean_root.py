@@ -131,6 +131,20 @@ class CleanRoot:
         path.write_text(text)
         path.chmod(0o755)
 
+    def add_deploy(self) -> None:
+        """Add the scripts of deploy; they find all packages installed."""
+        shutil.copytree(ROOT / 'deploy', self.checkout / 'deploy')
+        self.add_program('dpkg-query', '#!/bin/sh\necho installed\n')
+
+    def add_user(self, name: str, number: int, home: str = '/') -> None:
+        """Add a user and a group of the same name and number."""
+        for file, line in (
+            ('passwd', f'{name}:x:{number}:{number}::{home}:/bin/false\n'),
+            ('group', f'{name}:x:{number}:\n'),
+        ):
+            with (self.folder / 'etc' / file).open('a') as opened:
+                opened.write(line)
+
     def run(
         self,
         connected: Iterable[str],

@@ -31,9 +31,6 @@ echo '#!/bin/sh' > "$3/bin/pip"
 echo "exec $3/bin/python -m pip \\"\\$@\\"" >> "$3/bin/pip"
 chmod 755 "$3/bin/pip"
 """
-DPKG_QUERY = """#!/bin/sh
-echo installed
-"""
 PREPARE = r"""
 export PIP_NO_INDEX=1 PIP_FIND_LINKS=/wheels
 step() {
@@ -51,20 +48,12 @@ class Node:
 
     def __init__(self, folder):
         self.root = clean_root.CleanRoot(folder)
-        shutil.copytree(
-            clean_root.ROOT / 'deploy', self.root.checkout / 'deploy'
-        )
+        self.root.add_deploy()
         self.root.add_program('python3', PYTHON)
-        self.root.add_program('dpkg-query', DPKG_QUERY)
         etc = self.root.folder / 'etc'
         for name in ('haproxy', 'init.d'):
             shutil.copytree(f'/etc/{name}', etc / name)
-        for name, line in (
-            ('passwd', 'haproxy:x:900:900::/var/lib/haproxy:/bin/false\n'),
-            ('group', 'haproxy:x:900:\n'),
-        ):
-            with (etc / name).open('a') as file:
-                file.write(line)
+        self.root.add_user('haproxy', 900, '/var/lib/haproxy')
         for name in ('etc/logrotate.d', 'var/lib/haproxy', 'run/lock'):
             (self.root.folder / name).mkdir()
         (self.root.folder / 'var/run').symlink_to('/run')
