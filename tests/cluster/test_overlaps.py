@@ -7,6 +7,7 @@ from manila_lite.context import FencingToken
 from manila_lite.share.drivers.dummy.fencing import FencingGate
 from tests.cluster.overlaps import LostLease
 from tests.cluster.overlaps import OverlapWatch
+from tests.support.processes import wait_until
 
 NOBODY = 0
 OWN = os.getpid()
@@ -24,9 +25,15 @@ def overlap(gate):
 
 def test_overlap_is_explained_by_its_process_and_its_time(tmp_path):
     gate = FencingGate(tmp_path)
-    watch = OverlapWatch(lambda: {'alpha': gate})
+    reads = []
+
+    def gates():
+        reads.append(True)
+        return {'alpha': gate}
+
+    watch = OverlapWatch(gates)
     with watch.watching():
-        time.sleep(0.3)
+        wait_until(lambda: reads, 'records are read without a call of take')
         began = time.monotonic()
         for explained, number in (
             ([], 1),
