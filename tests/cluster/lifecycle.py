@@ -68,17 +68,30 @@ class LifecycleClient(LoadClient):
             UNKNOWN not in self.user.last.text
         )
 
-    def _create(self, path: str, wrapper: str, body: dict) -> int:
-        """Create something with a name of its own."""
-        creations = self.load.creations
-        name = creations.new_name()
-        code = self._send('POST', path, {wrapper: {'name': name} | body})
+    def _create(
+        self, path: str, wrapper: str, body: dict, field: str = 'name'
+    ) -> int:
+        """Create something with a name of its own, in a field."""
+        name = self.load.creations.new_name()
+        return self._create_as(
+            name, path, {wrapper: {field: name} | body}, wrapper
+        )
+
+    def _create_as(
+        self, name: str, path: str, body: dict, wrapper: str
+    ) -> int:
+        """Create what has a name in the body, and is in a wrapper if shown."""
+        code = self._send('POST', path, body)
         if is_done(code):
-            creations.created(name, self._answer()[wrapper]['id'])
-        # The node of Galera that is read may lag, see databases.rst.
-        elif code != 404 and (code in NOTHING_DONE or self._is_undone(code)):
-            creations.refused(name)
+            id = self._answer()[wrapper]['id']
+            self.load.creations.created(name, id)
+        elif self._has_created_nothing(code):
+            self.load.creations.refused(name)
         return code
+
+    def _has_created_nothing(self, code: int) -> bool:
+        # The node of Galera that is read may lag, see databases.rst.
+        return code != 404 and (code in NOTHING_DONE or self._is_undone(code))
 
     def _change(
         self,
@@ -101,22 +114,38 @@ class LifecycleClient(LoadClient):
         """Return what is shown at a path, or None without an answer."""
         return self._answer()[name] if self._send('GET', path) == 200 else None
 
-    # Clients of snapshots
+    # Clients of shares and snapshots
+
+    def allow(self, share: TrackedShare) -> int:
+        return self._allow(
+            f'/shares/{share.id}', 'access', share.rules, access_level='rw'
+        )
+
+    def _allow(
+        self,
+        path: str,
+        wrapper: str,
+        rules: dict[str, TrackedResource],
+        **more: str,
+    ) -> int:
+        address = self.load.creations.new_address()
+        rule = {'access_type': 'ip', 'access_to': address, **more}
+        code = self._create_as(
+            address, f'{path}/action', {'allow_access': rule}, wrapper
+        )
+        if is_done(code):
+            id = self._answer()[wrapper]['id']
+            rules[id] = TrackedResource(id)
+        return code
 
     def allow_snapshot(self, share: TrackedShare) -> int | None:
         snapshot = self._one_of(share.snapshots)
         if snapshot is None:
             return None
-        to = f'10.{".".join(map(str, self.rng.randbytes(3)))}'
-        code = self._act(
-            f'/snapshots/{snapshot.id}',
-            'allow_access',
-            {'access_type': 'ip', 'access_to': to},
+        self.load.snapshots_with_clients.add(snapshot.id)
+        return self._allow(
+            f'/snapshots/{snapshot.id}', 'snapshot_access', snapshot.rules
         )
-        if code == 202:
-            id = self._answer()['snapshot_access']['id']
-            snapshot.rules[id] = TrackedResource(id)
-        return code
 
     def deny_snapshot(self, share: TrackedShare) -> int | None:
         rules = {

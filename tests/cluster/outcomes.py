@@ -10,6 +10,7 @@ from manila_lite.states.access_rule import RuleState
 from manila_lite.states.share_replica import ReplicaState
 from manila_lite.states.share_task import WAITING
 from manila_lite.states.share_task import ShareTask
+from tests.cluster.acknowledged import CountedCreations
 from tests.cluster.acknowledged import Creations
 from tests.cluster.acknowledged import Values
 from tests.cluster.lifecycle import Unmanaged
@@ -63,6 +64,10 @@ class CheckedLoad(load.Load):
         """Shares that are not managed any more, by their paths."""
         self.values = Values()
         self.creations = Creations()
+        self.counted_replicas = CountedCreations(first=1)
+        """By shares, which begin with one replica."""
+        self.snapshots_with_clients: set[str] = set()
+        """Snapshots that a request may have given an access rule."""
         self.replicas: dict[str, TrackedResource] = {}
         self.shares_of: dict[str, str] = {}
         """The ids of shares by those of replicas, rules, locks and offers."""
@@ -92,6 +97,19 @@ class CheckedLoad(load.Load):
         if share.id in self.reset and row['status'] == 'error':
             return []
         return super().outcome_of(share, row, messages)
+
+    def outcome_of_share_rules(
+        self, share: load.TrackedShare, rows: Mapping[str, dict]
+    ) -> list[str]:
+        return [
+            *super().outcome_of_share_rules(share, rows),
+            *self._duplicate_rules(rows),
+        ]
+
+    def _duplicate_rules(self, rows: Mapping[str, dict]) -> list[str]:
+        return self.creations.problems(
+            'rule', [(id, row['access_to']) for id, row in rows.items()]
+        )
 
     def check(self, user: RestClient) -> list[str]:
         messages = self.messages(user)
@@ -165,11 +183,18 @@ class CheckedLoad(load.Load):
             {id: row['project_id'] for id, row in shares.items()},
             is_refused,
         )
-        for name, path, wrapper in (
-            ('lock', '/resource-locks?all_projects=1', 'resource_locks'),
-            ('offer', '/share-transfers?all_tenants=1', 'transfers'),
+        for name, path, wrapper, field in (
+            (
+                *('lock', '/resource-locks?all_projects=1'),
+                *('resource_locks', 'lock_reason'),
+            ),
+            (
+                *('offer', '/share-transfers?all_tenants=1'),
+                *('transfers', 'name'),
+            ),
         ):
-            rows = {row['id'] for row in user.get(path)[wrapper]}
+            rows = {row['id']: row[field] for row in user.get(path)[wrapper]}
+            yield from self.creations.problems(name, rows.items())
             yield from self.values.problems(
                 name,
                 {
@@ -269,6 +294,9 @@ class CheckedLoad(load.Load):
         self.shares_of.update(
             (id, row['share_id']) for id, row in rows.items()
         )
+        problems += self.counted_replicas.problems(
+            'replica', [(id, row['share_id']) for id, row in rows.items()]
+        )
         problems += self.values.problems(
             'active replica',
             {
@@ -309,7 +337,7 @@ class CheckedLoad(load.Load):
         found = {row['id'] for row in snapshots}
         for share in self.shares.values():
             for snapshot in share.snapshots.values():
-                if not snapshot.rules or snapshot.id not in found:
+                if snapshot.id not in found & self.snapshots_with_clients:
                     continue
                 path = f'/snapshots/{snapshot.id}/access-list'
                 rows = {
@@ -317,6 +345,7 @@ class CheckedLoad(load.Load):
                     for row in user.get(path)['snapshot_access_list']
                 }
                 yield from load.outcome_of_rules(snapshot.rules, rows)
+                yield from self._duplicate_rules(rows)
                 failed = [
                     id
                     for id, row in rows.items()

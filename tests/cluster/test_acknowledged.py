@@ -1,5 +1,8 @@
 """What is known of requests with an answer, and of those without one."""
 
+import pytest
+
+from tests.cluster.acknowledged import CountedCreations
 from tests.cluster.acknowledged import Creations
 from tests.cluster.acknowledged import Values
 
@@ -42,9 +45,10 @@ def test_found_value_is_the_one_to_go_on_from():
     assert not values.ids('name')
 
 
-def test_no_request_creates_two_resources():
+@pytest.mark.parametrize('new', [Creations.new_name, Creations.new_address])
+def test_no_request_creates_two_resources(new):
     creations = Creations()
-    accepted, unknown, refused = (creations.new_name() for _ in range(3))
+    accepted, unknown, refused = (new(creations) for _ in range(3))
     creations.created(accepted, 'a')
     creations.refused(refused)
     for rows, number in (
@@ -53,5 +57,42 @@ def test_no_request_creates_two_resources():
         ([('c', accepted)], 1),
         ([('c', unknown)], 1),
         ([('d', refused)], 1),
+        ([('d', refused)], 0),  # known from then on
+        ([('e', refused)], 1),
+        ([('f', None)], 0),
     ):
         assert len(creations.problems('share', rows)) == number
+
+
+@pytest.mark.parametrize(
+    'found, number',
+    [
+        (['first'], 0),
+        (['first', 'accepted', 'unknown'], 0),
+        # Of two that no answer has named, the share began with one.
+        (['accepted', 'unknown'], 0),
+        (['first', 'accepted', 'unknown', 'second'], 1),
+    ],
+)
+def test_unanswered_request_creates_at_most_one_replica(found, number):
+    replicas = CountedCreations(first=1)
+    for _ in range(3):
+        replicas.may_create('share')
+    replicas.created('share', 'accepted')
+    replicas.refused('share')
+    rows = [(id, 'share') for id in found]
+    assert len(replicas.problems('replica', rows)) == number
+    assert not replicas.problems('replica', rows)
+
+
+def test_request_that_was_repeated_creates_no_second_replica():
+    replicas = CountedCreations(first=1)
+    rows = [('first', 'share')]
+    assert not replicas.problems('replica', rows)
+    replicas.may_create('share')
+    replicas.created('share', 'accepted')
+    rows += [('accepted', 'share'), ('second', 'share')]
+    assert replicas.problems('replica', rows) == [
+        "replicas ['second'] of share exist, and requests can have created "
+        'only 0 of them'
+    ]

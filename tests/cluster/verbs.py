@@ -3,6 +3,7 @@
 import random
 import typing
 
+from tests.cluster.acknowledged import is_done
 from tests.cluster.lifecycle import LifecycleClient
 from tests.support.load import TrackedResource
 from tests.support.load import TrackedShare
@@ -93,16 +94,15 @@ class ClusterClient(LifecycleClient):
         )
 
     def lock(self, share: TrackedShare) -> int:
-        code = self._send(
-            'POST',
+        code = self._create(
             '/resource-locks',
+            'resource_lock',
             {
-                'resource_lock': {
-                    'resource_id': share.id,
-                    'resource_type': 'share',
-                    'resource_action': 'delete',
-                }
+                'resource_id': share.id,
+                'resource_type': 'share',
+                'resource_action': 'delete',
             },
+            'lock_reason',
         )
         if code == 200:
             id = self._answer()['resource_lock']['id']
@@ -201,13 +201,18 @@ class ClusterClient(LifecycleClient):
     # Replicas
 
     def add_replica(self, share: TrackedShare) -> int:
+        counted = self.load.counted_replicas
+        counted.may_create(share.id)
         code = self._send(
             'POST',
             '/share-replicas',
             {'share_replica': {'share_id': share.id}},
         )
-        if code == 202:
+        if self._has_created_nothing(code):
+            counted.refused(share.id)
+        if is_done(code):
             id = self._answer()['share_replica']['id']
+            counted.created(share.id, id)
             self.load.replicas[id] = TrackedResource(id)
             self.load.shares_of[id] = share.id
         return code
@@ -335,7 +340,13 @@ class ClusterClient(LifecycleClient):
         )
 
     def complete_migration(self, share: TrackedShare) -> int | None:
-        return self._act_on_migration(share, 'migration_complete')
+        # Another instance takes the place of the first replica.
+        counted = self.load.counted_replicas
+        counted.may_create(share.id)
+        code = self._act_on_migration(share, 'migration_complete')
+        if code is None or self._has_created_nothing(code):
+            counted.refused(share.id)
+        return code
 
     def cancel_migration(self, share: TrackedShare) -> int | None:
         return self._act_on_migration(share, 'migration_cancel')
@@ -387,8 +398,8 @@ class ClusterClient(LifecycleClient):
     # Transfers
 
     def offer(self, share: TrackedShare) -> int:
-        code = self._send(
-            'POST', '/share-transfers', {'transfer': {'share_id': share.id}}
+        code = self._create(
+            '/share-transfers', 'transfer', {'share_id': share.id}
         )
         if code == 202:
             transfer = self._answer()['transfer']

@@ -175,8 +175,8 @@ class Load:
                     self.idle,
                 )
             if share.id in found:
-                problems += outcome_of_rules(
-                    share.rules,
+                problems += self.outcome_of_share_rules(
+                    share,
                     {
                         one['id']: one
                         for one in user.get(
@@ -202,6 +202,12 @@ class Load:
     ) -> list[str]:
         """Return what is wrong about a share."""
         return outcome('share', share, row, messages, self.idle)
+
+    def outcome_of_share_rules(
+        self, share: TrackedShare, rows: Mapping[str, dict]
+    ) -> list[str]:
+        """Return what is wrong about the access rules of a share."""
+        return outcome_of_rules(share.rules, rows)
 
     @staticmethod
     def messages(user: RestClient) -> dict[str, set]:
