@@ -43,6 +43,7 @@ from tests.support import snapshot_access_invariants
 from tests.support import snapshot_invariants
 from tests.support.api_client import ApiClient
 from tests.support.direct_transport import DirectTransport
+from tests.support.rows import insert_type
 
 BACKENDS = ('alpha', 'beta')
 TYPE_ID = '11111111-2222-3333-4444-555555555555'
@@ -364,15 +365,8 @@ class Cloud:
     # Contents
 
     def _fill(self, session: Session) -> None:
-        type_table = types.ShareType.__table__
         specs = types.ShareTypeExtraSpec.__table__
-        session.run(
-            sa.insert(type_table),
-            id=TYPE_ID,
-            name='default',
-            is_public=True,
-            created_at=session.now,
-        )
+        insert_type(session, TYPE_ID, name='default')
         session.run_many(
             sa.insert(specs),
             [

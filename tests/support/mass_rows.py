@@ -32,6 +32,7 @@ from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from tests.support.rows import MIGRATION_FLAGS
 from tests.support.rows import SHARE_FLAGS
+from tests.support.rows import insert_type
 
 CHUNK = 50_000
 """The number of rows inserted by one statement."""
@@ -135,13 +136,7 @@ def analyze(db: Database) -> None:
 
 
 def _insert_small_tables(session: Session, sizes: Sizes) -> None:
-    session.run(
-        sa.insert(types.ShareType.__table__),
-        id=TYPE,
-        name=TYPE,
-        is_public=True,
-        created_at=session.now,
-    )
+    insert_type(session, TYPE)
     session.run(
         sa.insert(group_types.ShareGroupType.__table__),
         id=TYPE,

@@ -4,6 +4,7 @@ import sqlalchemy as sa
 
 from manila_lite.db.models import server_migrations
 from manila_lite.db.models import shares
+from manila_lite.db.models import types
 from manila_lite.db.session import Session
 
 SHARE = shares.Share.__table__
@@ -57,6 +58,19 @@ def insert_instance(session: Session, share_id: str, **columns: object) -> str:
         },
     )
     return id
+
+
+def insert_type(
+    session: Session, id: str, *, name: str = '', is_public: bool = True
+) -> None:
+    """Insert a share type without extra specs, by default named by its id."""
+    session.run(
+        sa.insert(types.ShareType.__table__),
+        id=id,
+        name=name or id,
+        is_public=is_public,
+        created_at=session.now,
+    )
 
 
 def delete_share(session: Session, share_id: str) -> None:

@@ -35,6 +35,7 @@ from manila_lite.share.drivers.dummy import driver as dummy
 from manila_lite.share.operations.shares.share_request import ShareRequest
 from tests.support import invariants
 from tests.support.databases import share_statements
+from tests.support.rows import insert_type
 
 WORK = engine.Work.__table__
 INSTANCE = shares.ShareInstance.__table__
@@ -81,13 +82,7 @@ dummy_driver_capacity_gb = {capacity}
 
 def add_type(session: Session) -> None:
     """Insert the default share type."""
-    session.run(
-        sa.insert(types.ShareType.__table__),
-        id=TYPE_ID,
-        name='default',
-        is_public=True,
-        created_at=session.now,
-    )
+    insert_type(session, TYPE_ID, name='default')
     session.run(
         sa.insert(types.ShareTypeExtraSpec.__table__),
         share_type_id=TYPE_ID,

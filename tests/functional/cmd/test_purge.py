@@ -24,6 +24,7 @@ MIGRATION = server_migrations.ServerMigration.__table__
 CALL = driver_calls.DriverCall.__table__
 DECISION = recovery.RecoveryLogEntry.__table__
 
+INSTANCE = {'resource': 'share_instance', 'resource_id': 'one'}
 EVERY_TABLE = {
     'messages': 1,
     'recovery_log': 1,
@@ -52,12 +53,7 @@ def add_moves(session, *ages):
     session.run_many(
         sa.insert(JOURNAL),
         [
-            {
-                'resource': 'share_instance',
-                'resource_id': 'one',
-                'event': 'created',
-                'made_at': age(session, days),
-            }
+            {**INSTANCE, 'event': 'created', 'made_at': age(session, days)}
             for days in ages
         ],
     )
@@ -66,45 +62,50 @@ def add_moves(session, *ages):
 def add_old_rows(session, days):
     """Add a row of this age to every table that is purged, and a new move."""
     add_moves(session, days, 0)
-    session.run(
-        sa.insert(MESSAGE),
-        id=session.new_id(),
-        project_id='p',
-        message_level='ERROR',
-        action_id='001',
-        created_at=age(session, days),
-        expires_at=age(session, 0),
-    )
-    session.run(
-        sa.insert(DECISION),
-        resource='share_instance',
-        resource_id='one',
-        action='retried',
-        duration=0.0,
-        made_at=age(session, days),
-    )
-    session.run(
-        sa.insert(CALL),
-        id=session.new_id(),
-        resource='share_instance',
-        resource_id='one',
-        method='delete_share',
-        host='node@a',
-        work_id='work',
-        attempt=1,
-        started_at=age(session, days),
-    )
-    session.run(
-        sa.insert(MIGRATION),
-        **MIGRATION_FLAGS,
-        id=session.new_id(),
-        source_server_id='source',
-        source_host='node@a',
-        destination_host='node@b',
-        phase=1,
-        created_at=age(session, days),
-        ended_at=age(session, days),
-    )
+    old = age(session, days)
+    for table, columns in (
+        (
+            MESSAGE,
+            {
+                'id': session.new_id(),
+                'project_id': 'p',
+                'message_level': 'ERROR',
+                'action_id': '001',
+                'created_at': old,
+                'expires_at': age(session, 0),
+            },
+        ),
+        (
+            DECISION,
+            {**INSTANCE, 'action': 'retried', 'duration': 0.0, 'made_at': old},
+        ),
+        (
+            CALL,
+            {
+                **INSTANCE,
+                'id': session.new_id(),
+                'method': 'delete_share',
+                'host': 'node@a',
+                'work_id': 'work',
+                'attempt': 1,
+                'started_at': old,
+            },
+        ),
+        (
+            MIGRATION,
+            {
+                **MIGRATION_FLAGS,
+                'id': session.new_id(),
+                'source_server_id': 'source',
+                'source_host': 'node@a',
+                'destination_host': 'node@b',
+                'phase': 1,
+                'created_at': old,
+                'ended_at': old,
+            },
+        ),
+    ):
+        session.run(sa.insert(table), **columns)
 
 
 def add_service(db, days):

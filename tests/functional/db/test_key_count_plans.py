@@ -7,11 +7,11 @@ some of them reads the shares of their project only.
 import sqlalchemy as sa
 
 from manila_lite.db.models import shares
-from manila_lite.db.models import types
 from manila_lite.db.queries.admin.quotas import Owner
 from manila_lite.db.queries.shares import encryption_keys
 from tests.functional.db import query_plans
 from tests.support import bulk_shares
+from tests.support.rows import insert_type
 
 SHARES, PROJECTS = 10_000, 500
 TABLES = ('shares', 'share_instances', 'encryption_keys')
@@ -20,13 +20,7 @@ INSTANCE = shares.ShareInstance.__table__
 
 def fill(session):
     """Let half of all shares have keys of their own, half of them counted."""
-    session.run(
-        sa.insert(types.ShareType.__table__),
-        id='type',
-        name='type',
-        is_public=True,
-        created_at=session.now,
-    )
+    insert_type(session, 'type')
     bulk_shares.insert_shares(
         session, SHARES, type_id='type', projects=PROJECTS
     )

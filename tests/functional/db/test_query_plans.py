@@ -7,14 +7,13 @@ other test would notice it.
 import re
 
 import pytest
-import sqlalchemy as sa
 
 from manila_lite.api import paging
-from manila_lite.db.models import types
 from manila_lite.db.queries.shares import instance_views
 from manila_lite.db.queries.shares import views as share_views
 from tests.functional.db.query_plans import plans
 from tests.support import bulk_shares
+from tests.support.rows import insert_type
 
 PROJECTS, SHARES_OF_EACH, PUBLIC_EVERY = 40, 250, 30
 LIMIT = 20
@@ -59,13 +58,7 @@ SLOW_AROUND = {
 
 
 def fill(session):
-    session.run(
-        sa.insert(types.ShareType.__table__),
-        id='type',
-        name='type',
-        is_public=True,
-        created_at=session.now,
-    )
+    insert_type(session, 'type')
     bulk_shares.insert_shares(
         session,
         PROJECTS * SHARES_OF_EACH,

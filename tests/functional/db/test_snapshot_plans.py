@@ -11,12 +11,12 @@ import sqlalchemy as sa
 from manila_lite.api import paging
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots as models
-from manila_lite.db.models import types
 from manila_lite.db.queries.snapshots import instance_views
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.queries.snapshots import views as snapshot_views
 from tests.functional.db.query_plans import plans
 from tests.support.rows import SHARE_FLAGS
+from tests.support.rows import insert_type
 
 SHARES, SNAPSHOTS_OF_EACH, PROJECTS = 60, 60, 20
 LIMIT = 20
@@ -63,13 +63,7 @@ def id_of(number):
 
 
 def fill(session):
-    session.run(
-        sa.insert(types.ShareType.__table__),
-        id='type',
-        name='type',
-        is_public=True,
-        created_at=session.now,
-    )
+    insert_type(session, 'type')
     session.run_many(
         sa.insert(shares.Share.__table__),
         [

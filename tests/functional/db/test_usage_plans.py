@@ -3,11 +3,11 @@
 import sqlalchemy as sa
 
 from manila_lite.db.models import snapshots
-from manila_lite.db.models import types
 from manila_lite.quota import recount
 from manila_lite.quota.recount import Usage
 from tests.functional.db.query_plans import plans
 from tests.support import bulk_shares
+from tests.support.rows import insert_type
 
 SHARES, PROJECTS = 10_000, 2_000
 OF_EACH = SHARES // PROJECTS
@@ -31,13 +31,7 @@ SLOW = {
 
 
 def fill(session):
-    session.run(
-        sa.insert(types.ShareType.__table__),
-        id='type',
-        name='type',
-        is_public=True,
-        created_at=session.now,
-    )
+    insert_type(session, 'type')
     bulk_shares.insert_shares(
         session, SHARES, type_id='type', projects=PROJECTS
     )

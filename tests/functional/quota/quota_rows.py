@@ -4,7 +4,6 @@ import orjson
 import sqlalchemy as sa
 
 from manila_lite.db.models import engine
-from manila_lite.db.models import types
 from manila_lite.db.queries.admin import quotas
 from manila_lite.quota import charges
 from manila_lite.quota import recount
@@ -33,13 +32,7 @@ ALICE = charges.Owner('blue', 'alice', GOLD)
 
 def add_types(session):
     for id in (GOLD, SILVER):
-        session.run(
-            sa.insert(types.ShareType.__table__),
-            id=id,
-            name=id,
-            is_public=True,
-            created_at=session.now,
-        )
+        rows.insert_type(session, id)
 
 
 def add_share(

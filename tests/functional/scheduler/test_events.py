@@ -15,7 +15,6 @@ from manila_lite.db.models import cluster_tasks
 from manila_lite.db.models import engine
 from manila_lite.db.queries.admin import events
 from manila_lite.db.queries.admin import retention
-from manila_lite.db.session import Database
 from manila_lite.scheduler import events as sender
 from manila_lite.scheduler.event_kinds import KINDS
 from manila_lite.scheduler.events import EventSender
@@ -47,20 +46,6 @@ class Bus:
 @pytest.fixture
 def bus():
     return Bus()
-
-
-@pytest.fixture
-def connect(database_url):
-    """`connect()` returns the database of another process."""
-    opened = []
-
-    def connect():
-        opened.append(Database(database_url))
-        return opened[-1]
-
-    yield connect
-    for db in opened:
-        db.dispose()
 
 
 @pytest.fixture

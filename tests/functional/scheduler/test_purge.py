@@ -11,27 +11,12 @@ from manila_lite.db.models import cluster_tasks
 from manila_lite.db.models import engine
 from manila_lite.db.queries.admin import cluster_tasks as cluster_tasks_queries
 from manila_lite.db.queries.admin import retention
-from manila_lite.db.session import Database
 from manila_lite.scheduler.purge import Purge
 from manila_lite.work import table
 
 JOURNAL = engine.Transition.__table__
 TASK = cluster_tasks.ClusterTask.__table__
 ROWS = 25
-
-
-@pytest.fixture
-def connect(database_url):
-    """`connect()` returns the database of another process."""
-    opened = []
-
-    def connect():
-        opened.append(Database(database_url))
-        return opened[-1]
-
-    yield connect
-    for db in opened:
-        db.dispose()
 
 
 @pytest.fixture

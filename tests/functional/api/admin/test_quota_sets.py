@@ -1,9 +1,7 @@
 """The quota API: visibility, changes, and the limits that apply."""
 
 import pytest
-import sqlalchemy as sa
 
-from manila_lite.db.models import types
 from manila_lite.db.queries.types import records as share_type_records
 from manila_lite.db.queries.types import types as share_types
 from manila_lite.db.session import Database
@@ -16,6 +14,7 @@ from tests.support.api_client import ApiClient
 from tests.support.cloud import TYPE_ID
 from tests.support.cloud import Cloud
 from tests.support.databases import empty_tables
+from tests.support.rows import insert_type
 
 PATH = '/quota-sets/project'
 PRIVATE_ID = '99999999-2222-3333-4444-555555555555'
@@ -357,12 +356,8 @@ def test_not_everything_can_be_limited_for_a_share_type(api):
 
 def test_a_private_type_is_hidden_from_projects_without_it(cloud, api, reader):
     cloud.db.write(
-        lambda session: session.run(
-            sa.insert(types.ShareType.__table__),
-            id=PRIVATE_ID,
-            name='secret',
-            is_public=False,
-            created_at=session.now,
+        lambda session: insert_type(
+            session, PRIVATE_ID, name='secret', is_public=False
         )
     )
     show(api, '?share_type=secret')
