@@ -1,11 +1,21 @@
 """Access to the shares and snapshots of the btrfs driver."""
 
+from collections.abc import Iterator
+import contextlib
+
+from oslo_log import log
+
+from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs import closing
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
+from manila_lite.share.drivers.btrfs.catalog import RecordsUnreadable
+from manila_lite.share.drivers.btrfs.protocols import volume_at
 from manila_lite.share.drivers.btrfs.roles import BtrfsRoles
+
+LOG = log.getLogger(__name__)
 
 _MIGRATING = 'migrating'
 
@@ -31,12 +41,19 @@ class BtrfsAccess:
 
         Others lose the files that they have open. Replicas that are not
         active let clients read, or none in, as does a share that moves to
-        another pool at this moment.
+        another pool at this moment. If its pool fails, an error is raised,
+        and a share that a client may have to lose lets none in.
         """
-        with self._backend.changing(share['name']):
+        is_revoking = not add_rules or bool(delete_rules or update_rules)
+        with (
+            self._backend.changing(share['name']),
+            self._failing_closed(Kind.SHARE, _volume_of(share), is_revoking),
+        ):
             found = self._backend.find(Kind.SHARE, share['name'])
-            if found is None and not access_rules:
-                return {}
+            if found is None:
+                self._backend.require()
+                if not access_rules:
+                    return {}
             pool, record = found or self._backend.get_share(share['name'])
             is_closed = closing.is_closed(pool, share['name'])
             if is_closed and share['status'] != _MIGRATING:
@@ -62,11 +79,22 @@ class BtrfsAccess:
         delete_rules: list[base.AccessRuleForDriver],
         share_server: base.ShareServerMapping | None = None,
     ) -> base.AccessReplies:
-        """Export the snapshot read-only; without clients, do not export it."""
-        with self._backend.changing(snapshot['name']):
+        """Export the snapshot read-only; without clients, do not export it.
+
+        If its pool fails, an error is raised, and a snapshot that a client
+        may have to lose is not exported.
+        """
+        volume = snapshot['provider_location'] or snapshot['name']
+        is_revoking = bool(delete_rules) or not add_rules
+        with (
+            self._backend.changing(snapshot['name']),
+            self._failing_closed(Kind.SNAPSHOT, volume, is_revoking),
+        ):
             found = self._backend.find(Kind.SNAPSHOT, snapshot['name'])
-            if found is None and not access_rules:
-                return {}
+            if found is None:
+                self._backend.require()
+                if not access_rules:
+                    return {}
             pool, record = found or self._backend.get_snapshot(snapshot)
             return self._backend.exports.publish(
                 Kind.SNAPSHOT,
@@ -76,3 +104,34 @@ class BtrfsAccess:
                 read_only=True,
                 denies_all=self._roles.denies_all(snapshot['share']),
             )
+
+    @contextlib.contextmanager
+    def _failing_closed(
+        self, kind: Kind, volume: str, is_revoking: bool
+    ) -> Iterator[None]:
+        """End an export if its pool fails while access is revoked."""
+        try:
+            yield
+        except (
+            OSError,
+            RecordsUnreadable,
+            exception.StorageUnavailable,
+        ) as error:
+            if is_revoking:
+                LOG.error(
+                    '%(volume)s lets no clients in, since its rules cannot '
+                    'be applied: %(error)s',
+                    {'volume': volume, 'error': error},
+                )
+                self._backend.exports.withdraw(kind, volume)
+            raise
+
+
+def _volume_of(share: base.ShareForDriver) -> str:
+    """Return the volume of a share whose record cannot be read.
+
+    Only a managed one has another name than its share.
+    """
+    paths = [one['path'] for one in share['export_locations']]
+    found = (volume_at(share['share_proto'], path) for path in paths)
+    return next((volume for volume in found if volume), share['name'])

@@ -20,6 +20,7 @@ from manila_lite.share.drivers.btrfs import root_directory
 from manila_lite.share.drivers.btrfs import servers
 from manila_lite.share.drivers.btrfs import smb_settings
 from manila_lite.share.drivers.btrfs.catalog import Kind
+from manila_lite.share.drivers.btrfs.catalog import RecordsUnreadable
 from manila_lite.share.drivers.btrfs.copies import ONCE
 from manila_lite.share.drivers.btrfs.copies import Copies
 from manila_lite.share.drivers.btrfs.daemons import Daemons
@@ -442,7 +443,9 @@ class BtrfsBackend:
         try:
             yield
         except OSError as error:
-            raise _error_of(error, self.root) from error
+            raise exception.ShareBackendException(
+                msg=_text_of(error, self.root)
+            ) from error
 
     @contextlib.contextmanager
     def copying(self, *names: str) -> Iterator[None]:
@@ -465,15 +468,15 @@ class BtrfsBackend:
     def find(self, kind: Kind, name: str) -> tuple[Pool, Record] | None:
         """Return the pool and the record of a share or snapshot.
 
-        Raises an error if it is not found, and a pool cannot be read: it may
-        be there.
+        Raises RecordsUnreadable if it is not found, and a pool cannot be
+        read: it may be there.
         """
-        errors: list[exception.ShareBackendException] = []
+        errors: list[RecordsUnreadable] = []
         for pool in self.pools.values():
             try:
                 record = pool.catalog.find(kind, name)
             except OSError as error:
-                errors.append(_error_of(error, pool.top))
+                errors.append(RecordsUnreadable(msg=_text_of(error, pool.top)))
                 continue
             if record is not None:
                 return pool, record
@@ -637,13 +640,9 @@ class BtrfsBackend:
         )
 
 
-def _error_of(
-    error: OSError, path: pathlib.Path
-) -> exception.ShareBackendException:
-    """Return an error of the back end that names what has failed."""
-    return exception.ShareBackendException(
-        msg=f'{error.filename or path}: {error.strerror or error}'
-    )
+def _text_of(error: OSError, path: pathlib.Path) -> str:
+    """Return a text that names what has failed."""
+    return f'{error.filename or path}: {error.strerror or error}'
 
 
 def _problem_of(name: str, error: Exception) -> exception.DriverError:

@@ -18,8 +18,13 @@ import contextlib
 import enum
 import pathlib
 
+from manila_lite import exception
 from manila_lite.share.drivers.records import Record
 from manila_lite.share.drivers.records import RecordFolder
+
+
+class RecordsUnreadable(exception.ShareBackendException):
+    """The records of a pool cannot be read, as when its disk fails."""
 
 
 class Kind(enum.StrEnum):

@@ -45,6 +45,11 @@ def _admit_call(driver: 'BtrfsDriver') -> None:
     driver.backend.fencing.admit_call()
 
 
+def _admit_access(driver: 'BtrfsDriver') -> None:
+    """Let access be revoked while a pool is not mounted, too."""
+    driver.backend.fencing.admit_call()
+
+
 def _explained(
     driver: 'BtrfsDriver',
 ) -> contextlib.AbstractContextManager[None]:
@@ -58,7 +63,7 @@ _snapshots = Delegation['BtrfsDriver', BtrfsSnapshots](
     lambda driver: driver.snapshots, _admit_call, _explained
 )
 _access = Delegation['BtrfsDriver', BtrfsAccess](
-    lambda driver: driver.access, _admit_call, _explained
+    lambda driver: driver.access, _admit_access, _explained
 )
 _managing = Delegation['BtrfsDriver', BtrfsManaging](
     lambda driver: driver.managing, _admit_call, _explained

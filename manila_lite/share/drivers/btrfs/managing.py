@@ -9,16 +9,11 @@ from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.pool import Pool
-from manila_lite.share.drivers.btrfs.protocols import CIFS
-from manila_lite.share.drivers.btrfs.protocols import NFS
+from manila_lite.share.drivers.btrfs.protocols import volume_at
 from manila_lite.share.drivers.records import Record
 from manila_lite.share.drivers.space import managed_size
 
 _LOCK = 'managing'
-_EXPORTS = {
-    NFS: re.compile(r'[^/]*:/shares/([A-Za-z0-9][A-Za-z0-9._-]{0,199})'),
-    CIFS: re.compile(r'\\\\[^\\]+\\([A-Za-z0-9][A-Za-z0-9._-]{0,199})'),
-}
 _VOLUME = re.compile(r'[A-Za-z0-9][A-Za-z0-9._-]{0,199}')
 
 
@@ -81,10 +76,9 @@ class BtrfsManaging:
         share_server: base.ShareServerMapping | None,
     ) -> tuple[Pool, Record]:
         self._backend.exports.check(share['share_proto'], 'any')
-        match = _EXPORTS[share['share_proto']].fullmatch(location)
-        if match is None:
+        volume = volume_at(share['share_proto'], location)
+        if volume is None:
             raise ValueError('it is not an export location of this back end')
-        volume = match[1]
         self._backend.exports.check(share['share_proto'], volume)
         pool = self._manageable(Kind.SHARE, volume)
         record = pool.catalog.find_unmanaged(Kind.SHARE, volume) or {

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 import contextlib
 import pathlib
+import re
 from typing import NamedTuple
 
 from oslo_log import log
@@ -22,6 +23,10 @@ from manila_lite.share.drivers.records import Record
 LOG = log.getLogger(__name__)
 
 NFS, CIFS = 'NFS', 'CIFS'
+_LOCATIONS = {
+    NFS: re.compile(r'[^/]*:/shares/([A-Za-z0-9][A-Za-z0-9._-]{0,199})'),
+    CIFS: re.compile(r'\\\\[^\\]+\\([A-Za-z0-9][A-Za-z0-9._-]{0,199})'),
+}
 
 
 class Exporters(NamedTuple):
@@ -206,6 +211,12 @@ def location(kind: Kind, record: Record, address: str) -> str:
     if record['share_proto'] == CIFS:
         return f'\\\\{_unc_host(address)}\\{share_name(kind, volume)}'
     return f'{netutils.escape_ipv6(address)}:{pseudo_path(kind, volume)}'
+
+
+def volume_at(share_proto: str, path: str) -> str | None:
+    """Return the volume of the share that clients mount from a location."""
+    match = _LOCATIONS[share_proto].fullmatch(path)
+    return match[1] if match else None
 
 
 def _unc_host(address: str) -> str:

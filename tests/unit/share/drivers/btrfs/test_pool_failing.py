@@ -18,6 +18,7 @@ from tests.support.smb_client import PASSWORD
 from tests.support.smb_client import SmbClient
 from tests.support.smb_client import SmbError
 from tests.unit.share.drivers.btrfs.driver_site import MIB
+from tests.unit.share.drivers.btrfs.driver_site import WRITER
 from tests.unit.share.drivers.btrfs.driver_site import Site
 from tests.unit.share.drivers.btrfs.driver_site import path_of
 from tests.unit.share.drivers.btrfs.driver_site import refused
@@ -238,6 +239,88 @@ def test_failing_disk_is_named_by_every_call_and_loses_nothing(
     ] == [share.name]
 
 
+def fail_in_memory_too(site):
+    site.disk.fail_and_forget(site.top)
+
+
+def lose_mount(site):
+    kernel.unmount(site.top)
+
+
+def managed(site):
+    """Create a share whose volume has another name."""
+    volume = site.create('small')
+    site.driver.unmanage(volume)
+    share = site.harness.at(
+        f'127.0.0.1:{path_of(volume)}', host='host@backend#small'
+    )
+    site.driver.manage_existing(share, {})
+    site.allow(share)
+    return share, path_of(volume)
+
+
+def created(site):
+    share = site.create('small')
+    return share, path_of(share)
+
+
+@pytest.mark.parametrize('fail', [fail_in_memory_too, lose_mount])
+@pytest.mark.parametrize('new', [created, managed])
+def test_revoked_client_loses_a_share_whose_pool_fails(site, fail, new):
+    share, path = new(site)
+    site.client().write(path, 'notes', b'kept')
+    kernel.flush(site.top)
+    fail(site)
+    with pytest.raises(exception.DriverError, match='small'):
+        allow_nobody(site, share)
+    with refused('NOENT'):
+        site.client().look_up(path)
+    site.disk.heal()
+    if fail is fail_in_memory_too:
+        kernel.unmount(site.top)
+    eventually(lambda: is_healthy(site.driver))
+    with refused('NOENT'):
+        site.client().look_up(path)
+    site.allow(share)
+    assert site.client().read(path, 'notes') == b'kept'
+
+
+def test_revoked_client_loses_a_snapshot_whose_pool_fails(site):
+    share = site.create('small')
+    snapshot = site.harness.snapshot(share)
+    site.driver.create_snapshot(CTX, snapshot)
+    rule = site.harness.rule(share, WRITER, access_level='ro')
+    site.driver.snapshot_update_access(CTX, snapshot, [rule], [rule], [])
+    path = f'/snapshots/{snapshot.name}'
+    site.client().look_up(path)
+    kernel.flush(site.top)
+    fail_in_memory_too(site)
+    with pytest.raises(exception.DriverError, match='small'):
+        site.driver.snapshot_update_access(CTX, snapshot, [], [], [rule])
+    with refused('NOENT'):
+        site.client().look_up(path)
+
+
+def test_clients_keep_a_failing_pool_while_others_are_added(site):
+    share = site.create('small')
+    site.client().write(path_of(share), 'notes', b'kept')
+    kernel.flush(site.top)
+    fail_in_memory_too(site)
+    rules = [site.harness.rule(share, to) for to in (WRITER, '127.0.0.9')]
+    with pytest.raises(exception.DriverError, match='small'):
+        site.driver.update_access(CTX, share, rules, rules[1:], [], [])
+    site.client().look_up(path_of(share))
+
+
+def test_access_is_revoked_while_another_pool_is_not_mounted(site):
+    share, other = site.create(), site.create('small')
+    kernel.unmount(site.top)
+    allow_nobody(site, share)
+    with refused('NOENT'):
+        site.client().look_up(path_of(share))
+    site.client().look_up(path_of(other))
+
+
 def test_client_without_a_rule_loses_a_pool_that_has_become_read_only(site):
     share = site.create('small')
     site.client().write(path_of(share), 'notes', b'kept')
@@ -252,7 +335,8 @@ def test_client_without_a_rule_loses_a_pool_that_has_become_read_only(site):
         site.client().look_up(path_of(share))
 
 
-def test_cifs_share_is_back_with_its_disk_although_a_client_used_it(site):
+def cifs_share(site):
+    """Create a CIFS share, and a client that has written to it."""
     storage.require_cifs()
     port = storage.free_port()
     site.driver = site.start(btrfs_cifs=True, btrfs_smb_port=port)
@@ -264,6 +348,22 @@ def test_cifs_share_is_back_with_its_disk_although_a_client_used_it(site):
     alice = SmbClient('alice', port)
     alice.write(share.name, 'notes', b'kept')
     kernel.flush(site.top)
+    return share, alice
+
+
+def test_revoked_user_loses_a_cifs_share_whose_pool_fails(site):
+    share, alice = cifs_share(site)
+    with alice.session(share.name) as session:
+        session('ls')
+        fail_in_memory_too(site)
+        with pytest.raises(exception.DriverError, match='small'):
+            allow_nobody(site, share)
+        with pytest.raises(SmbError, match='BAD_NETWORK_NAME'):
+            alice.read(share.name, 'notes')
+
+
+def test_cifs_share_is_back_with_its_disk_although_a_client_used_it(site):
+    share, alice = cifs_share(site)
     with alice.session(share.name) as session:
         session('ls')
         site.disk.break_file_system(site.top)
