@@ -45,8 +45,8 @@ def _admit_call(driver: 'BtrfsDriver') -> None:
     driver.backend.fencing.admit_call()
 
 
-def _admit_access(driver: 'BtrfsDriver') -> None:
-    """Let access be revoked while a pool is not mounted, too."""
+def _admit_with_lost_pools(driver: 'BtrfsDriver') -> None:
+    """Do the same for methods that require only the pool of a share."""
     driver.backend.fencing.admit_call()
 
 
@@ -59,11 +59,14 @@ def _explained(
 _shares = Delegation['BtrfsDriver', BtrfsShares](
     lambda driver: driver.shares, _admit_call, _explained
 )
+_ensuring = Delegation['BtrfsDriver', BtrfsShares](
+    lambda driver: driver.shares, _admit_with_lost_pools, _explained
+)
 _snapshots = Delegation['BtrfsDriver', BtrfsSnapshots](
     lambda driver: driver.snapshots, _admit_call, _explained
 )
 _access = Delegation['BtrfsDriver', BtrfsAccess](
-    lambda driver: driver.access, _admit_access, _explained
+    lambda driver: driver.access, _admit_with_lost_pools, _explained
 )
 _managing = Delegation['BtrfsDriver', BtrfsManaging](
     lambda driver: driver.managing, _admit_call, _explained
@@ -201,7 +204,7 @@ class BtrfsDriver(
             **port,
         }
 
-    ensure_shares = _shares(BtrfsShares.ensure_shares)
+    ensure_shares = _ensuring(BtrfsShares.ensure_shares)
     ensure_share = _shares(BtrfsShares.ensure_share)
 
     def get_pool(self, share: base.ShareForDriver) -> str:

@@ -235,14 +235,15 @@ class BtrfsShares:
     ) -> dict[str, base.EnsureReply]:
         """Export what is not exported, and return the replies.
 
-        There is none of a share for which that fails: its volume is there,
-        and an administrator can repeat the request.
+        There is none of a share for which that fails, or which may be in a
+        pool that is not mounted: it is not lost, and an administrator can
+        repeat the request.
         """
         replies = {}
         for share in shares:
             try:
                 replies[share['id']] = self._ensure_reply(share)
-            except (exception.StaleFencingToken, exception.StorageUnavailable):
+            except exception.StaleFencingToken:
                 raise
             except (exception.DriverError, OSError) as error:
                 LOG.error('Share %s is not exported: %s', share['name'], error)
@@ -252,6 +253,7 @@ class BtrfsShares:
         try:
             locations = self.ensure_share(None, share)
         except exception.ShareResourceNotFound:
+            self._backend.require()
             return {'status': 'error'}
         except ShareServerMissing as error:
             LOG.error('Share %s is not exported: %s', share['name'], error)

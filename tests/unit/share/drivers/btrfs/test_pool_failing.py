@@ -321,6 +321,23 @@ def test_access_is_revoked_while_another_pool_is_not_mounted(site):
     site.client().look_up(path_of(other))
 
 
+@pytest.mark.parametrize('fail', [fail_in_memory_too, lose_mount])
+def test_shares_in_other_pools_are_ensured_while_one_fails(site, fail):
+    failing = site.create('small')
+    others = [site.create('large'), site.create('spare')]
+    kernel.flush(site.top)
+    fail(site)
+    mounts = pathlib.Path(site.options['btrfs_root'], 'exports', 'mounts')
+    for share in others:
+        kernel.unmount(mounts / f'shares.{share.name}')
+    replies = site.driver.ensure_shares(CTX, [failing, *others])
+    # Without a reply its status remains: it is not lost.
+    assert replies.keys() == {share.id for share in others}
+    for share in others:
+        assert replies[share.id]['status'] == 'available'
+        site.client().write(path_of(share), 'notes', b'hello')
+
+
 def test_client_without_a_rule_loses_a_pool_that_has_become_read_only(site):
     share = site.create('small')
     site.client().write(path_of(share), 'notes', b'kept')
