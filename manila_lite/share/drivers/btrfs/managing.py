@@ -6,6 +6,7 @@ import re
 from manila_lite import exception
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs import kernel
+from manila_lite.share.drivers.btrfs import rewriting
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.pool import Pool
@@ -93,6 +94,8 @@ class BtrfsManaging:
         if self._is_elsewhere(record, server):
             raise ValueError(f'it is on share server {record["server"]}')
         record |= server
+        if rewriting.LIMIT in record:  # an earlier version has released it
+            pool.set_limit_bytes(volume, record.pop(rewriting.LIMIT))
         size = managed_size(
             pool.size_gib(Kind.SHARE, volume),
             pool.used_bytes(Kind.SHARE, volume),
@@ -113,7 +116,10 @@ class BtrfsManaging:
         )
 
     def unmanage(self, share: base.ShareForDriver) -> None:
-        """Stop managing a share; its clients keep their access."""
+        """Stop managing a share; its clients keep their access.
+
+        One whose revert was interrupted has the limit before it.
+        """
         self.unmanage_with_server(share)
 
     def unmanage_with_server(
@@ -125,8 +131,10 @@ class BtrfsManaging:
         with self._backend.changing(share['name']):
             found = self._backend.find(Kind.SHARE, share['name'])
             if found is not None:
-                found[0].catalog.unmanage(Kind.SHARE, share['name'])
-                found[0].commit()
+                pool = found[0]
+                rewriting.limit_interrupted(pool, share['name'])
+                pool.catalog.unmanage(Kind.SHARE, share['name'])
+                pool.commit()
 
     def manage_existing_snapshot(
         self,

@@ -1,7 +1,8 @@
 """Give a volume the content of a snapshot while clients have it mounted.
 
 The volume itself remains, and with it the handle that a client has of its
-root. The files share their blocks with the snapshot.
+root. The files share their blocks with the snapshot. Until it is complete, the
+record of the share has the limit before, in bytes, in `limit_before`.
 """
 
 import contextlib
@@ -10,7 +11,9 @@ from manila_lite.share.drivers import tree_removal
 from manila_lite.share.drivers import trees
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.pool import Pool
+from manila_lite.share.drivers.records import Record
 
+LIMIT = 'limit_before'
 _METADATA = 64 << 20
 
 
@@ -35,3 +38,33 @@ def rewrite(pool: Pool, volume: str, snapshot: str, limit: int) -> None:
         with contextlib.suppress(OSError):
             pool.set_limit_bytes(volume, limit)
         raise
+
+
+def limit_before(pool: Pool, record: Record) -> int:
+    """Return the limit that a share had before it was reverted.
+
+    An earlier version removed it, and left it so if it was interrupted.
+    """
+    limit = record.get(LIMIT) or pool.limit_bytes(Kind.SHARE, record['volume'])
+    if not limit:
+        source = pool.catalog.find(Kind.SNAPSHOT, record['reverting_to'])
+        if source:
+            limit = pool.limit_bytes(Kind.SNAPSHOT, source['volume'])
+    return limit
+
+
+def limit_interrupted(pool: Pool, name: str) -> None:
+    """Limit a share as before its revert, if one was interrupted.
+
+    The caller has locked it. Its size may be changed from then on.
+    """
+    record = pool.catalog.find(Kind.SHARE, name)
+    if (
+        record is None
+        or 'reverting_to' not in record
+        or not pool.has(Kind.SHARE, record['volume'])
+    ):
+        return
+    pool.set_limit_bytes(record['volume'], limit_before(pool, record))
+    if record.pop(LIMIT, None) is not None:
+        pool.catalog.put(Kind.SHARE, name, record)

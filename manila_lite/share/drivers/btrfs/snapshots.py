@@ -1,5 +1,7 @@
 """Snapshots of the btrfs driver."""
 
+import contextlib
+
 from oslo_log import log
 
 from manila_lite import exception
@@ -12,9 +14,6 @@ from manila_lite.share.drivers.btrfs.pool import Pool
 from manila_lite.share.drivers.records import Record
 
 LOG = log.getLogger(__name__)
-
-_LIMIT = 'limit_before'
-"""The field of a record with the limit before a revert, in bytes."""
 
 
 class BtrfsSnapshots:
@@ -110,9 +109,10 @@ class BtrfsSnapshots:
                 )
             reverting = record | {'reverting_to': snapshot['name']}
             if self._backend.configuration.btrfs_revert_mode == 'rewrite':
-                limit = self._limit(pool, reverting)
-                pool.catalog.put(Kind.SHARE, name, reverting | {_LIMIT: limit})
-                self._rewrite(pool, volume, source['volume'], limit)
+                limit = rewriting.limit_before(pool, reverting)
+                reverting[rewriting.LIMIT] = limit
+                pool.catalog.put(Kind.SHARE, name, reverting)
+                self._rewrite(pool, name, volume, source['volume'], limit)
             else:
                 pool.catalog.put(Kind.SHARE, name, reverting)
                 pool.replace(volume, source['volume'])
@@ -122,7 +122,7 @@ class BtrfsSnapshots:
             done = {
                 key: value
                 for key, value in record.items()
-                if key not in ('reverting_to', _LIMIT)
+                if key not in ('reverting_to', rewriting.LIMIT)
             }
             pool.catalog.put(Kind.SHARE, name, done)
             pool.commit()
@@ -138,37 +138,22 @@ class BtrfsSnapshots:
     def _try_to_limit(self, pool: Pool, name: str) -> None:
         with self._backend.locks.try_locked(name) as is_locked:
             try:
-                record = pool.catalog.find(Kind.SHARE, name)
-                if is_locked and record and 'reverting_to' in record:
-                    pool.set_limit_bytes(
-                        record['volume'], self._limit(pool, record)
-                    )
+                if is_locked:
+                    rewriting.limit_interrupted(pool, name)
             except OSError as error:
                 LOG.error(
                     'Share %(name)s is not limited: %(error)s',
                     {'name': name, 'error': error},
                 )
 
-    def _limit(self, pool: Pool, record: Record) -> int:
-        """Return the limit that a share had before it was reverted.
-
-        An earlier version removed it, and left it so if it was interrupted.
-        """
-        limit = record.get(_LIMIT) or pool.limit_bytes(
-            Kind.SHARE, record['volume']
-        )
-        if not limit:
-            source = pool.catalog.find(Kind.SNAPSHOT, record['reverting_to'])
-            if source:
-                limit = pool.limit_bytes(Kind.SNAPSHOT, source['volume'])
-        return limit
-
     def _rewrite(
-        self, pool: Pool, volume: str, snapshot: str, limit: int
+        self, pool: Pool, name: str, volume: str, snapshot: str, limit: int
     ) -> None:
         try:
             rewriting.rewrite(pool, volume, snapshot, limit)
         except OSError as error:
+            with contextlib.suppress(OSError):
+                rewriting.limit_interrupted(pool, name)
             # It names a file of the user, relative to its directory.
             path = pool.path(Kind.SHARE, volume)
             raise OSError(error.errno, error.strerror, str(path)) from error

@@ -174,30 +174,60 @@ def test_clients_stay_mounted_only_if_a_revert_rewrites(site, mode):
         assert client.names_below(root) == {'notes'}
 
 
-def test_share_whose_revert_was_killed_is_limited_by_the_next_start(site):
+def limit_of(site, share):
+    return site.driver.backend.pools['large'].limit_bytes('shares', share.name)
+
+
+def kill_revert(site):
+    """Let a revert of a share of 3 GiB be killed once it has more."""
     share = site.create(size=2)
     snapshot = site.harness.snapshot(share)
     site.driver.create_snapshot(CTX, snapshot)
     site.driver.extend_share(share, 3)
     driver = site.start(btrfs_revert_mode='rewrite')
-    pool = driver.backend.pools['large']
-
-    def limit():
-        return pool.limit_bytes('shares', share.name)
-
     step = 0
-    while limit() == 3 << 30:
+    while limit_of(site, share) == 3 << 30:
         step += 1
         assert killed_at(
             step,
             lambda: driver.revert_to_snapshot(CTX, snapshot, [], []),
             changes,
         )
+    return share, snapshot, driver
+
+
+def test_share_whose_revert_was_killed_is_limited_by_the_next_start(site):
+    share, snapshot, driver = kill_revert(site)
     site.start()
-    assert limit() == 3 << 30
+    assert limit_of(site, share) == 3 << 30
     assert driver.get_share_status(share)['status'] == 'error'
     assert driver.revert_to_snapshot(CTX, snapshot, [], []) == 2
-    assert limit() == 2 << 30
+    assert limit_of(site, share) == 2 << 30
+
+
+def test_share_is_released_with_the_limit_before_a_killed_revert(site):
+    share, snapshot, _ = kill_revert(site)
+    site.driver.unmanage(share)
+    assert limit_of(site, share) == 3 << 30
+    managed = site.harness.at(
+        f'127.0.0.1:{path_of(share)}', host='host@backend#large'
+    )
+    assert site.driver.manage_existing(managed, {})['size'] == 3
+    site.driver.extend_share(managed, 4)
+    site.start()
+    assert limit_of(site, share) == 4 << 30
+
+
+def test_share_that_an_earlier_version_released_gets_its_limit_back(site):
+    share, snapshot, driver = kill_revert(site)
+    driver.backend.pools['large'].catalog.unmanage('shares', share.name)
+    managed = site.harness.at(
+        f'127.0.0.1:{path_of(share)}', host='host@backend#large'
+    )
+    assert site.driver.manage_existing(managed, {})['size'] == 3
+    site.driver.extend_share(managed, 4)
+    site.start()
+    assert limit_of(site, share) == 4 << 30
 
 
 def test_revert_that_fails_names_the_share_and_is_completed_by_another(site):
@@ -212,6 +242,9 @@ def test_revert_that_fails_names_the_share_and_is_completed_by_another(site):
         with pytest.raises(exception.DriverError, match=f'{path}: .*not perm'):
             driver.revert_to_snapshot(CTX, snapshot, [], [])
         assert driver.get_share_status(share)['status'] == 'error'
+        driver.extend_share(share, 2)
+        site.start()
+        assert limit_of(site, share) == 2 << 30
     finally:
         subprocess.run(['chattr', '-i', path / 'sealed'], check=True)
     driver.revert_to_snapshot(CTX, snapshot, [], [])
