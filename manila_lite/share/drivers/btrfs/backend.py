@@ -199,7 +199,12 @@ class BtrfsBackend:
             self._find_volume,
         )
         self.exports = Protocols(
-            self._exporters_of, self.configuration.btrfs_cifs
+            self._exporters_of,
+            lambda: (
+                Exporters(server.exports, server.smb)
+                for server in self.servers.ready()
+            ),
+            self.configuration.btrfs_cifs,
         )
 
     def _undo_abandoned_departures(self) -> None:
@@ -303,7 +308,9 @@ class BtrfsBackend:
             )
         exporters = self._exporters = Exporters(nfs, cifs)
         self.exports = Protocols(
-            lambda kind, volume: exporters, cifs is not None
+            lambda kind, volume: exporters,
+            lambda: [exporters],
+            cifs is not None,
         )
 
     def require(self) -> None:

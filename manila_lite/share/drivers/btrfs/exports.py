@@ -12,7 +12,7 @@ the export is, so that a server that starts meanwhile allows no more than it
 should.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 import contextlib
 import os
 import pathlib
@@ -24,6 +24,7 @@ from manila_lite import exception
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.btrfs import ganesha
 from manila_lite.share.drivers.btrfs import kernel
+from manila_lite.share.drivers.btrfs import origins
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.export_numbers import ExportNumbers
 from manila_lite.share.drivers.btrfs.locks import Locks
@@ -70,16 +71,23 @@ class Exports:
         volume: str,
         source: pathlib.Path,
         clients: Sequence[Client],
+        of: str | None = None,
     ) -> None:
         """Export a volume to exactly these clients.
 
         It is not exported until it has some: each export takes time and
-        memory of the server, more the more there are.
+        memory of the server, more the more there are. A snapshot is one `of`
+        the volume of a share.
         """
         name = _name(kind, volume)
         with self._locks.locked(name):
             if clients or self._is_begun(name):
-                self._publish(name, source, pseudo_path(kind, volume), clients)
+                pseudo = pseudo_path(kind, volume)
+                self._publish(name, source, pseudo, clients, of)
+
+    def snapshots_of(self, volume: str) -> Iterator[str]:
+        """Yield the exported snapshots of a volume, also of a lost pool."""
+        return origins.snapshots_of(self._folder, volume)
 
     def number(self, kind: Kind, volume: str) -> int | None:
         """Return the number of an export."""
@@ -179,11 +187,12 @@ class Exports:
         source: pathlib.Path,
         pseudo: str,
         clients: Sequence[Client],
+        of: str | None = None,
     ) -> None:
         is_new = self._numbers.find(name) is None
         number = self._numbers.allocate(name)
         export = ganesha.Export(number, self._mounts / name, pseudo, clients)
-        text = ganesha.export_config(export)
+        text = origins.comment(of) + ganesha.export_config(export)
         records.write_text(self._file(name), text, durable=True)
         self._mount(name, number, source)
         self._apply(name, number, is_new)

@@ -16,6 +16,7 @@ from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.peers import BtrfsPeers
+from manila_lite.share.drivers.btrfs.replicas import DR
 from manila_lite.share.drivers.btrfs.replicas import Replica
 from manila_lite.share.drivers.btrfs.replicas import ReplicaState
 from manila_lite.share.drivers.btrfs.replicas import ReplicaUnreachable
@@ -78,7 +79,13 @@ class BtrfsPromotion:
             ):
                 stack.enter_context(each.backend.copying(each.name))
             if not _is_promoted(own, active, others):
-                self._become_active(own, active, others, replica_list)
+                self._become_active(
+                    own,
+                    active,
+                    others,
+                    replica_list,
+                    replica['replication_type'],
+                )
             if active is not None:
                 self._make_passive(active, own, replica['replication_type'])
         return [_reply(each, own) for each in replica_list]
@@ -92,13 +99,19 @@ class BtrfsPromotion:
                 with active.backend.changing(active.name):
                     active.become_passive(own, replication_type)
 
-    def _end_exports(self, own: Replica) -> None:
-        """End the export of a source that cannot record that itself."""
+    def _end_exports(self, own: Replica, replication_type: str | None) -> None:
+        """End the exports of a source that cannot record that itself."""
         state = own.state()
         backend = self._peers.at(state.source_host)
-        if backend is not None and state.source_volume is not None:
-            with _ignoring_errors(own, 'end the export of its source'):
-                backend.exports.withdraw(Kind.SHARE, state.source_volume)
+        if backend is None or state.source_volume is None:
+            return
+        with _ignoring_errors(own, 'end the export of its source'):
+            backend.exports.withdraw(Kind.SHARE, state.source_volume)
+        if replication_type != DR:
+            return
+        for snapshot in backend.exports.snapshots_of(state.source_volume):
+            with _ignoring_errors(own, f'end the export of {snapshot}'):
+                backend.exports.withdraw(Kind.SNAPSHOT, snapshot)
 
     def _become_active(
         self,
@@ -106,6 +119,7 @@ class BtrfsPromotion:
         active: Replica | None,
         others: list[Replica],
         replica_list: ReplicaList,
+        replication_type: str | None,
     ) -> None:
         generation = _next_generation(own, others)
         hosts = {
@@ -138,7 +152,7 @@ class BtrfsPromotion:
             'synchronised',
             {'name': own.name},
         )
-        self._end_exports(own)
+        self._end_exports(own, replication_type)
         self._activate(own, generation, hosts)
 
     def _activate(

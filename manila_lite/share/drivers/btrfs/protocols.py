@@ -1,6 +1,6 @@
 """The NFS or CIFS export of a share, by its protocol."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 import contextlib
 import pathlib
 import re
@@ -43,8 +43,14 @@ ExportersOf = Callable[[Kind, str], Exporters | None]
 class Protocols:
     """The exports of all servers; a volume is exported by one of them."""
 
-    def __init__(self, exporters_of: ExportersOf, has_cifs: bool):
+    def __init__(
+        self,
+        exporters_of: ExportersOf,
+        all_exporters: Callable[[], Iterable[Exporters]],
+        has_cifs: bool,
+    ):
         self._exporters_of = exporters_of
+        self._all_exporters = all_exporters
         self._has_cifs = has_cifs
 
     def _nfs_of(self, kind: Kind, volume: str) -> Exports | None:
@@ -97,7 +103,13 @@ class Protocols:
             cifs = self._required(kind, volume).cifs
             assert cifs
             return cifs.publish(
-                kind, volume, source, rules, read_only, denies_all
+                kind,
+                volume,
+                source,
+                rules,
+                read_only,
+                denies_all,
+                record.get('of'),
             )
         clients, replies = clients_of(rules, read_only=read_only)
         if denies_all:
@@ -105,7 +117,9 @@ class Protocols:
         if kind is Kind.SNAPSHOT and not clients:
             self._withdraw_nfs(kind, volume)
         else:
-            self._nfs(kind, volume).publish(kind, volume, source, clients)
+            self._nfs(kind, volume).publish(
+                kind, volume, source, clients, record.get('of')
+            )
         return replies
 
     def republish(self, kind: Kind, volume: str, source: pathlib.Path) -> None:
@@ -131,6 +145,16 @@ class Protocols:
             found.nfs.withdraw(kind, volume)
             if found.cifs:
                 found.cifs.withdraw(kind, volume)
+
+    def snapshots_of(self, volume: str) -> set[str]:
+        """Return the exported snapshots of a volume, also of a lost pool."""
+        return {
+            snapshot
+            for nfs, cifs in self._all_exporters()
+            for exports in (nfs, cifs)
+            if exports
+            for snapshot in exports.snapshots_of(volume)
+        }
 
     def _withdraw_nfs(self, kind: Kind, volume: str) -> None:
         nfs = self._nfs_of(kind, volume)

@@ -310,20 +310,20 @@ class Servers:
 
     def find_exporting(self, kind: Kind, volume: str) -> ShareServer | None:
         """Return the server that exports a volume, or None."""
-        if not self._folder.is_dir():
-            return None  # the back end was never started
         return next(
             (
                 server
-                for server in self._all()
-                if server.is_ready()
-                and (
-                    server.exports.number(kind, volume) is not None
-                    or server.smb.is_known(kind, volume)
-                )
+                for server in self.ready()
+                if server.exports.number(kind, volume) is not None
+                or server.smb.is_known(kind, volume)
             ),
             None,
         )
+
+    def ready(self) -> Iterator[ShareServer]:
+        """Yield the servers that may export something."""
+        if self._folder.is_dir():  # else the back end was never started
+            yield from (each for each in self._all() if each.is_ready())
 
     def _at(self, server_id: str) -> ShareServer:
         name = records.checked_file_name(server_id)

@@ -8,12 +8,13 @@ sessions of clients are ended, so that a server that starts meanwhile allows
 no more than it should.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 import pathlib
 import re
 
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers import samba
+from manila_lite.share.drivers.btrfs import origins
 from manila_lite.share.drivers.btrfs import smb_settings
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.locks import Locks
@@ -94,11 +95,13 @@ class SmbExports:
         rules: list[AccessRuleForDriver],
         read_only: bool = False,
         denies_all: bool = False,
+        of: str | None = None,
     ) -> dict[str, AccessReply]:
         """Share a volume with exactly these users.
 
         Others lose the files that they have open. With `denies_all` there
-        are none, although the replies are those of the rules.
+        are none, although the replies are those of the rules. A snapshot is
+        one `of` the volume of a share.
         """
         self._start()
         name = share_name(kind, volume)
@@ -114,8 +117,13 @@ class SmbExports:
             if text is None or denies_all:
                 self._withdraw(name, kind, volume)
             else:
+                text = origins.comment(of) + text
                 self._replace(name, self._file(kind, volume), text)
         return replies
+
+    def snapshots_of(self, volume: str) -> Iterator[str]:
+        """Yield the shared snapshots of a volume, also of a lost pool."""
+        return origins.snapshots_of(self._shares, volume)
 
     def _replace(self, name: str, file: pathlib.Path, text: str) -> None:
         """Write the file of a share and end what it does not allow.

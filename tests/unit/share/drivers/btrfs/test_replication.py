@@ -13,9 +13,11 @@ from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from tests.drivers import content
 from tests.drivers.cifs_replication_sites import CifsSites
+from tests.drivers.driver_harness import CTX
 from tests.drivers.replication_backends import BACKEND_OPTIONS
 from tests.drivers.replication_backends import COMMON_OPTIONS
 from tests.drivers.replication_backends import NAMES
+from tests.drivers.replication_sites import CLIENT
 from tests.drivers.replication_sites import PASSIVE_LEVELS
 from tests.drivers.replication_sites import Sites
 from tests.drivers.replication_sites import btrfs_sites
@@ -228,6 +230,49 @@ def test_export_of_a_lost_pool_ends_with_the_promotion(sites):
     sites.here.restart()
     assert 'rw' not in sites.levels(sites.here)
     assert sites.update(sites.here) == 'in_sync'
+
+
+def test_snapshots_of_a_lost_pool_are_exported_as_those_of_other_replicas(
+    sites,
+):
+    """Those of a replica are not exported with `dr`, and readable else."""
+    sites.create_in_sync()
+    copied = sites.snapshot()
+    sites.update_snapshot(copied)
+    snapshots = [
+        sites.instance(id, sites.here) for id in (copied, sites.snapshot())
+    ]
+    bystander = sites.here.harness.share(
+        share_proto=sites.share_proto, host=sites.here.host
+    )
+    sites.here.driver.create_share(CTX, bystander, sites.here.server)
+    other = sites.here.harness.snapshot(bystander)
+    sites.here.driver.create_snapshot(CTX, other, sites.here.server)
+    for snapshot in (*snapshots, other):
+        allow_snapshot(sites, snapshot)
+    kernel.unmount(sites.here.driver.backend.pools['pool'].top)
+    sites.promote()
+    assert has_clients(sites.here, other)
+    for snapshot in snapshots:
+        is_readable = sites.style == 'readable'
+        assert has_clients(sites.here, snapshot) == is_readable
+    sites.here.restart()
+    sites.here.driver.delete_snapshot(CTX, other, sites.here.server)
+    sites.here.driver.delete_share(CTX, bystander, sites.here.server)
+    assert sites.update(sites.here) == 'in_sync'
+
+
+def allow_snapshot(sites, snapshot):
+    rule = sites.rule(CLIENT, 'ro')
+    sites.here.driver.snapshot_update_access(
+        CTX, snapshot, [rule], [rule], [], share_server=sites.here.server
+    )
+    assert has_clients(sites.here, snapshot)
+
+
+def has_clients(site, item):
+    """Return whether a server lets clients in, or will after a restart."""
+    return bool(site.harness.clients(site.driver, item))
 
 
 @pytest.fixture
