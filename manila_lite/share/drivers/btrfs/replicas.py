@@ -110,6 +110,10 @@ class Replica:
     def write_state(self, state: ReplicaState) -> None:
         self.pool.catalog.replicas.put(self.name, dataclasses.asdict(state))
 
+    def forget_state(self) -> None:
+        """Remove the record of a replica that was not created."""
+        self.pool.catalog.replicas.drop(self.name)
+
     def locations(self) -> list:
         return self.backend.locations(Kind.SHARE, self.record())
 

@@ -88,9 +88,7 @@ class BtrfsReplication:
                 raise exception.ShareBackendException(
                     msg=f'pool {own.pool.name} has a replica of the share'
                 )
-            # Without the state it would be an active replica.
-            own.write_state(ReplicaState(role=Role.PASSIVE))
-            self._shares.create_share(context, new_replica, share_server)
+            self._create(context, own, new_replica, share_server)
         replica_state = self._update(
             context, replica_list, new_replica, access_rules, replica_snapshots
         )
@@ -98,6 +96,28 @@ class BtrfsReplication:
             'replica_state': replica_state or OUT_OF_SYNC,
             'export_locations': own.locations(),
         }
+
+    def _create(
+        self,
+        context: RequestContext,
+        own: Replica,
+        share: base.ShareForDriver,
+        share_server: base.ShareServerMapping | None,
+    ) -> None:
+        """Create the volume of a replica, or leave nothing behind."""
+        # Without the state it would be an active replica.
+        own.write_state(ReplicaState(role=Role.PASSIVE))
+        try:
+            self._shares.create_share(context, share, share_server)
+        except (OSError, exception.DriverError):
+            with (
+                contextlib.suppress(OSError, exception.DriverError),
+                # A stale call is refused here: the state is another one's.
+                self._backend.changing(own.name),
+            ):
+                if own.find() is None:
+                    own.forget_state()
+            raise
 
     def delete_replica(
         self,

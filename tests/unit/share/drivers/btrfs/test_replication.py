@@ -185,6 +185,20 @@ def test_replica_cannot_be_in_the_pool_of_the_active_one(sites):
     sites.there.state = None
 
 
+def test_refused_replica_leaves_nothing_behind():
+    with btrfs_sites('readable') as sites:
+        sites.share_proto = 'CIFS'
+        with pytest.raises(exception.ShareRefused, match='no CIFS shares'):
+            sites.create()
+        sites.there.state, sites.share_proto = None, 'NFS'
+        name = f'share-{sites.there.id}'
+        assert not [
+            path
+            for path in sites.there.driver.backend.root.rglob(f'*{name}*')
+            if 'locks' not in path.parts
+        ]
+
+
 def test_pool_that_has_become_read_only_is_replaced(sites):
     sites.write('one')
     sites.create_in_sync()
