@@ -24,6 +24,7 @@ from jeepney.io.blocking import DBusConnection
 from jeepney.io.blocking import open_dbus_connection
 
 from manila_lite import exception
+from manila_lite.share.drivers.btrfs import silence
 from manila_lite.share.drivers.nfs_clients import Client
 
 _MANAGER = DBusAddress(
@@ -138,9 +139,9 @@ class Ganesha:
     While it is being restarted, calls wait for it.
     """
 
-    def __init__(self, socket: pathlib.Path, timeout: float = 60.0):
+    def __init__(self, socket: pathlib.Path, timeout: float | None = None):
         self._address = f'unix:path={socket}'
-        self._timeout = timeout
+        self._timeout = silence.TIMEOUT if timeout is None else timeout
         self._lock = threading.Lock()
         self._connection: DBusConnection | None = None
         self._process = 0
@@ -210,15 +211,19 @@ class Ganesha:
 
     def _call(self, method: str, signature: str = '', *body: Any) -> Any:
         deadline = time.monotonic() + self._timeout
-        while True:
+        while not silence.is_known(self):
             try:
                 return self._try_call(method, signature, body)
             except OSError as error:  # it is being restarted
                 if time.monotonic() > deadline:
+                    silence.record(self)
                     raise exception.ShareBackendException(
                         msg=f'the NFS server does not answer: {error}'
                     ) from error
                 time.sleep(_RETRY_INTERVAL)
+        raise exception.ShareBackendException(
+            msg='the NFS server does not answer'
+        )
 
     def _try_call(
         self, method: str, signature: str, body: Iterable[Any]

@@ -10,6 +10,7 @@ from oslo_utils import timeutils
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
+from manila_lite.share.drivers.btrfs import silence
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.clones import BtrfsClones
@@ -237,16 +238,19 @@ class BtrfsShares:
 
         There is none of a share for which that fails, or which may be in a
         pool that is not mounted: it is not lost, and an administrator can
-        repeat the request.
+        repeat the request. A server that does not answer is waited for once.
         """
         replies = {}
-        for share in shares:
-            try:
-                replies[share['id']] = self._ensure_reply(share)
-            except exception.StaleFencingToken:
-                raise
-            except (exception.DriverError, OSError) as error:
-                LOG.error('Share %s is not exported: %s', share['name'], error)
+        with silence.waiting_once():
+            for share in shares:
+                try:
+                    replies[share['id']] = self._ensure_reply(share)
+                except exception.StaleFencingToken:
+                    raise
+                except (exception.DriverError, OSError) as error:
+                    LOG.error(
+                        'Share %s is not exported: %s', share['name'], error
+                    )
         return replies
 
     def _ensure_reply(self, share: base.ShareForDriver) -> base.EnsureReply:

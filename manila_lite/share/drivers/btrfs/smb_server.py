@@ -19,6 +19,7 @@ from manila_lite import exception
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.btrfs import privileges
 from manila_lite.share.drivers.btrfs import processes
+from manila_lite.share.drivers.btrfs import silence
 from manila_lite.share.drivers.btrfs import smb_settings
 from manila_lite.share.drivers.records import Record
 
@@ -75,7 +76,7 @@ class SmbServer:
     def __init__(self, folder: pathlib.Path, record: pathlib.Path):
         self._folder = folder
         self._record = record
-        self._timeout = 60.0
+        self._timeout = silence.TIMEOUT
         self._started: Record | None = None
         """The smbd that is known to have started."""
 
@@ -146,17 +147,19 @@ class SmbServer:
         Returns False if no client was connected to it at the end.
         """
         deadline = time.monotonic() + self._timeout
-        while True:
+        while not silence.is_known(self):
             record = self._running()
             if record is not None and self._has_started(record):
                 children = self._told(record['pid'], commands)
                 if children is not None:
                     return children > _helpers(record['pid'])
             if time.monotonic() > deadline:
-                raise exception.ShareBackendException(
-                    msg='the SMB server does not answer'
-                )
+                silence.record(self)
+                break
             time.sleep(_RETRY_INTERVAL)
+        raise exception.ShareBackendException(
+            msg='the SMB server does not answer'
+        )
 
     def _has_started(self, record: Record) -> bool:
         """Return whether an smbd takes commands; it goes on to do so."""

@@ -13,6 +13,7 @@ from manila_lite import exception
 from manila_lite.share.drivers import fencing
 from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.drivers.btrfs import kernel
+from manila_lite.share.drivers.btrfs import silence
 from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
 from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers.crashes import changes
@@ -417,6 +418,26 @@ def test_share_that_cannot_be_ensured_does_not_stop_the_others(site):
     replies = site.driver.ensure_shares(CTX, [failing, kept])
     assert replies[failing.id]['status'] == 'available'
     site.client().write(path_of(failing), 'notes', b'hello')
+
+
+def test_ensuring_waits_once_for_a_server_that_does_not_answer(
+    site, monkeypatch
+):
+    with monkeypatch.context() as patch:
+        patch.setattr(silence, 'TIMEOUT', 1.0)
+        driver = site.start()
+    shares = [site.create() for _ in range(8)]
+    root = pathlib.Path(site.options['btrfs_root'])
+    storage.stop(root)
+    for share in shares:
+        kernel.unmount(root / 'exports' / 'mounts' / f'shares.{share.name}')
+    began = time.monotonic()
+    assert driver.ensure_shares(CTX, shares) == {}
+    assert 1 < time.monotonic() - began < len(shares)
+    site.driver = site.start()
+    replies = site.driver.ensure_shares(CTX, shares)
+    assert replies.keys() == {share.id for share in shares}
+    site.client().write(path_of(shares[0]), 'notes', b'hello')
 
 
 def test_creation_that_fails_at_any_step_leaves_no_record_without_a_volume(
