@@ -170,9 +170,17 @@ class RulesStatus:
 R = RulesStatus
 
 
-def aggregate_status(statuses: Iterable[str]) -> str:
-    """Return the `access_rules_status` that a share is shown with."""
-    found = set(statuses)
+def aggregate_status(instances: Iterable[tuple[str, str]]) -> str:
+    """Return the `access_rules_status` that a share is shown with.
+
+    Of each instance, the status and that of its rules are given; those that
+    are not available are skipped.
+    """
+    found = {
+        rules_status
+        for status, rules_status in instances
+        if status == InstanceStatus.AVAILABLE
+    }
     return next(
         (status for status in (R.ERROR, R.OUT_OF_SYNC) if status in found),
         R.ACTIVE,

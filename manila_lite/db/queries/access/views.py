@@ -44,18 +44,14 @@ _SHOWN = sa.select(
     RULE.c.created_at,
     RULE.c.updated_at,
     INSTANCE.c.access_rules_status,
+    INSTANCE.c.status,
 ).select_from(
     RULE.join(MAPPING).join(
         INSTANCE, INSTANCE.c.id == MAPPING.c.share_instance_id
     )
 )
 _ONE = (
-    _SHOWN.add_columns(
-        SHARE.c.project_id,
-        SHARE.c.user_id,
-        SHARE.c.is_public,
-        INSTANCE.c.status,
-    )
+    _SHOWN.add_columns(SHARE.c.project_id, SHARE.c.user_id, SHARE.c.is_public)
     .join(SHARE, SHARE.c.id == RULE.c.share_id)
     .where(RULE.c.id == sa.bindparam('access_id'))
 )
@@ -173,7 +169,9 @@ def merge_instances(rows: Sequence[sa.Row]) -> list[AccessRuleView]:
 
 
 def _status_of(rows: Iterable[sa.Row]) -> str:
-    return aggregate_status(row.access_rules_status for row in rows)
+    return aggregate_status(
+        (row.status, row.access_rules_status) for row in rows
+    )
 
 
 def _conditions(criteria: AccessRuleFilter) -> list[sa.ColumnElement]:

@@ -246,10 +246,12 @@ def select_displayed(
         if other is None or instance_rank(row) < instance_rank(other):
             chosen[row.id] = row
     copies: dict[str, int] = {}
-    statuses: dict[str, set[str]] = {}
+    statuses: dict[str, set[tuple[str, str]]] = {}
     for row in rows:
         copies[row.id] = copies.get(row.id, 0) + bool(row.replica_state)
-        statuses.setdefault(row.id, set()).add(row.access_rules_status)
+        statuses.setdefault(row.id, set()).add(
+            (row.status, row.access_rules_status)
+        )
     return list(chosen.values()), {
         'replicated': {id: number > 1 for id, number in copies.items()},
         'rules_status': {

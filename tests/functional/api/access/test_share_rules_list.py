@@ -176,11 +176,30 @@ def test_share_shows_the_worst_of_its_instances(cloud, member, replicated):
     assert show_rule(member, rule)['share_id'] == replicated
 
 
-def _set_status_of_one(cloud, share, status):
+def test_share_skips_instances_that_are_not_available(
+    cloud, member, replicated
+):
+    _set_status_of_one(cloud, replicated, 'error', of='status')
+    _set_status_of_one(cloud, replicated, 'error')
+    assert member.show(replicated)['access_rules_status'] == 'active'
+    (listed,) = member.get('/shares/detail')['shares']
+    assert listed['access_rules_status'] == 'active'
+
+
+def test_share_that_is_not_available_shows_active_rules(cloud, member, share):
+    _set_status_of_one(cloud, share, 'error')
+    assert member.show(share)['access_rules_status'] == 'error'
+    _set_status_of_one(cloud, share, 'extending', of='status')
+    assert member.show(share)['access_rules_status'] == 'active'
+    (listed,) = member.get('/shares/detail')['shares']
+    assert listed['access_rules_status'] == 'active'
+
+
+def _set_status_of_one(cloud, share, status, of='access_rules_status'):
     cloud.db.write(
         lambda session: session.run(
             sa.text(
-                'UPDATE share_instances SET access_rules_status = :status '
+                f'UPDATE share_instances SET {of} = :status '
                 'WHERE id = (SELECT min(id) FROM share_instances '
                 'WHERE share_id = :share)'
             ),
