@@ -146,7 +146,7 @@ def test_two_crashes_and_bad_messages_leave_only_permitted_access(begin, seed):
     cloud.check_invariants()
 
 
-@sampling.enumeration
+@sampling.combinations('fencing', 'verb')
 @pausing.FENCING
 @pytest.mark.parametrize('verb', MORE, ids=lambda verb: verb.__name__)
 def test_a_pause_in_any_driver_call_leaves_only_permitted_access(

@@ -259,7 +259,7 @@ def test_concurrent_changes_are_done_in_some_order(prepared, seed):
     cloud.db.dispose()
 
 
-@sampling.enumeration
+@sampling.combinations('fencing', 'name')
 @pausing.FENCING
 @pytest.mark.parametrize('name', [name for name in VERBS if name != 'check'])
 def test_a_pause_in_any_driver_call_leaves_all_at_rest(

@@ -204,7 +204,7 @@ def test_two_crashes_and_bad_messages_break_no_invariant(prepare, seed):
     check(start(2000 + seed, image))
 
 
-@sampling.enumeration
+@sampling.combinations('fencing', 'style', 'verb')
 @pausing.FENCING
 @pytest.mark.parametrize(
     'style, verb',

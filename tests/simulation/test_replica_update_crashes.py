@@ -184,7 +184,7 @@ def test_next_update_recovers_from_two_crashes_and_bad_messages(begin):
     assert crashed >= len(SEEDS)
 
 
-@sampling.enumeration
+@sampling.combinations('fencing', 'name')
 @pausing.FENCING
 @pytest.mark.parametrize('name', VERBS)
 def test_next_update_recovers_from_a_pause_in_any_driver_call(

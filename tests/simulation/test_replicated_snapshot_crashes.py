@@ -189,7 +189,7 @@ def test_two_crashes_and_bad_messages_break_no_invariant(prepared, seed):
     check(start(2000 + seed, image))
 
 
-@sampling.enumeration
+@sampling.combinations('fencing', 'name')
 @pausing.FENCING
 @pytest.mark.parametrize('name', VERBS)
 def test_a_pause_in_any_driver_call_breaks_no_invariant(

@@ -99,7 +99,7 @@ def test_two_crashes_and_bad_messages_break_no_invariant(begin):
     )
 
 
-@sampling.enumeration
+@sampling.combinations('fencing', 'verb')
 @pausing.FENCING
 @pytest.mark.parametrize('verb', VERBS, ids=lambda verb: verb.__name__)
 def test_a_pause_in_any_driver_call_breaks_no_invariant(

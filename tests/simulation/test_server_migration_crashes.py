@@ -152,7 +152,7 @@ def test_two_crashes_and_bad_messages_end_at_rest(clouds):
     assert crashed > len(SEEDS)
 
 
-@sampling.enumeration
+@sampling.combinations('fencing', 'name')
 @pausing.FENCING
 @pytest.mark.parametrize('name', VERBS)
 def test_a_pause_in_any_driver_call_ends_at_rest(

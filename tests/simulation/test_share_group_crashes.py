@@ -99,7 +99,7 @@ def test_two_crashes_and_bad_messages_break_no_invariant(begin):
     crashing.crash_twice(begin, SEEDS, VERBS)
 
 
-@sampling.enumeration
+@sampling.combinations('fencing', 'name')
 @pausing.FENCING
 @pytest.mark.parametrize('name', VERBS)
 def test_a_pause_in_any_driver_call_breaks_no_invariant(
@@ -150,7 +150,7 @@ def test_a_crash_while_a_group_is_copied_breaks_no_invariant(
     )
 
 
-@sampling.enumeration
+@sampling.combinations('fencing', 'how')
 @pausing.FENCING
 @pytest.mark.parametrize('how', [SINGLE, SLOW], ids=['singly', 'slowly'])
 def test_a_pause_while_a_group_is_copied_breaks_no_invariant(
@@ -164,7 +164,7 @@ def test_a_pause_while_a_group_is_copied_breaks_no_invariant(
     )
 
 
-@sampling.enumeration
+@sampling.combinations('fencing', 'name')
 @pausing.FENCING
 @pytest.mark.parametrize('name', SNAPSHOT_VERBS)
 def test_a_pause_while_a_group_is_snapshotted_breaks_no_invariant(
@@ -298,7 +298,7 @@ def test_two_crashes_on_share_servers_break_no_invariant(begin_on_servers):
     crashing.crash_twice(begin_on_servers, SEEDS, SERVER_VERBS)
 
 
-@sampling.enumeration
+@sampling.combinations('fencing', 'name')
 @pausing.FENCING
 @pytest.mark.parametrize('name', SERVER_VERBS)
 def test_a_pause_on_a_share_server_breaks_no_invariant(

@@ -237,7 +237,7 @@ def test_concurrent_requests_break_no_invariant(prepared, seed):
     check(cloud)
 
 
-@sampling.enumeration
+@sampling.combinations('fencing', 'name')
 @pausing.FENCING
 @pytest.mark.parametrize(
     'name', [name for name in CASES if name != 'fail_to_manage']

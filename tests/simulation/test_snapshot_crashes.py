@@ -140,7 +140,7 @@ def crash():
     raise Crash
 
 
-@sampling.enumeration
+@sampling.combinations('fencing', 'name')
 @pausing.FENCING
 @pytest.mark.parametrize('name', VERBS)
 def test_a_pause_in_any_driver_call_breaks_no_invariant(

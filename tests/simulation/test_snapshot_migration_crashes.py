@@ -77,7 +77,7 @@ def test_two_crashes_and_bad_messages_break_no_invariant(begin):
     crashing.crash_twice(begin, SEEDS, VERBS)
 
 
-@sampling.enumeration
+@sampling.combinations('fencing', 'name')
 @pausing.FENCING
 @pytest.mark.parametrize('name', VERBS)
 def test_a_pause_in_any_driver_call_breaks_no_invariant(
