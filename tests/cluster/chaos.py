@@ -22,6 +22,8 @@ from manila_lite.share.drivers.dummy import driver as dummy
 from manila_lite.share.drivers.dummy.exports import share_exports
 from manila_lite.share.drivers.dummy.fencing import FencingGate
 from manila_lite.share.drivers.dummy.state import DummyState
+from manila_lite.states.share_replica import PASSIVE
+from manila_lite.states.snapshot_instance import SnapshotStatus
 from manila_lite.work import table
 from tests.cluster.cluster import Cluster
 from tests.cluster.fault import Fault
@@ -54,6 +56,18 @@ AT_REST_WITHIN = 120.0
 JOURNAL = engine.Transition.__table__
 INSTANCE = shares.ShareInstance.__table__
 SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
+
+
+_BEHIND = (
+    sa.select(SNAPSHOT_INSTANCE.c.id, SNAPSHOT_INSTANCE.c.status)
+    .select_from(SNAPSHOT_INSTANCE.join(INSTANCE))
+    .where(
+        SNAPSHOT_INSTANCE.c.status.in_(
+            [SnapshotStatus.CREATING, SnapshotStatus.DELETING]
+        ),
+        INSTANCE.c.replica_state.in_(sorted(PASSIVE)),
+    )
+)
 
 
 def _moves_of(session: Session, id: str) -> list[str]:
@@ -255,7 +269,8 @@ class Chaos:
         """Return what is in flight, without what waits for another resource.
 
         That one is in flight itself, or waits for a request: a migration
-        after its first phase.
+        after its first phase. Snapshots on replicas that are not active wait
+        for the next update of these.
         """
         db = self.cluster.db
         return [
@@ -268,6 +283,11 @@ class Chaos:
                 for kind in recovery.KINDS
                 for row in db.read(recovery.list_in_flight, kind, most=1000)
                 if not row.waits
+            ),
+            *(
+                f'snapshot {row.id} is {row.status} until its replica is '
+                'updated'
+                for row in db.read(lambda session: session.rows(_BEHIND))
             ),
         ]
 
