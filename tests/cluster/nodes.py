@@ -96,8 +96,7 @@ class Node:
         os.environ['TMPDIR'] = str(disk / 'tmp')
 
     def enter_with_clock(self, command: Sequence[str]) -> None:
-        """Do the same and run a Python command on a clock that can be set."""
-        self.set_clock(0)
+        """Do the same and run a Python command on a clock that is set."""
         self.enter()
         os.environ.update(
             LD_PRELOAD=str(FAKETIME),

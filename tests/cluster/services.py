@@ -177,6 +177,8 @@ class Service:
         words = [f'manila-lite-{self.kind}', '--config-file', str(self.conf)]
         enter = self.node.enter
         if self.has_clock:
+            # Not by the process, which would undo what is set meanwhile.
+            self.node.set_clock(0)
             enter = functools.partial(
                 self.node.enter_with_clock, [str(CLOCKED), *words]
             )
