@@ -106,6 +106,7 @@ def _load(conf: cfg.ConfigOpts, db: Database, *, has_api: bool) -> None:
     start.check_database(conf, db)
     with running.process(conf, db) as process:
         if has_api:
+            web.load_server()
             build_api(process)
     running.check_options(conf)
 

@@ -151,6 +151,11 @@ def _with_plain_addresses(app: Callable) -> Callable:
     return call
 
 
+def load_server() -> None:
+    """Import what serves requests, for processes that are forked."""
+    _server_class()
+
+
 def _server_class() -> Callable:
     if CONCURRENCY == 'eventlet':
         return _EventletServer

@@ -220,6 +220,9 @@ def prepare_rabbit(conf: typing.Any) -> type[Exception]:
     not wrap.
     """
     from kombu import exceptions as kombu
+
+    # Kombu does so to connect; here, forked processes have it in common.
+    from kombu.transport import pyamqp  # noqa: F401
     from oslo_messaging import opts
 
     conf.register_opts(dict(opts.list_opts())[RABBIT], RABBIT)
