@@ -206,10 +206,8 @@ def test_share_whose_revert_was_killed_is_limited_by_the_next_start(site):
     assert limit_of(site, share) == 2 << 30
 
 
-def test_share_is_released_with_the_limit_before_a_killed_revert(site):
-    share, snapshot, _ = kill_revert(site)
-    site.driver.unmanage(share)
-    assert limit_of(site, share) == 3 << 30
+def require_old_size_when_managed(site, share):
+    """Manage a share of 3 GiB again; extend it, which holds after a start."""
     managed = site.harness.at(
         f'127.0.0.1:{path_of(share)}', host='host@backend#large'
     )
@@ -217,18 +215,19 @@ def test_share_is_released_with_the_limit_before_a_killed_revert(site):
     site.driver.extend_share(managed, 4)
     site.start()
     assert limit_of(site, share) == 4 << 30
+
+
+def test_share_is_released_with_the_limit_before_a_killed_revert(site):
+    share, snapshot, _ = kill_revert(site)
+    site.driver.unmanage(share)
+    assert limit_of(site, share) == 3 << 30
+    require_old_size_when_managed(site, share)
 
 
 def test_share_that_an_earlier_version_released_gets_its_limit_back(site):
     share, snapshot, driver = kill_revert(site)
     driver.backend.pools['large'].catalog.unmanage('shares', share.name)
-    managed = site.harness.at(
-        f'127.0.0.1:{path_of(share)}', host='host@backend#large'
-    )
-    assert site.driver.manage_existing(managed, {})['size'] == 3
-    site.driver.extend_share(managed, 4)
-    site.start()
-    assert limit_of(site, share) == 4 << 30
+    require_old_size_when_managed(site, share)
 
 
 def test_revert_that_fails_names_the_share_and_is_completed_by_another(site):
