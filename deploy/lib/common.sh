@@ -15,6 +15,10 @@ UNITS=/etc/systemd/system
 SECRETS=$ETC/secrets
 ROLES=$ETC/roles
 CONF=$ETC/manila_lite.conf
+# A copy of what TLS_CACERT names.
+CACERT=$ETC/cacert.pem
+# Exists where `set_up_servers` has run: the units that it started, one a line.
+SERVERS=$ETC/servers
 # What each service was started with, or `restart` if it has to be restarted.
 STARTED=$ETC/started
 
@@ -69,6 +73,7 @@ read_variables() {
     : "${API_LOCAL_PORT:=8785}"
     : "${API_WORKERS:=1}"
     : "${TLS_CERTIFICATE:=}"
+    : "${TLS_CACERT:=}"
     : "${DATABASE:=mariadb}"
     : "${DATABASE_URL:=}"
     : "${TRANSPORT_URL:=}"
@@ -201,6 +206,7 @@ delete_file() {
     local path
     for path; do
         if [[ -e $path || -L $path ]]; then
+            note_reader
             rm -rf -- "$path"
             changed "removed $path"
         fi
@@ -213,6 +219,7 @@ delete_line() {
     if [[ ! -e $file ]] || ! "${AS[@]}" grep -qxF -e "$line" "$file"; then
         return
     fi
+    note_reader
     { "${AS[@]}" grep -vxF -e "$line" "$file" || true; } \
         | replace_file "$(stat -c %U:%G "$file")" "$(stat -c %a "$file")" \
             "$file"

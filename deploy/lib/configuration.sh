@@ -84,6 +84,9 @@ admin_openrc() {
         OS_USER_DOMAIN_NAME Default \
         OS_PROJECT_DOMAIN_NAME Default \
         OS_REGION_NAME "$REGION"
+    if [[ -n $TLS_CACERT ]]; then
+        printf 'export %s=%q\n' OS_CACERT "$CACERT"
+    fi
 }
 
 # redis_conf: print what is added to the configuration of Redis.
@@ -92,6 +95,38 @@ redis_conf() {
 # Written by deploy.
 bind $(listen_addresses ' ')
 requirepass $(quote_word "$LOCKS_PASSWORD")
+END
+}
+
+# try_until_started: print the drop-in of a server that ends if it cannot
+# listen at its address. Debian's units start it five times within a second.
+try_until_started() {
+    cat <<END
+# Written by deploy. The address may come after network-online.target, too.
+[Unit]
+Wants=network-online.target
+After=network-online.target
+StartLimitIntervalSec=0
+
+[Service]
+Restart=always
+RestartSec=2
+END
+}
+
+# wait_for_address: print the drop-in of PostgreSQL, which would go on without
+# the address until its next restart.
+wait_for_address() {
+    local bind='import socket, sys; socket.socket().bind((sys.argv[1], 0))'
+    cat <<END
+# Written by deploy. The address may come after network-online.target, too.
+[Unit]
+Wants=network-online.target
+After=network-online.target
+
+[Service]
+ExecStartPre=/bin/sh -c 'until python3 -I -c "$bind" $NODE_IP 2> /dev/null; \
+    do sleep 1; done'
 END
 }
 
@@ -133,7 +168,9 @@ proxy_conf() {
 # Written by deploy: changes are lost.
 frontend manila_lite
     mode http
-    bind $bind$tls
+    # Also while this node does not have the address: at boot, or because
+    # another controller has it.
+    bind $bind transparent$tls
     timeout client 2m
     option httplog
     option forwardfor
@@ -176,7 +213,7 @@ keystone_proxy_conf() {
 
 frontend manila_lite_keystone
     mode http
-    bind $1:$KEYSTONE_PORT$2
+    bind $1:$KEYSTONE_PORT transparent$2
     timeout client 1m
     option httplog
     option forwardfor

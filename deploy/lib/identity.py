@@ -20,7 +20,7 @@ SERVICES = (
 REFUSED = 3
 
 
-def sign_in(url, user, project, password):
+def sign_in(url, user, project, password, cacert=None):
     """Return a client; nothing is sent before its first request."""
     return adapter.Adapter(
         session.Session(
@@ -31,7 +31,8 @@ def sign_in(url, user, project, password):
                 user_domain_id=DOMAIN,
                 project_name=project,
                 project_domain_id=DOMAIN,
-            )
+            ),
+            verify=cacert or True,
         ),
         # What the catalog says may not be reachable from this machine.
         endpoint_override=url,
@@ -115,7 +116,11 @@ def register(args, keystone, password):
     entries.assign(user, project, 'service', role)
     try:
         sign_in(
-            args.url, args.service_user, args.service_project, password
+            args.url,
+            args.service_user,
+            args.service_project,
+            password,
+            args.cacert,
         ).get_token()
     except exceptions.Unauthorized:
         entries.set_password(user, password)
@@ -132,6 +137,9 @@ def register(args, keystone, password):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        '--cacert', help='certificates of authorities to verify Keystone with'
+    )
     parser.add_argument('url')
     parser.add_argument('user')
     parser.add_argument('project')
@@ -144,7 +152,9 @@ def main():
     registering.add_argument('endpoint')
     args = parser.parse_args()
     admin_password, service_password, *_ = [*sys.stdin.read().split('\n'), '']
-    keystone = sign_in(args.url, args.user, args.project, admin_password)
+    keystone = sign_in(
+        args.url, args.user, args.project, admin_password, args.cacert
+    )
     try:
         token = keystone.get_token()
     except exceptions.Unauthorized as refused:

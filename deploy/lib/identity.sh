@@ -13,20 +13,27 @@ uses_keystone() {
     [[ $AUTH == keystone ]]
 }
 
+# own_keystone: set whether Keystone is one of our own.
+own_keystone() {
+    OWN_KEYSTONE=no
+    if uses_keystone && [[ -z $KEYSTONE_AUTH_URL ]]; then
+        OWN_KEYSTONE=yes
+    fi
+}
+
 # use_identity: set the URLs that local.conf does not give.
 use_identity() {
     local at=$FIRST_CONTROLLER scheme=http database
-    OWN_KEYSTONE=no
+    own_keystone
     uses_keystone || return 0
     [[ -n ${KEYSTONE_PASSWORD:-} && -n ${KEYSTONE_DATABASE_PASSWORD:-} ]] \
         || die "copy $SECRETS from $at again: it has no KEYSTONE_PASSWORD"
-    if [[ -n $KEYSTONE_AUTH_URL ]]; then
+    if [[ $OWN_KEYSTONE == no ]]; then
         KEYSTONE_AUTH_URL=${KEYSTONE_AUTH_URL%/}
         KEYSTONE_AUTH_URL=${KEYSTONE_AUTH_URL%/v3}/v3
         KEYSTONE_INTERNAL_URL=$KEYSTONE_AUTH_URL
         return
     fi
-    OWN_KEYSTONE=yes
     if [[ -n $TLS_CERTIFICATE ]]; then
         scheme=https
     fi
@@ -150,7 +157,12 @@ make_keystone_keys() {
 
 # identity VERB...: identity.py as the administrator of Keystone.
 identity() {
+    local trusted=()
+    if [[ -n $TLS_CACERT ]]; then
+        trusted=(--cacert "$CACERT")
+    fi
     "${PROGRAM:-$VENV}/bin/python" "$DEPLOY/lib/identity.py" \
+        "${trusted[@]}" \
         "$KEYSTONE_INTERNAL_URL" "$ADMIN_USER" "$ADMIN_PROJECT" "$@" \
         <<< "$ADMIN_PASSWORD"$'\n'"$KEYSTONE_PASSWORD"
 }
@@ -208,9 +220,14 @@ memcached_servers = 127.0.0.1:11211
 memcache_security_strategy = ENCRYPT
 memcache_secret_key = $TOKEN_KEY
 END
+    if [[ -n $TLS_CACERT ]]; then
+        echo "cafile = $CACERT"
+    fi
 }
 
 delete_keystone() {
     delete_units manila-lite-keystone
-    delete_file "$KEYSTONE_VENV"
+    # Its keys stay with its database.
+    delete_file "$KEYSTONE_VENV" "$KEYSTONE_ETC/keystone.conf" \
+        "$KEYSTONE_ETC/gunicorn.conf.py"
 }

@@ -5,14 +5,12 @@
 # use_servers: set the URLs that local.conf does not give.
 use_servers() {
     local scheme account at=$FIRST_CONTROLLER
+    own_servers
     account=manila:$(quote_url "$DATABASE_PASSWORD")
     case $DATABASE in
         mariadb) scheme=mysql ;;
         postgresql) scheme=postgresql+psycopg2 ;;
     esac
-    OWN_DATABASE=${DATABASE_URL:-yes}
-    OWN_BROKER=${TRANSPORT_URL:-yes}
-    OWN_LOCKS=${LOCKS_URL:-yes}
     : "${DATABASE_URL:=$scheme://$account@$at/manila}"
     account=manila:$(quote_url "$BROKER_PASSWORD")
     : "${TRANSPORT_URL:=rabbit://$account@$at:5672/manila}"
@@ -23,8 +21,22 @@ use_servers() {
     : "${LOCKS_URL:=redis://:$LOCKS_PASSWORD@$at:6379}"
 }
 
+# own_servers: set which servers local.conf does not give by URL.
+own_servers() {
+    OWN_DATABASE=${DATABASE_URL:-yes}
+    OWN_BROKER=${TRANSPORT_URL:-yes}
+    OWN_LOCKS=${LOCKS_URL:-yes}
+}
+
+# has_servers: whether the servers are on this machine, also after a removal.
+# Older releases have made the secrets only.
+has_servers() {
+    [[ -e $SERVERS ]] || { [[ -e $SECRETS ]] && is_first_controller; }
+}
+
 set_up_servers() {
     is_first_controller || return 0
+    touch "$SERVERS"
     if [[ $OWN_DATABASE == yes ]]; then
         "set_up_$DATABASE"
     fi
@@ -42,6 +54,15 @@ listen_addresses() {
         echo 127.0.0.1
     else
         echo "127.0.0.1$1$NODE_IP"
+    fi
+}
+
+# order_boot UNIT FUNCTION: loopback is there before any server.
+order_boot() {
+    if [[ $NODE_IP == 127.0.0.1 ]]; then
+        delete_boot_order "$1"
+    else
+        put_boot_order "$@"
     fi
 }
 
@@ -98,6 +119,8 @@ END
         for_unit postgresql put_line "$etc/pg_hba.conf" \
             "host $name $name all scram-sha-256 # manila_lite"
     done
+    # The unit of the cluster; the other one starts all clusters.
+    order_boot postgresql@ wait_for_address
     run_server postgresql
     make_postgresql_account manila "$DATABASE_PASSWORD"
 }
@@ -131,6 +154,7 @@ postgresql_answers() {
 }
 
 set_up_rabbitmq() {
+    note_stopped rabbitmq-server
     install_packages rabbitmq-server
     start_unit rabbitmq-server
     rabbitmqctl -q await_startup
@@ -161,6 +185,7 @@ set_up_redis() {
         /etc/redis/manila-lite.conf <<< "$(redis_conf)"
     for_unit redis-server put_line /etc/redis/redis.conf \
         'include /etc/redis/manila-lite.conf'
+    order_boot redis-server try_until_started
     run_server redis-server
 }
 
@@ -175,12 +200,15 @@ purge_servers() {
     if [[ $OWN_BROKER == yes ]]; then
         purge_broker
     fi
-    if [[ $OWN_LOCKS == yes ]]; then
-        purge_locks
-    fi
 }
 
 purge_broker() {
+    # A removal has stopped it.
+    note_stopped rabbitmq-server
+    if ! systemctl --quiet is-active rabbitmq-server; then
+        systemctl start rabbitmq-server
+    fi
+    rabbitmqctl -q await_startup
     if rabbitmqctl -q list_vhosts --no-table-headers | grep -qx manila; then
         rabbitmqctl -q delete_vhost manila
         changed 'removed the virtual host manila'
@@ -192,16 +220,64 @@ purge_broker() {
     fi
 }
 
-# purge_locks: the file is removed last, as it shows that this is not done.
-purge_locks() {
-    if [[ ! -e /etc/redis/manila-lite.conf ]]; then
-        return
+# close_servers: let the servers listen where they did before the set-up. What
+# they contain stays.
+close_servers() {
+    close_mariadb
+    close_postgresql
+    close_redis
+    if [[ $OWN_BROKER == yes ]]; then
+        close_rabbitmq
     fi
-    delete_line /etc/redis/redis.conf 'include /etc/redis/manila-lite.conf'
-    if systemctl --quiet is-active redis-server; then
-        restart_unit redis-server
+}
+
+close_mariadb() {
+    for_unit mariadb delete_file \
+        /etc/mysql/mariadb.conf.d/90-manila-lite.cnf
+    restart_changed mariadb
+}
+
+close_postgresql() {
+    local etc name
+    delete_boot_order postgresql@
+    for etc in /etc/postgresql/*/main; do
+        if [[ ! -d $etc ]]; then
+            continue
+        fi
+        for name in manila keystone; do
+            for_unit postgresql delete_line "$etc/pg_hba.conf" \
+                "host $name $name all scram-sha-256 # manila_lite"
+        done
+        # As its owner, who may have made links.
+        act_for "$etc/conf.d"
+        if "${AS[@]}" test -e "$etc/conf.d/manila-lite.conf"; then
+            for_unit postgresql note_reader
+            "${AS[@]}" rm "$etc/conf.d/manila-lite.conf"
+            changed "removed $etc/conf.d/manila-lite.conf"
+        fi
+    done
+    restart_changed postgresql
+}
+
+# close_redis: what it listens at, and its password.
+close_redis() {
+    delete_boot_order redis-server
+    for_unit redis-server delete_line /etc/redis/redis.conf \
+        'include /etc/redis/manila-lite.conf'
+    for_unit redis-server delete_file /etc/redis/manila-lite.conf \
+        /etc/redis/manila-lite.conf.*~
+    restart_changed redis-server
+}
+
+# close_rabbitmq: it listens on all addresses, as Debian's package wants. The
+# set-up did not change that, but may have been the first to start it.
+close_rabbitmq() {
+    if ! was_stopped rabbitmq-server \
+            && systemctl --quiet is-active rabbitmq-server; then
+        echo 'Kept rabbitmq-server running: it is not noted that' \
+            'deploy/controller started it.'
     fi
-    delete_file /etc/redis/manila-lite.conf
+    stop_again rabbitmq-server
 }
 
 # purge_account NAME: remove it from the database server, with its database.

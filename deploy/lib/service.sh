@@ -20,10 +20,33 @@ add_user() {
 configure() {
     local roles=() text
     mapfile -t roles < "$ROLES"
+    if has_role controller; then
+        put_cacert
+    fi
     text=$(service_conf "${roles[@]}")
     put_file root:manila 640 "$CONF" <<< "$text"
     put_file root:root 644 /etc/logrotate.d/manila-lite \
         < "$DEPLOY/../etc/manila_lite/logrotate.conf"
+}
+
+# put_cacert: copy the certificates of TLS_CACERT to where the service, which
+# cannot read every directory, and the client find them.
+put_cacert() {
+    if [[ -z $TLS_CACERT ]]; then
+        delete_file "$CACERT"
+        return
+    fi
+    [[ -f $TLS_CACERT ]] || die 'TLS_CACERT must name a PEM file with the' \
+        "certificate of a CA: $TLS_CACERT is not a file"
+    if grep -q 'PRIVATE KEY-----' "$TLS_CACERT"; then
+        die 'TLS_CACERT must name a file of certificates only:' \
+            "$TLS_CACERT contains a private key"
+    fi
+    python3 -I -c 'import ssl, sys
+ssl.create_default_context(cafile=sys.argv[1])' "$TLS_CACERT" 2> /dev/null \
+        || die 'TLS_CACERT must name a PEM file with the certificate of a' \
+            "CA: $TLS_CACERT contains none"
+    put_file root:manila 644 "$CACERT" < "$TLS_CACERT"
 }
 
 # sync_schema: migrate the database, unless it has the schema of the release.
@@ -63,7 +86,23 @@ set_up_http_basic() {
         manage user add "$ADMIN_USER" --user-id "$ADMIN_USER" \
             --project "$ADMIN_PROJECT" --role admin <<< "$ADMIN_PASSWORD"
         changed "added the user $ADMIN_USER"
+    elif [[ -n $ADMIN_PASSWORD ]] && ! admin_is_known; then
+        # The secrets are newer than the file, or the password was changed.
+        manage user passwd "$ADMIN_USER" <<< "$ADMIN_PASSWORD"
+        changed "set the password of $ADMIN_USER"
     fi
+}
+
+# admin_is_known: whether the file of users has the password of the
+# administrator.
+admin_is_known() {
+    runuser -u manila -- "${PROGRAM:-$VENV}/bin/python" -I -c '
+import sys
+from manila_lite.api.auth import users
+user = users.read(sys.argv[1]).get(sys.argv[2])
+password = sys.stdin.buffer.read().removesuffix(b"\n")
+sys.exit(not users.verify_password(user, password))' \
+        "$STATE/users" "$ADMIN_USER" <<< "$ADMIN_PASSWORD"
 }
 
 api_url() {
@@ -82,6 +121,8 @@ set_up_proxy() {
     check_proxy_conf "$text"
     put_file root:root 640 "$PROXY_CONF" <<< "$text"
     for_unit haproxy put_line /etc/default/haproxy "$PROXY_OPTIONS"
+    # The listener needs no address, but a name may not be resolved yet.
+    put_boot_order haproxy try_until_started
     run_proxy "$text"
 }
 
@@ -120,6 +161,7 @@ delete_proxy() {
     if [[ ! -e $PROXY_CONF ]]; then
         return
     fi
+    delete_boot_order haproxy
     delete_line /etc/default/haproxy "$PROXY_OPTIONS"
     if systemctl --quiet is-active haproxy; then
         restart_unit haproxy
@@ -130,10 +172,20 @@ delete_proxy() {
 # call_api ARGUMENT...: curl, as the administrator. The password goes through
 # a pipe, not through the arguments.
 call_api() {
+    local trusted=() code=0
+    if [[ -n $TLS_CACERT ]]; then
+        trusted=(--cacert "$CACERT")
+    fi
     curl --silent --show-error --fail --max-time 60 --retry 30 \
-        --retry-connrefused --retry-delay 1 \
+        --retry-connrefused --retry-delay 1 "${trusted[@]}" \
         --header 'X-OpenStack-Manila-API-Version: 2.65' \
-        --config <(credentials) "$@"
+        --config <(credentials) "$@" || code=$?
+    # The code of curl if it cannot verify the certificate of the server.
+    if [[ $code == 60 ]]; then
+        die 'TLS_CERTIFICATE must be valid for API_ADDRESS and issued by a' \
+            'CA of the system, or by the one that TLS_CACERT names'
+    fi
+    return "$code"
 }
 
 # credentials: print how curl signs in.
@@ -212,6 +264,25 @@ print(sum(pool["allocated_gb"] or 0 for pool in pools))')
                 'give --force'
         fi
     done
+}
+
+# refuse_served: stop if services of other nodes are up that use the servers of
+# this one.
+refuse_served() {
+    local services binary host
+    if ! has_servers || [[ $OWN_DATABASE != yes && $OWN_BROKER != yes \
+            && $OWN_LOCKS != yes ]]; then
+        return 0
+    fi
+    services=$(manage service list | awk -v node="$NODE_NAME" '
+        /^manila-/ && $2 != node && index($2, node "@") != 1 {print $1, $2}')
+    while read -r binary host; do
+        if [[ -n $host ]] && (($(processes_of "$host" "$binary") > 0)); then
+            die "$binary on $host uses the servers of this node, the first" \
+                'of CONTROLLERS: run deploy/remove on the other nodes first,' \
+                'or give --force'
+        fi
+    done <<< "$services"
 }
 
 # remove_rows NODE [ARGUMENT]: forget the services of a node that is stopped.

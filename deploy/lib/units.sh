@@ -5,6 +5,9 @@
 OUR_UNITS=(manila-lite-controller manila-lite-api manila-lite-scheduler
     manila-lite-share manila-lite-data)
 
+# The name of a drop-in for a unit of Debian's.
+BOOT_ORDER=manila-lite.conf
+
 # unit_is_on NAME: whether it runs, and is started at boot.
 unit_is_on() {
     systemctl --quiet is-enabled "$1" 2>/dev/null \
@@ -63,11 +66,65 @@ for_unit() {
 # run_server NAME: start a unit of Debian's; restart it if `for_unit` has
 # changed its files.
 run_server() {
-    if was_started_with "$1" restart; then
-        restart_unit "$1"
-        rm "$STARTED/$1"
-    fi
+    restart_changed "$1"
     start_unit "$1"
+}
+
+# restart_changed NAME: restart a unit that runs if `for_unit` has changed its
+# files.
+restart_changed() {
+    if ! was_started_with "$1" restart; then
+        return 0
+    fi
+    if systemctl --quiet is-active "$1"; then
+        restart_unit "$1"
+    fi
+    rm "$STARTED/$1"
+}
+
+# note_stopped NAME: note that a unit does not run, before it is started.
+note_stopped() {
+    if ! systemctl --quiet is-active "$1" && ! was_stopped "$1"; then
+        echo "$1" >> "$SERVERS"
+    fi
+}
+
+# was_stopped NAME: whether that was noted.
+was_stopped() {
+    grep -qsxF -e "$1" "$SERVERS"
+}
+
+# stop_again NAME: stop a unit that was noted.
+stop_again() {
+    was_stopped "$1" || return 0
+    if systemctl --quiet is-active "$1"; then
+        systemctl disable --now "$1"
+        changed "stopped $1"
+    fi
+    sed -i "/^$1\$/d" "$SERVERS"
+}
+
+# put_boot_order NAME FUNCTION: let a unit of Debian's start where its address
+# comes late at boot. The function prints the drop-in.
+put_boot_order() {
+    local directory=$UNITS/$1.service.d before=$CHANGES
+    if [[ ! -d $directory ]]; then
+        put_directory root:root 755 "$directory"
+    fi
+    put_file root:root 644 "$directory/$BOOT_ORDER" <<< "$("$2")"
+    if ((CHANGES > before)); then
+        systemctl daemon-reload
+    fi
+}
+
+# delete_boot_order NAME: its other drop-ins stay.
+delete_boot_order() {
+    local directory=$UNITS/$1.service.d before=$CHANGES
+    delete_file "$directory/$BOOT_ORDER"
+    if ((CHANGES > before)); then
+        rmdir --ignore-fail-on-non-empty "$directory"
+        systemctl daemon-reload
+    fi
 }
 
 # put_unit_files DIRECTORY NAME...
@@ -126,7 +183,10 @@ start_role() {
     local names name text files=()
     mapfile -t names < <(role_units "$1")
     if [[ $1 == controller && -e $ETC/token_key ]]; then
-        files=("$ETC/token_key")
+        files+=("$ETC/token_key")
+    fi
+    if [[ $1 == controller && -e $CACERT ]] && uses_keystone; then
+        files+=("$CACERT")
     fi
     text=$PROGRAM$'\n'$(role_conf "$1" | sha256sum)
     if [[ $1 == controller ]]; then

@@ -76,3 +76,5 @@ def require_root() -> None:
     """Skip what only root can do; fail if CI is set."""
     if os.geteuid():
         requirements.missing('only root can act for other users')
+    if shutil.which('runuser') is None:
+        requirements.missing('runuser is not installed')

@@ -2,24 +2,21 @@
 
 import contextlib
 import os
-import pathlib
 import re
 import shlex
 import shutil
 import subprocess
-import tempfile
 import uuid
 
 import pytest
 import sqlalchemy as sa
 
 from tests.support import deploy_scripts
+from tests.support import postgresql_server
 from tests.support import requirements
 from tests.support.processes import BINARIES
-from tests.support.processes import free_port
 
 PASSWORDS = ["""a b;c$d"e'f%g@h#""", r'\':\\', 'plain']
-PROGRAMS = sorted(pathlib.Path('/usr/lib/postgresql').glob('*/bin'))
 # Notes what every user of the machine could see in the list of processes.
 PSQL = """#!/bin/sh
 echo "$@" >> {folder}/arguments
@@ -44,37 +41,10 @@ def printed(kind, name):
 @pytest.fixture(scope='module')
 def postgresql():
     """Return the environment in which psql reaches a server with passwords."""
-    deploy_scripts.require_root()
-    if not PROGRAMS:
-        requirements.missing('PostgreSQL is not installed')
-    port = free_port()
-    with tempfile.TemporaryDirectory(dir='/var/tmp') as folder:
-        shutil.chown(folder, 'postgres', 'postgres')
-
-        def as_postgres(program, *arguments):
-            subprocess.run(
-                [
-                    *('runuser', '-u', 'postgres', '--'),
-                    *(PROGRAMS[-1] / program, '-D', f'{folder}/data'),
-                    *arguments,
-                ],
-                check=True,
-                cwd='/',
-                stdout=subprocess.DEVNULL,
-            )
-
-        as_postgres(
-            *('initdb', '--no-sync', '--auth-local=peer'),
-            '--auth-host=scram-sha-256',
-        )
-        settings = f'-p {port} -k {folder} -h 127.0.0.1 -c fsync=off'
-        as_postgres(
-            *('pg_ctl', '-w', '-l', f'{folder}/log', '-o', settings, 'start')
-        )
-        try:
-            yield {'PGPORT': str(port), 'PGHOST': folder}
-        finally:
-            as_postgres('pg_ctl', '-w', '-m', 'immediate', 'stop')
+    with postgresql_server.run(
+        '--auth-local=peer', '--auth-host=scram-sha-256'
+    ) as server:
+        yield {'PGPORT': str(server.port), 'PGHOST': server.folder}
 
 
 @pytest.mark.parametrize('password', PASSWORDS)

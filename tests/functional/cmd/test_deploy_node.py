@@ -14,8 +14,10 @@ import sqlalchemy as sa
 
 from manila_lite.db import schema
 from manila_lite.db.session import Database
+from tests.support import certificates
 from tests.support import clean_root
 from tests.support import databases
+from tests.support import sampling
 
 # Virtual environments find what pip would have to download. Packages of
 # Debian need not be those of this machine.
@@ -88,7 +90,10 @@ class Node:
 
 
 # A machine may have more to do than this.
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [
+    pytest.mark.timeout(900),
+    sampling.suite('nodes that deploy sets up', 2),
+]
 
 
 @pytest.fixture
@@ -149,6 +154,25 @@ curl --silent --output /dev/null --write-out '%{http_code}\n' \
 grep -c nowhere.pem /etc/haproxy/manila_lite.cfg || true
 """
 
+TLS = r"""
+echo TLS_CERTIFICATE=/root/server.pem >> deploy/local.conf
+step without the CA
+if deploy/controller; then
+    exit 1
+fi
+echo TLS_CACERT=/root/ca.pem >> deploy/local.conf
+step with the CA
+deploy/controller
+step again
+deploy/controller
+step client
+source /etc/manila_lite/admin-openrc
+curl --silent --show-error --cacert "$OS_CACERT" --output /dev/null \
+    --write-out '%{http_code}\n' "$OS_AUTH_URL"
+# It is not the service's own, which could replace it.
+stat --format '%U:%G %a' "$OS_CACERT"
+"""
+
 REMOVE = r"""
 step install
 deploy/share
@@ -166,6 +190,43 @@ deploy/remove --purge
 step left
 # State and shares may have files that are nowhere else.
 find /etc /opt /var -name '*manila*' -not -path /var/lib/manila
+"""
+PASSWORDS = r"""
+# Some of the operator's, some that are made.
+mkdir /etc/manila_lite
+echo "ADMIN_PASSWORD=own-word" > /etc/manila_lite/secrets
+chmod 600 /etc/manila_lite/secrets
+step install
+deploy/controller
+cp /etc/manila_lite/secrets /root/secrets
+(
+    source /root/secrets
+    while IFS='=' read -r name _; do
+        printf '%s\n' "${!name}"
+    done < /root/secrets
+) > /root/words
+touch /etc/manila_lite/own-file
+step with passwords
+grep -rlF -f /root/words /etc/manila_lite
+# What an interrupted run and an editor leave.
+cp /etc/manila_lite/secrets /etc/manila_lite/secrets~
+cp /etc/manila_lite/secrets /etc/manila_lite/manila_lite.conf.aB3dE6gH~
+step remove
+deploy/remove
+step remove again
+deploy/remove
+step left
+ls /etc/manila_lite /var/lib/manila/users
+grep -rlF -f /root/words /etc /opt /var /srv || true
+step install again
+deploy/controller
+step again
+deploy/controller
+step sign in
+if cmp --quiet /root/secrets /etc/manila_lite/secrets; then
+    exit 1
+fi
+grep -c '^admin:' /var/lib/manila/users
 """
 # Fails for one path.
 RM = """#!/bin/bash
@@ -261,6 +322,16 @@ def test_controller_is_changed_while_it_serves(node):
     assert steps['the proxy goes on'] == ['200', '0']
 
 
+def test_controller_has_a_certificate_of_a_private_ca(node):
+    certificates.make(node.root.folder / 'root')
+    steps = node.run(TLS)
+    refused = '\n'.join(steps['without the CA'])
+    assert 'or by the one that TLS_CACERT names' in refused
+    assert 'wrote /etc/manila_lite/cacert.pem' in steps['with the CA']
+    assert steps['again'] == ['Nothing to change.']
+    assert steps['client'] == ['200', 'root:manila 644']
+
+
 def test_removal_is_repeated_after_it_has_failed(node):
     node.root.add_program('rm', RM)
     node.add_conf('[DEFAULT]\nreport_interval = 1\nservice_down_time = 5\n')
@@ -268,3 +339,25 @@ def test_removal_is_repeated_after_it_has_failed(node):
     assert 'removed /opt/manila_lite-releases' in steps['remove']
     assert steps['remove again'][-1] == 'Nothing to change.'
     assert steps['left'] == []
+
+
+def test_removed_node_has_no_passwords(node):
+    node.add_conf('[DEFAULT]\nreport_interval = 1\nservice_down_time = 5\n')
+    steps = node.run(PASSWORDS)
+    etc = '/etc/manila_lite'
+    assert sorted(steps['with passwords']) == [
+        f'{etc}/{name}' for name in ('admin-openrc', 'secrets', 'token_key')
+    ]
+    assert steps['remove again'][-1] == 'Nothing to change.'
+    assert steps['left'] == [
+        '/var/lib/manila/users',
+        '',
+        '/etc/manila_lite:',
+        # Of the operator, and a mark for --purge.
+        'own-file',
+        'servers',
+    ]
+    # It has signed in to make the first share type.
+    assert 'set the password of admin' in steps['install again']
+    assert steps['again'] == ['Nothing to change.']
+    assert steps['sign in'] == ['1']

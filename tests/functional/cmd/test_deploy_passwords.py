@@ -95,6 +95,7 @@ def test_root_sources_the_script_for_the_client(deploy, password, tmp_path):
 
 
 def test_the_first_user_signs_in(deploy, password):
+    tool('curl')
     header = []
 
     class Api(http.server.BaseHTTPRequestHandler):

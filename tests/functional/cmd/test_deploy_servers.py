@@ -9,6 +9,7 @@ import shutil
 import pytest
 
 from tests.support import clean_root
+from tests.support import deploy_scripts
 
 USERS = ('haproxy', 'postgres', 'redis')
 # Each ends the script after it has done the step of this number.
@@ -18,13 +19,19 @@ if [[ $(wc -l < /root/steps) == "$(< /root/last)" ]]; then
     kill -KILL "$(< /root/pid)"
 fi
 """
-MV = f"""#!/bin/bash -eu
-/bin/mv "$@"
-{STEP}"""
+
+
+def program(path):
+    return f'#!/bin/bash -eu\n{path} "$@"\n{STEP}'
+
+
 # A restarted server reads all its files, a reloaded HAProxy no options.
 SYSTEMCTL = f"""#!/bin/bash -eu
 case $1 in
-    restart) cp -rT /etc /read ;;
+    restart)
+        /bin/rm -rf /read
+        cp -rT /etc /read
+        ;;
     reload) cp -rT /etc/haproxy /read/haproxy ;;
     *) exit 0 ;;
 esac
@@ -46,9 +53,9 @@ RUN = r"""
 cp -rT /etc /root/etc
 step=1
 while true; do
-    rm -rf /etc/manila_lite /etc/mysql /etc/postgresql /etc/redis /etc/haproxy
+    /bin/rm -rf /etc/{manila_lite,mysql,postgresql,redis,haproxy,systemd}
     cp -rT /root/etc /etc
-    rm -rf /read
+    /bin/rm -rf /read
     cp -rT /etc /read
     echo "$step" > /root/last
     : > /root/steps
@@ -64,6 +71,32 @@ while true; do
     step=$((step + 1))
 done
 """
+CLOSE = r"""
+cp -rT /etc /root/before
+echo 0 > /root/last
+bash -euo pipefail /root/set_up "$1" > /dev/null
+cp -rT /etc /root/etc
+step=1
+while true; do
+    /bin/rm -rf /etc/{manila_lite,mysql,postgresql,redis,systemd} /read
+    cp -rT /root/etc /etc
+    cp -rT /etc /read
+    echo "$step" > /root/last
+    : > /root/steps
+    if bash -euo pipefail /root/set_up "$2" > /dev/null; then
+        break
+    fi
+    echo 0 > /root/last
+    bash -euo pipefail /root/set_up "$2" > /dev/null
+    for name in mysql postgresql redis; do
+        diff -r "/etc/$name" "/read/$name"
+        diff -r "/etc/$name" "/root/before/$name"
+    done
+    find /etc/systemd /etc/manila_lite -type f -printf 'left %p\n'
+    bash -euo pipefail /root/set_up "$2"
+    step=$((step + 1))
+done
+"""
 
 
 @pytest.fixture
@@ -72,7 +105,7 @@ def root(tmp_path):
     found = clean_root.CleanRoot(tmp_path / 'root')
     found.add_deploy()
     for name, text in (
-        ('mv', MV),
+        ('mv', program('/bin/mv')),
         ('systemctl', SYSTEMCTL),
         # The accounts exist.
         ('mariadb', '#!/bin/true\n'),
@@ -88,6 +121,7 @@ def root(tmp_path):
         ('root/local.conf', ''),
         ('root/set_up', SET_UP),
         ('root/run', RUN),
+        ('root/close', CLOSE),
     ):
         path = found.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -105,8 +139,9 @@ def root(tmp_path):
         ('set_up_mariadb', 3),
         ('set_up_postgresql', 4),
         ('set_up_redis', 4),
-        # The file, the note, the restart, and the note of what was read.
-        ('set_up_proxy', 4),
+        # The file, the note, the drop-in, the restart, and the note of what
+        # was read.
+        ('set_up_proxy', 5),
     ],
 )
 def test_server_reads_what_an_interrupted_run_has_written(
@@ -117,3 +152,75 @@ def test_server_reads_what_an_interrupted_run_has_written(
     )
     assert ended.returncode == 0, ended.stdout
     assert ended.stdout.count('Nothing to change.') == steps, ended.stdout
+
+
+@pytest.mark.parametrize(
+    'name, steps',
+    [
+        # The note, the file, the restart, and the end of the note.
+        ('mariadb', 4),
+        # The drop-in; the note, the account and the file; the restart.
+        ('postgresql', 7),
+        # The drop-in; the note, the line and the file; the restart.
+        ('redis', 7),
+    ],
+)
+def test_removed_node_has_servers_as_before(root, name, steps):
+    root.add_program('rm', program('/bin/rm'))
+    address = '192.0.2.11'
+    (root.folder / 'root/local.conf').write_text(
+        f'NODE_IP={address}\nCONTROLLERS={address}\n'
+    )
+    ended = root.run(
+        [],
+        [f'bash -euo pipefail /root/close set_up_{name} close_{name}'],
+        stdin='',
+    )
+    assert ended.returncode == 0, ended.stdout
+    assert 'left' not in ended.stdout, ended.stdout
+    assert ended.stdout.count('Nothing to change.') == steps, ended.stdout
+
+
+BROKER = """
+systemctl() {
+    case $* in
+        '--quiet is-active'*) [[ -e $STATE_OF_UNIT ]] ;;
+        disable*)
+            echo "systemctl $*"
+            rm "$STATE_OF_UNIT"
+            ;;
+        *)
+            echo "systemctl $*"
+            touch "$STATE_OF_UNIT"
+            ;;
+    esac
+}
+rabbitmqctl() {
+    :
+}
+SERVERS=$FOLDER/servers
+STATE_OF_UNIT=$FOLDER/active
+touch "$SERVERS"
+"""
+
+
+def test_broker_that_did_not_run_before_is_stopped(tmp_path):
+    def shell(lines):
+        return deploy_scripts.shell(
+            BROKER + lines, '', tmp_path, FOLDER=str(tmp_path)
+        ).splitlines()
+
+    stopped = [
+        'systemctl disable --now rabbitmq-server',
+        'stopped rabbitmq-server',
+    ]
+    lines = 'note_stopped rabbitmq-server; systemctl start rabbitmq-server;'
+    # The second run finds it running.
+    assert shell(f'{lines} {lines} close_rabbitmq')[2:] == stopped
+    assert shell('close_rabbitmq') == []
+    # A later purge needs it for a moment.
+    started = ['systemctl start rabbitmq-server']
+    assert shell('purge_broker; close_rabbitmq') == started + stopped
+    (tmp_path / 'active').touch()
+    (kept,) = shell(f'{lines} purge_broker; close_rabbitmq')[1:]
+    assert kept.startswith('Kept rabbitmq-server running')
