@@ -6,6 +6,8 @@
 # make check    style, types, unit tests and one story, in two minutes
 # make test     everything that must be green
 # make exhaust  every crash point and random order, not only a sample
+# make mutate   plant faults, to see which of them the tests catch
+# make servers  print how to get the servers that some tests need
 # make screenshots  the pictures of the page in the documentation
 # make venv     only the environment that all of them use
 
@@ -19,7 +21,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .PHONY: run run-nfs stop-nfs cluster stop-cluster chaos check lint test \
-        test-deploy exhaust venv genconfig genpolicy docs screenshots changelog \
+        test-deploy exhaust mutate servers venv genconfig genpolicy docs \
+        screenshots changelog \
         clean
 
 run: venv
@@ -28,6 +31,7 @@ run: venv
 # Debian's packages are installed first. Clients are served until `make stop-nfs`.
 run-nfs: venv
 	@tools/install-storage-packages
+	@$(BIN)/manila-lite-manage storage build-guard > /dev/null
 	@exec $(BIN)/manila-lite serve --nfs --state-dir $(NFS_STATE_DIR) $(ARGS)
 
 stop-nfs: venv
@@ -48,6 +52,11 @@ chaos: venv
 stop-cluster: venv
 	@$(BIN)/python -m tests.cluster --folder $(CLUSTER_DIR) stop
 
+# Only a whole run is compared with tests/budget.csv; BUDGET=--write-budget
+# writes it.
+BUDGET :=
+budget = $(if $(ARGS),,--budget $1 $(BUDGET))
+
 PYTEST := $(BIN)/pytest -n auto --maxprocesses 4
 
 # Otherwise each of about 300 test processes compiles all modules again.
@@ -60,12 +69,35 @@ lint: venv
 
 # pytest runs last, so that its summary is the last line.
 check: lint
-	$(PYTEST) --dist worksteal tests/unit $(STORY) $(ARGS)
+	$(PYTEST) --dist worksteal $(call budget,check) \
+	    tests/unit $(STORY) $(ARGS)
 
 # One worker more than cores: stories wait for their services.
 test: lint
 	$(BIN)/pytest -n $$(($$(nproc) + 1)) --maxprocesses 5 \
-	    --dist worksteal --durations=15 $(ARGS)
+	    --dist worksteal --durations=15 $(call budget,test) $(ARGS)
+
+define SERVERS
+Without these servers their tests are skipped. On a Debian for tests, as root:
+
+  apt-get install postgresql mariadb-server redis-server rabbitmq-server \\
+      memcached haproxy prometheus logrotate libfaketime
+  # Tests connect from this machine, as administrators without passwords.
+  sed -i '1i host all postgres 127.0.0.1/32 trust' \\
+      /etc/postgresql/*/main/pg_hba.conf
+  mariadb -e "ALTER USER root@localhost IDENTIFIED VIA unix_socket \\
+      OR mysql_native_password USING PASSWORD('')"
+  for one in postgresql mariadb redis-server rabbitmq-server; do \\
+      service $$one restart; done
+
+Other addresses of database servers, as URLs of SQLAlchemy, are taken from
+MANILA_LITE_TEST_POSTGRESQL and MANILA_LITE_TEST_MYSQL.
+With CI=true a missing server fails the tests that need it.
+endef
+export SERVERS
+
+servers:
+	@printf '%b\n' "$$SERVERS"
 
 # The scripts of deploy in Debian trees, as root; needs debootstrap.
 test-deploy: venv
@@ -73,9 +105,14 @@ test-deploy: venv
 
 # MINUTES=20 limits it; MANILA_LITE_TEST_SEED, by default the commit, then
 # selects where it begins. Tests run in order, so that runs cover different parts.
+# A driver of real storage is killed at some hundred steps in one of them.
 exhaust: venv
-	$(PYTEST) --dist load --maxschedchunk 1 --durations=15 \
+	$(PYTEST) --dist load --maxschedchunk 1 --durations=15 --timeout 900 \
 	    --exhaust --time-limit $(MINUTES) $(ARGS)
+
+# ARGS='--seed 7 --count 200 --tier test'
+mutate: venv
+	$(BIN)/python tools/mutate.py $(ARGS)
 
 venv: $(READY)
 
@@ -90,9 +127,13 @@ $(READY): setup.cfg pyproject.toml requirements.txt test-requirements.txt
 	echo 'manila_lite needs Python 3.11 or newer as python3.11 or python3;' \
 	    "found: $$(python3 --version 2>&1)" >&2; \
 	exit 1
-	@echo 'Installing into $(VENV), this takes a few minutes once.'
-	$(BIN)/python -m pip install --quiet --editable . \
-	    --requirement test-requirements.txt
+	@echo 'Installing into $(VENV), this takes a minute or two, once.'
+	@{ $(BIN)/python -m pip install --progress-bar off --editable . \
+	        --requirement test-requirements.txt || echo failed; } | awk ' \
+	    /^failed/ { exit 1 } \
+	    /^Collecting / { printf "\r%d packages found", ++n; fflush() } \
+	    /^Installing collected/ { printf ", installing them"; fflush() } \
+	    END { print "." }'
 	@touch $@
 
 genconfig: venv

@@ -1,10 +1,10 @@
-"""User messages about failed operations.
+"""User messages about the outcome of operations, most of them failures.
 
 A message stores two published codes: the action and the detail. The text
 is composed when the message is read. A reason is added to it only where it is
-about what the user gave, such as a path or a client; other texts of drivers
-are for operators. An explanation names hosts and pools: it is added for
-administrators only.
+about what the user gave, such as a path or a client, or says that a server
+does not answer; other texts of drivers are for operators. An explanation names
+hosts and pools: it is added for administrators only.
 """
 
 import datetime
@@ -25,9 +25,6 @@ LONGEST_REASON = 1000
 
 LONGEST_EXPLANATION = 8000
 """Characters of an explanation that are kept."""
-
-_DONE = 'Done.'
-"""The text for success, which has no published detail."""
 
 
 class _Code(enum.Enum):
@@ -69,6 +66,8 @@ class Action(_Code):
 class Detail(_Code):
     """The outcome of an operation, or the reason of its failure."""
 
+    # Not published: no published code says that what was asked for is done.
+    DONE = '000', 'Done.'
     UNKNOWN_ERROR = (
         '001',
         'An unexpected error occurred. Try again, or contact the '
@@ -213,6 +212,8 @@ class Detail(_Code):
     )
 
 
+_SUCCESSES = frozenset({Detail.DONE, Detail.UPDATE_METADATA_SUCCESS})
+
 _WORDS_OF_BOTH = {
     (Action.REVERT_TO_SNAPSHOT.value, Detail.UNKNOWN_ERROR.value): (
         'The revert was interrupted or has failed, and the share may have the '
@@ -227,6 +228,14 @@ _ACTIONS = {action.value: action.words for action in Action}
 _DETAILS = {detail.value: detail.words for detail in Detail}
 
 
+def stored_detail(detail_id: str | None) -> str:
+    """Return the code of a stored detail.
+
+    The previous release stores none for success.
+    """
+    return detail_id or Detail.DONE.value
+
+
 def user_message(
     action_id: str,
     detail_id: str | None,
@@ -235,12 +244,10 @@ def user_message(
 ) -> str:
     """Return the text of a message; unknown codes read as unknown.
 
-    A message without a detail reports success. An explanation is for
-    administrators.
+    An explanation is for administrators.
     """
     action = _ACTIONS.get(action_id, 'unknown action')
-    if detail_id is None:
-        return f'{action}: {_DONE}'
+    detail_id = stored_detail(detail_id)
     detail = _WORDS_OF_BOTH.get((action_id, detail_id)) or _DETAILS.get(
         detail_id, Detail.UNKNOWN_ERROR.words
     )
@@ -252,15 +259,17 @@ def user_message(
 
 def detail_in(error: Exception) -> Detail | None:
     """Return the detail that an error gives as the reason, if any."""
-    if isinstance(error, exception.StorageUnavailable):
+    if isinstance(
+        error, (exception.FileServerUnresponsive, exception.StorageUnavailable)
+    ):
         return Detail.SHARE_BACKEND_NOT_READY_YET
     own = getattr(error, 'params', {}).get('message_detail')
     return own if isinstance(own, Detail) else None
 
 
 def reason_in(error: Exception) -> str | None:
-    """Return what an error says about what the user gave, if anything."""
-    if isinstance(error, _ABOUT_REQUESTS):
+    """Return what an error says that users may read, if anything."""
+    if isinstance(error, _FOR_USERS):
         return error.msg
     return None
 
@@ -278,10 +287,12 @@ _ABOUT_BACKENDS = (
     exception.ContentUnreachable,
     exception.NoShareServiceUp,
     exception.NoValidHost,
+    exception.RestoreInterrupted,
 )
 
-_ABOUT_REQUESTS = (
+_FOR_USERS = (
     exception.DriverBackupsUnsupported,
+    exception.FileServerUnresponsive,
     exception.ManageInvalidShare,
     exception.ManageInvalidShareSnapshot,
     exception.InvalidShareAccess,
@@ -298,7 +309,7 @@ def record(
     action: Action,
     resource_type: str,
     resource_id: str,
-    detail: Detail | None,
+    detail: Detail,
     ttl: int,
     reason: str | None = None,
     explanation: str | None = None,
@@ -306,7 +317,7 @@ def record(
     """Write a message to the users of a project; return its id.
 
     `resource_type` is a type of the API such as SHARE; the message
-    expires in `ttl` seconds. Without a detail it reports success.
+    expires in `ttl` seconds. Success is a detail like any failure.
     """
     message_id = session.new_id()
     messages.insert_message(
@@ -314,12 +325,12 @@ def record(
         {
             'id': message_id,
             'project_id': project_id,
-            'message_level': ERROR if detail else INFO,
+            'message_level': INFO if detail in _SUCCESSES else ERROR,
             'request_id': request_id,
             'resource_type': resource_type,
             'resource_id': resource_id,
             'action_id': action.value,
-            'detail_id': detail and detail.value,
+            'detail_id': detail.value,
             'reason': reason and masking.mask(reason)[:LONGEST_REASON],
             'explanation': (
                 explanation and masking.mask(explanation)[:LONGEST_EXPLANATION]

@@ -1,33 +1,19 @@
-"""Fixtures and options of all tests, and the temporary directory."""
+"""Fixtures and options of all tests."""
 
 import gc
 import os
-import pathlib
-import shutil
 
 import pytest
 
 pytest_plugins = [
+    'tests.support.budget',
     'tests.support.databases',
+    'tests.support.order',
+    'tests.support.skips',
     'tests.support.storage',
     'tests.support.tiers',
+    'tests.support.traces',
 ]
-
-MEMORY = pathlib.Path('/dev/shm')
-REQUIRED_SPACE = 4 << 30  # bytes; a test run needs far less
-
-
-def pytest_configure():
-    """Keep temporary files in memory if there is enough space.
-
-    SQLite waits for the disk at every commit, and most tests start a
-    whole service on its own database.
-    """
-    if (
-        os.access(MEMORY, os.W_OK)
-        and shutil.disk_usage(MEMORY).free >= REQUIRED_SPACE
-    ):
-        os.environ.setdefault('PYTEST_DEBUG_TEMPROOT', str(MEMORY))
 
 
 def pytest_collection_finish():

@@ -4,7 +4,7 @@ What a key means depends on the resource: `Filters.values` returns them by
 the name that the criteria of its query have.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 import typing
 
 from manila_lite import exception
@@ -113,6 +113,6 @@ def filters(*rows: Filter, skip_empty: bool = False) -> Filters:
     return Filters(rows, skip_empty)
 
 
-def exact(*keys: str) -> tuple[Filter, ...]:
+def exact(*keys: str, admin_only: Container[str] = ()) -> tuple[Filter, ...]:
     """Return the filters by keys that criteria know by the same names."""
-    return tuple(Filter(key) for key in keys)
+    return tuple(Filter(key, admin_only=key in admin_only) for key in keys)

@@ -36,6 +36,7 @@ class Page(typing.NamedTuple):
     """The requested part of a list; `limit` None means all of it.
 
     It begins behind the row `after` if that is set, else at the offset.
+    A page that `must_be_empty` reads the first row that may not be there.
     """
 
     limit: int | None
@@ -43,11 +44,21 @@ class Page(typing.NamedTuple):
     sort_key: str
     sort_dir: str
     after: Position | None = None
+    must_be_empty: bool = False
 
     def cut(self, rows: typing.Sequence) -> typing.Sequence:
         """Return the page of a list that is already in memory."""
         end = None if self.limit is None else self.offset + self.limit
-        return rows[self.offset : end]
+        return self.check(rows[self.offset : end])
+
+    def check(self, rows: typing.Sequence) -> typing.Sequence:
+        """Return the rows; raises InvalidInput if the offset is too large."""
+        if self.must_be_empty and rows:
+            raise exception.InvalidInput(
+                reason=f'offset must be at most {MAX_OFFSET}; follow the '
+                'links to the next page, or narrow the list with filters'
+            )
+        return rows
 
 
 def parse(
@@ -55,7 +66,7 @@ def parse(
     *,
     cap: int | None = None,
     sort_keys: typing.Mapping[str, str] | None = None,
-    strict_direction: bool = True,
+    ignored_keys: typing.Container[str] = (),
     empty_at_zero: bool = False,
 ) -> Page:
     """Return the page that a query requests; raises InvalidInput.
@@ -63,9 +74,15 @@ def parse(
     `cap` is the maximum page length, also used without a limit, and for a
     limit of 0 unless `empty_at_zero`. `sort_keys` maps the keys of clients
     to columns; without it, sorting is not supported and its parameters are
-    ignored. Unless `strict_direction`, any direction other than desc is
-    ascending.
+    without effect; a direction is valid or refused in any case. A sort key
+    of `ignored_keys` is ignored: that of a field which the caller does not
+    see, and which the order would reveal.
+
+    An offset beyond MAX_OFFSET is served only if the list ends before it:
+    one row at MAX_OFFSET is read, and `check` refuses the page if there is.
     """
+    if query.get('sort_dir', 'asc') not in ('asc', 'desc'):
+        raise exception.InvalidInput(reason='sort_dir must be asc or desc')
     limit = _number(query, 'limit')
     page_limit = limit
     if cap is not None and not (empty_at_zero and limit == 0):
@@ -79,22 +96,15 @@ def parse(
                 reason='sort_key must be one of: '
                 + ', '.join(sorted(sort_keys))
             )
+        if sort_key in ignored_keys:
+            sort_key = pages.DEFAULT_SORT_KEY
         sort_key = sort_keys.get(sort_key, sort_key)
-        if sort_dir not in ('asc', 'desc'):
-            if strict_direction:
-                raise exception.InvalidInput(
-                    reason='sort_dir must be asc or desc'
-                )
-            sort_dir = 'asc'
-    offset = _number(query, 'offset') or 0
+    offset = _number(query, 'offset', largest=None) or 0
     after = None
     if sort_key == pages.DEFAULT_SORT_KEY:
         after = _linked_row(query, offset)
     if offset > MAX_OFFSET and not after:
-        raise exception.InvalidInput(
-            reason=f'offset must be at most {MAX_OFFSET}; follow the links to '
-            'the next page, or narrow the list with filters'
-        )
+        return Page(1, MAX_OFFSET, sort_key, sort_dir, must_be_empty=True)
     return Page(page_limit, offset, sort_key, sort_dir, after)
 
 
@@ -122,20 +132,25 @@ def _linked_row(
     return position if number == str(offset) else None
 
 
-def _number(query: typing.Mapping[str, str], name: str) -> int | None:
+def _number(
+    query: typing.Mapping[str, str], name: str, largest: int | None = _LARGEST
+) -> int | None:
+    """Return a number of the query; None as `largest` caps what is more."""
     text = query.get(name)
     if text is None:
         return None
-    if not (
-        text.isascii()
-        and text.isdecimal()
-        and len(text) <= 10
-        and int(text) <= _LARGEST
-    ):
+    if not (text.isascii() and text.isdecimal()):
         raise exception.InvalidInput(
-            reason=f'{name} must be an integer from 0 to {_LARGEST}'
+            reason=f'{name} must be an integer from 0'
+            + (f' to {largest}' if largest else '')
         )
-    return int(text)
+    digits = text.lstrip('0')
+    number = int(digits or 0) if len(digits) <= 10 else _LARGEST + 1
+    if largest is not None and number > largest:
+        raise exception.InvalidInput(
+            reason=f'{name} must be an integer from 0 to {largest}'
+        )
+    return min(number, _LARGEST)
 
 
 def query_keys(
@@ -145,10 +160,7 @@ def query_keys(
     sorting = (
         ()
         if sort_keys is None
-        else (
-            Filter('sort_key', words=sorted(sort_keys)),
-            Filter('sort_dir', words=('asc', 'desc')),
-        )
+        else (Filter('sort_key', words=sorted(sort_keys)),)
     )
     return (
         Filter('limit', parse=_number),
@@ -156,6 +168,7 @@ def query_keys(
         Filter('marker'),
         Filter(LINKED_ROW),
         *sorting,
+        Filter('sort_dir', words=('asc', 'desc')),
     )
 
 
@@ -249,6 +262,7 @@ def answer(
     `links_key`, by default the key of the items with `_links`; `count` is
     left out if it is None.
     """
+    page.check(rows)
     body: dict = {key: items}
     next_page = next_links(req, page, path, rows)
     if next_page:

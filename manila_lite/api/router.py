@@ -19,6 +19,7 @@ from webob import exc
 from manila_lite import exception
 from manila_lite.api import versions
 from manila_lite.api import wsgi
+from manila_lite.db import write_limit
 
 ACTION = 'ACTION'  # instead of a handler: the body names the action
 
@@ -26,10 +27,13 @@ _VERSION = 'HTTP_' + versions.HEADER.upper().replace('-', '_')
 _EXPERIMENTAL = 'HTTP_' + versions.EXPERIMENTAL_HEADER.upper().replace(
     '-', '_'
 )
+_READS = ('GET', 'HEAD')
 _TRUE = frozenset(['1', 't', 'true', 'on', 'y', 'yes'])
 _CONTROL = re.compile(r'[\x00-\x1f\x7f]')
 _VARIABLE = re.compile(r'\{(\w+)\}')
 _SUFFIX = '.json'
+_KEY_OF_METADATA = '/metadata/{key}'
+"""The end of a path whose variable is all of the rest, with slashes."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -159,12 +163,13 @@ class RouteMatch(typing.NamedTuple):
 class _Node:
     """The possible continuations after some segments of a path."""
 
-    __slots__ = ('fixed', 'routes', 'variable')
+    __slots__ = ('fixed', 'of_rest', 'routes', 'variable')
 
     def __init__(self) -> None:
         self.fixed: dict[str, _Node] = {}
         self.variable: _Node | None = None
         self.routes: list[Route] = []
+        self.of_rest: list[Route] = []  # whose last variable is the rest
 
     def add(self, route: Route) -> None:
         node = self
@@ -172,8 +177,12 @@ class _Node:
             if segment:
                 node = node.fixed.setdefault(segment, _Node())
             else:
+                if route.path.endswith(_KEY_OF_METADATA):
+                    of_rest = node.of_rest
                 node.variable = node = node.variable or _Node()
         node.routes.append(route)
+        if route.path.endswith(_KEY_OF_METADATA):
+            of_rest.append(route)
 
     def walk(
         self, segments: list[str], at: int, values: list[str]
@@ -193,7 +202,11 @@ class _Node:
             if routes:
                 return routes
             values.pop()
-        return []
+        rest = '/'.join(segments[at:])
+        if not (rest and self.of_rest):
+            return []
+        values.append(rest)
+        return self.of_rest
 
 
 class RouteIndex:
@@ -269,8 +282,8 @@ class Router:
     """The WSGI application below /v2.
 
     It finds the route, negotiates the version, refuses the project id of
-    another project and sends the result of the handler. Errors propagate to
-    the fault middleware.
+    another project and sends the result of the handler. It limits how many
+    changes wait for the database. Errors propagate to the fault middleware.
     """
 
     def __init__(
@@ -282,6 +295,7 @@ class Router:
         base_url: str | None = None,
     ):
         self._base_url = base_url
+        self._writes = write_limit.WriteLimit()
         self._index = _index(tuple(routes), project_id_regex)
         self._bound = {
             route: _bind(route, controllers[route.controller])
@@ -352,15 +366,30 @@ class Router:
             and found.project != req.ctx.project_id
         ):
             raise exception.MalformedRequestUrl()
+        if any(value != value.strip() for value in found.values):
+            # Nothing has such an id or key; MariaDB would find another one.
+            raise exc.HTTPNotFound()
         for route in found.routes:
             bound = self._bound[route]
             if bound.serves(req):
                 req.path_vars = dict(
                     zip(route.names, found.values, strict=True)
                 )
-                return bound.run(req)
+                if req.environ['REQUEST_METHOD'] in _READS:
+                    return bound.run(req)
+                with write_limit.limit_writes(self._change(req, found)):
+                    return bound.run(req)
         raise exception.VersionNotFoundForMethod(
             version=versions.text(req.minor)
+        )
+
+    def _change(
+        self, req: wsgi.Request, found: RouteMatch
+    ) -> write_limit.Change:
+        """Return the change of the resource that the path names first."""
+        return self._writes.change(
+            None if req.ctx is None else req.ctx.project_id,
+            found.values[0] if found.values else None,
         )
 
 

@@ -14,8 +14,10 @@ import typing
 
 from waitress import adjustments as waitress_adjustments
 from waitress import channel as waitress_channel
+from waitress import parser as waitress_parser
 from waitress import server as waitress_server
 from waitress import task as waitress_task
+from waitress import utilities as waitress_utilities
 from waitress import wasyncore
 
 from manila_lite.cmd.web import ANY_ADDRESS
@@ -32,6 +34,9 @@ One, if other processes accept them as well: so that each gets its part.
 
 _CLOSING_INTERVAL = 0.02
 """Seconds between looks for requests that still run, when it closes."""
+
+_MOST_FORGOTTEN = 64 << 20
+"""Longest body that is read although it is refused."""
 
 _PASS_INTERVAL = 1
 """Seconds between searches for connections beyond their time limits."""
@@ -157,8 +162,37 @@ def _sockets(
     ]
 
 
+class _Parser(waitress_parser.HTTPRequestParser):
+    """Reads a body that is refused for its length, and forgets it.
+
+    A client that still sends when the connection is closed sees a broken
+    pipe instead of the response.
+    """
+
+    expect_continue: bool
+    _left = 0
+
+    def received(self, data: bytes) -> int:
+        if self._left:
+            count = min(self._left, len(data))
+            self._left -= count
+            self.completed = self._left == 0
+            return count
+        count = super().received(data)
+        if isinstance(self.error, waitress_utilities.RequestEntityTooLarge):
+            if self.expect_continue:
+                # It waits before it sends.
+                self.expect_continue = False
+            elif self.content_length <= _MOST_FORGOTTEN:
+                self._left = self.content_length
+                self.completed = self._left == 0
+        return count
+
+
 class _Channel(waitress_channel.HTTPChannel):
     """A connection that blocks no thread and knows what it waits for."""
+
+    parser_class = _Parser
 
     is_postponed = False
     """Whether the next request waits until the client reads a response."""

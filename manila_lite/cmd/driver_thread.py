@@ -14,6 +14,7 @@ With native threads nothing of this is needed, and objects are used as they
 are.
 """
 
+import atexit
 import collections
 from collections.abc import Callable
 import functools
@@ -24,6 +25,8 @@ from manila_lite.cmd import CONCURRENCY
 from manila_lite.context import in_callers_context
 
 T = typing.TypeVar('T')
+
+_PATIENCE = 1.0  # seconds for the thread to end at exit
 
 
 def in_driver_thread(driver: T) -> T:
@@ -51,12 +54,13 @@ class _Hub:
         )
         self._receiver, self._sender = os.pipe()
         os.set_blocking(self._receiver, False)
+        self._stopped = False
 
     def serve(self) -> None:
-        """Start what is posted; runs in a greenlet of the thread."""
+        """Start what is posted until stopped; runs in one greenlet."""
         import eventlet
 
-        while True:
+        while not self._stopped:
             os.read(self._receiver, 4096)  # lets other greenlets run
             while self._posted:
                 eventlet.spawn_n(self._posted.popleft())
@@ -64,6 +68,11 @@ class _Hub:
     def post(self, function: Callable[[], None]) -> None:
         """Run the function in a greenlet soon; call from any thread."""
         self._posted.append(function)
+        os.write(self._sender, b'.')
+
+    def stop(self) -> None:
+        """Let `serve` return soon; call from any thread."""
+        self._stopped = True
         os.write(self._sender, b'.')
 
     def call(
@@ -130,7 +139,21 @@ def _hubs() -> tuple[_Hub, _Hub]:
 
     main, drivers = _Hub(), _Hub()
     eventlet.spawn_n(main.serve)
-    patcher.original('threading').Thread(
+    thread = patcher.original('threading').Thread(
         target=drivers.serve, name='drivers', daemon=True
-    ).start()
+    )
+    thread.start()
+    atexit.register(_end, drivers, thread)
     return main, drivers
+
+
+def _end(hub: _Hub, thread: typing.Any) -> None:
+    """End the thread before the interpreter does.
+
+    An interpreter that exits ends its daemon threads by unwinding their
+    stacks (until Python 3.14), and the process crashes where greenlets have
+    replaced these. A thread that stays in a call of a driver is left alone:
+    it does not run until the process has ended.
+    """
+    hub.stop()
+    thread.join(_PATIENCE)

@@ -24,6 +24,7 @@ from manila_lite.db.rows import ShareTarget
 from manila_lite.db.session import Session
 from manila_lite.host import Host
 from manila_lite.messages import Action
+from manila_lite.messages import Detail
 from manila_lite.rpc.share import BINARY
 from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
 from manila_lite.states.share_instance import SHARE_INSTANCE
@@ -172,7 +173,7 @@ class GoneBackends:
             project_id=share.project_id,
             request_id=None,
             action=Action.DELETE,
-            detail=None,
+            detail=Detail.DONE,
             resource_type='SHARE',
             resource_id=share.id,
             ttl=self.process.conf.message_ttl,

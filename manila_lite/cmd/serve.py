@@ -14,6 +14,9 @@ from collections.abc import Iterator
 import contextlib
 import os
 import pathlib
+import shlex
+import shutil
+import sys
 import typing
 
 from oslo_concurrency import lockutils
@@ -53,8 +56,8 @@ _SPECS = {
 }
 
 _READY = 'manila_lite answers at {url}'
-_CONNECT = """Paste this into a shell with the official client installed:
-  export OS_AUTH_TYPE=none OS_ENDPOINT={url}"""
+_CONNECT = """Paste this into a second terminal:
+{activate}  export OS_AUTH_TYPE=none OS_ENDPOINT={url}"""
 _FIRST_SHARE = """\
   openstack share create NFS 1 --name first --wait
   openstack share show first
@@ -134,18 +137,21 @@ def _serve(args: typing.Any) -> None:
         ):
             db.write(table.expire_leases, runner.queues)
         db.write(incarnations.deregister_all)
-        share.retire_others(process)
+        with start.if_possible('Retiring back ends'):
+            share.retire_others(process)
         app, _ = build_api(process, checks=checks_of_backends(share.backends))
         server = web_server(app, conf)
-        scheduler.register()
-        data.register()
+        for service in (scheduler, data):
+            with start.if_possible('Registering the service'):
+                service.register()
 
         def ready() -> None:
             url = _url(conf, server.port)
             print(_READY.format(url=url), flush=True)
             if conf.auth_strategy in running.NOAUTH:
                 example = _LOOK_AROUND if args.config_file else _FIRST_SHARE
-                print(_CONNECT.format(url=url), example, sep='\n', flush=True)
+                connect = _CONNECT.format(url=url, activate=_activation())
+                print(connect, example, sep='\n', flush=True)
 
         running.serve_until_stopped(
             process,
@@ -160,6 +166,18 @@ def _serve(args: typing.Any) -> None:
             has_backends=True,
             on_ready=ready,
         )
+
+
+def _activation() -> str:
+    """Return the line that makes the client of this environment a command.
+
+    It is empty where the client is a command already, or not installed here.
+    """
+    folder = pathlib.Path(sys.executable).parent
+    if shutil.which('openstack') or not (folder / 'openstack').exists():
+        return ''
+    script = os.path.relpath(folder / 'activate')
+    return f'  . {shlex.quote(script)}\n'
 
 
 def _configure(args: typing.Any) -> typing.Any:

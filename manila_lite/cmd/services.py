@@ -1,6 +1,7 @@
 """The commands of `manila-lite-manage service`."""
 
 import argparse
+from collections.abc import Mapping, Sequence
 import datetime
 import json
 import typing
@@ -34,17 +35,39 @@ def list_all(args: argparse.Namespace) -> None:
     with console.database(conf, ready=True) as db:
         found = db.read(services.list_all)
         numbers = db.read(releases.numbers_by_service)
+        problems = db.read(
+            incarnations.problems_by_service, conf.service_down_time
+        )
+        warnings = db.read(
+            incarnations.warnings_by_service, conf.service_down_time
+        )
     console.print_table(
         _FIELDS,
         (
-            _summary(row, conf.service_down_time, numbers).values()
+            (
+                _summary(row, conf.service_down_time, numbers, warnings)
+                | _problem(row, problems)
+            ).values()
             for row in found
         ),
     )
 
 
+def _problem(
+    row: ServiceRow, problems: Mapping[int, Sequence[str]]
+) -> dict[str, str]:
+    """Return the problem of another process if the one shown has none."""
+    found = problems.get(row.id, ())
+    if row.health is None and found:
+        return {'problem': f'Of another process: {found[0]}'}
+    return {}
+
+
 def _summary(
-    row: ServiceRow, down_time: float, numbers: releases.Numbers
+    row: ServiceRow,
+    down_time: float,
+    numbers: releases.Numbers,
+    warnings: Mapping[int, str],
 ) -> dict[str, typing.Any]:
     values = (
         row.binary,
@@ -54,7 +77,7 @@ def _summary(
         'up' if services.is_up(row, down_time) else 'down',
         ', '.join(map(str, numbers.get(row.id, ()))) or None,
         row.updated_at and row.updated_at.isoformat(' ', 'seconds'),
-        row.health or row.disabled_reason,
+        row.health or row.disabled_reason or warnings.get(row.id),
     )
     return dict(zip(_FIELDS, values, strict=True))
 
@@ -84,7 +107,12 @@ def _describe(
     row = services.get(session, host, binary)
     queue = host if binary == SHARE_BINARY else row.topic
     return {
-        **_summary(row, down_time, releases.numbers_by_service(session)),
+        **_summary(
+            row,
+            down_time,
+            releases.numbers_by_service(session),
+            incarnations.warnings_by_service(session, down_time),
+        ),
         'ensures its shares': row.ensuring,
         'work': [
             {'kind': one.kind, 'state': one.state, 'count': one.unfinished}
@@ -99,7 +127,7 @@ def _describe(
                 'ready_at': _time(one.ready_at),
                 'release': releases.number_of(one),
                 'version': one.version,
-                'problem': one.health,
+                'problem': one.health or one.warning,
             }
             for one in incarnations.list_of_service(session, row.id)
         ],

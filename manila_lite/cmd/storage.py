@@ -1,4 +1,4 @@
-"""The commands of `manila-lite-manage storage`, for the driver btrfs."""
+"""The commands of `manila-lite-manage storage`, most for driver btrfs."""
 
 import argparse
 import os
@@ -10,7 +10,9 @@ from oslo_utils import strutils
 
 from manila_lite import exception
 from manila_lite.cmd import console
+from manila_lite.cmd import disks
 from manila_lite.share.drivers.btrfs import daemons
+from manila_lite.share.drivers.btrfs import handle_guard
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs import machine
 from manila_lite.share.drivers.btrfs import servers
@@ -83,6 +85,11 @@ def prepare(args: argparse.Namespace) -> None:
     )
 
 
+def build_guard(args: argparse.Namespace) -> None:
+    """build what keeps NFS clients in their shares, and print its path"""
+    print(handle_guard.build(pathlib.Path(args.folder)))
+
+
 def stop(args: argparse.Namespace) -> None:
     """end the servers of a back end and unmount its pools"""
     root = pathlib.Path(args.root).resolve()
@@ -129,9 +136,19 @@ def _users(args: argparse.Namespace) -> SmbUsers:
 def add_to(nouns: typing.Any) -> None:
     """Add the commands."""
     verbs = nouns.add_parser(
-        'storage', help='disks of this machine for shares on btrfs'
+        'storage', help='disks: of this machine for btrfs, and of all pools'
     ).add_subparsers(metavar='VERB', required=True)
-    parsers = console.add_verbs(verbs, check=check, prepare=prepare, stop=stop)
+    parsers = console.add_verbs(
+        verbs, check=check, build_guard=build_guard, prepare=prepare, stop=stop
+    )
+    parsers['build_guard'].add_argument(
+        '--folder',
+        metavar='DIR',
+        default=str(handle_guard.FOLDERS[0]),
+        help=f'where to put it (default: {handle_guard.FOLDERS[0]}); it is '
+        f'found there and in {handle_guard.FOLDERS[1]}',
+    )
+    disks.add_to(verbs)
     parsers['prepare'].add_argument(
         '--pool', required=True, type=_name, help='name of pool and back end'
     )

@@ -1,123 +1,171 @@
 """Where the content of backups is kept."""
 
 import abc
-from collections.abc import Callable, Collection
+from collections.abc import Iterator
+import contextlib
 import os
 import pathlib
 import typing
 
 from manila_lite import exception
 from manila_lite.data import copying
-from manila_lite.share.drivers import tree_removal
+from manila_lite.data import manifest
+from manila_lite.data.gate import Copying
+from manila_lite.data.gate import Gate
+from manila_lite.data.progress import Position
 from manila_lite.share.drivers import trees
 
 
-class Copying(typing.NamedTuple):
-    """How a copy reports what it does.
+class KeptCopy(typing.NamedTuple):
+    """A complete copy: the token of the attempt, and what it holds."""
 
-    `on_progress` is called with the number of bytes done since the last
-    call, `check` often: it raises to end the copy. `token` is greater than
-    those of all earlier attempts.
-    """
-
-    on_progress: Callable[[int], object]
-    check: Callable[[], object]
     token: int
-    ignored: Collection[str] = ()
+    entries: int
+    bytes: int
+    digest: str
 
 
 class BackupDriver(abc.ABC):
     """Keeps backups; the entry point of `backup_driver` names a class.
 
     It is built with the configuration. Shares are open directories. Every
-    method may be killed at any point, and is then called again.
+    method may be killed at any point, and is then called again with a larger
+    token; the late attempt may wake up at any time later. Changes go through
+    a `Gate`. Raises StaleFencingToken when an attempt with a larger token
+    than that of the caller was there.
     """
 
     @abc.abstractmethod
-    def create(self, backup_id: str, share: int, copying: Copying) -> None:
-        """Keep a copy of a share; it is complete and on disk on return."""
+    def create(self, backup_id: str, share: int, how: Copying) -> KeptCopy:
+        """Keep a copy of a share; it is complete and on disk on return.
+
+        It becomes the backup when the result is recorded. All other copies
+        of this backup may be removed.
+        """
 
     @abc.abstractmethod
-    def size_of(self, backup_id: str) -> int:
+    def size_of(self, backup_id: str, kept: KeptCopy) -> int:
         """Return the bytes of a backup, by the measure of `on_progress`.
 
         Raises InvalidBackup without one.
         """
 
     @abc.abstractmethod
-    def restore(self, backup_id: str, share: int, copying: Copying) -> None:
-        """Make a share equal to a backup; raises InvalidBackup without."""
+    def verify(self, backup_id: str, kept: KeptCopy, how: Copying) -> None:
+        """Raise InvalidBackup unless all of the copy is what it was."""
 
     @abc.abstractmethod
-    def delete(self, backup_id: str, token: int) -> None:
-        """Remove a backup and its parts; a missing one is success."""
+    def restore(
+        self,
+        backup_id: str,
+        kept: KeptCopy,
+        share: int,
+        how: Copying,
+        position: Position,
+    ) -> None:
+        """Make a share equal to a backup, beginning at a position."""
+
+    @abc.abstractmethod
+    def delete(self, backup_id: str, how: Copying) -> None:
+        """Remove a backup and all copies; a missing one is success."""
 
 
 class FolderBackups(BackupDriver):
-    """Keeps each backup as a directory in one folder.
+    """Keeps each copy as a directory `<backup>.<token>` in one folder.
 
-    A copy in progress has a name of its own attempt. Another attempt removes
-    it, so that a late worker writes to a directory that has no name.
+    No name is used by two attempts, and none is moved. Which of them is the
+    backup, the record of it says.
     """
 
     def __init__(self, conf: typing.Any):
         self._top = pathlib.Path(conf.backup_folder)
 
-    def create(self, backup_id: str, share: int, copying: Copying) -> None:
-        self._remove_parts(backup_id)
-        complete = self._top / backup_id
-        if complete.exists():
-            return  # the end of the earlier attempt was not recorded
-        self._top.mkdir(mode=0o700, parents=True, exist_ok=True)
-        part = self._top / f'{backup_id}.{copying.token}.part'
-        part.mkdir(mode=0o700)
-        with trees.opened_directory(part) as target:
-            _copy(share, target, copying)
-            copying.check()
-            part.rename(complete)
-        self._sync()
+    def create(self, backup_id: str, share: int, how: Copying) -> KeptCopy:
+        gate = Gate(how)
+        gate.make_folder(self._top)
+        # A late attempt may still write there; deleting finds the rest.
+        with contextlib.suppress(exception.EarlierCopyRuns):
+            self._remove_earlier(backup_id, how)
+        copy = self._top / f'{backup_id}.{how.token}'
+        gate.make_directory(copy)
+        try:
+            found = self._fill(copy, share, how)
+            self._sync()
+        except Exception:
+            gate.discard(copy)
+            raise
+        return KeptCopy(how.token, *found)
 
-    def size_of(self, backup_id: str) -> int:
-        with self._opened(backup_id) as directory:
+    def _fill(
+        self, copy: pathlib.Path, share: int, how: Copying
+    ) -> manifest.Manifest:
+        with trees.opened_directory(copy) as target:
+            copied = copying.copy_tree(share, target, how)
+            found = manifest.read(target, how)
+        if found[:2] != copied:
+            raise exception.InvalidBackup(
+                reason=f'{copy.name} has {found.entries} entries with '
+                f'{found.bytes} bytes, and {copied.entries} with '
+                f'{copied.bytes} bytes were copied'
+            )
+        return found
+
+    def size_of(self, backup_id: str, kept: KeptCopy) -> int:
+        with self._opened(backup_id, kept) as directory:
             return copying.size_of(directory)
 
-    def restore(self, backup_id: str, share: int, copying: Copying) -> None:
-        with self._opened(backup_id) as source:
-            _copy(source, share, copying)
-
-    def delete(self, backup_id: str, token: int) -> None:
-        try:
-            (self._top / backup_id).rename(
-                self._top / f'{backup_id}.{token}.deleted'
+    def verify(self, backup_id: str, kept: KeptCopy, how: Copying) -> None:
+        with self._opened(backup_id, kept) as directory:
+            found = manifest.read(directory, how)
+        if found != kept[1:]:
+            raise exception.InvalidBackup(
+                reason=f'the content of {backup_id} is not what was backed '
+                f'up: {found.entries} entries of {kept.entries}, '
+                f'{found.bytes} bytes of {kept.bytes}, digest '
+                f'{found.digest}, not {kept.digest}'
             )
-        except FileNotFoundError:
-            pass  # an earlier attempt has come this far
-        else:
-            self._sync()
-        self._remove_parts(backup_id)
 
-    def _opened(self, backup_id: str) -> typing.Any:
-        path = self._top / backup_id
+    def restore(
+        self,
+        backup_id: str,
+        kept: KeptCopy,
+        share: int,
+        how: Copying,
+        position: Position,
+    ) -> None:
+        with self._opened(backup_id, kept) as source:
+            copying.copy_tree(source, share, how, position=position)
+
+    def delete(self, backup_id: str, how: Copying) -> None:
+        self._remove_earlier(backup_id, how)
+
+    @contextlib.contextmanager
+    def _opened(self, backup_id: str, kept: KeptCopy) -> Iterator[int]:
+        path = self._top / f'{backup_id}.{kept.token}'
         if not path.is_dir():
             raise exception.InvalidBackup(
                 reason=f'this data service has no content of {backup_id}'
             )
-        return trees.opened_directory(path)
+        with trees.opened_directory(path) as directory:
+            yield directory
 
-    def _remove_parts(self, backup_id: str) -> None:
-        for path in self._top.glob(f'{backup_id}.*'):
-            tree_removal.remove_tree(path)
+    def _remove_earlier(self, backup_id: str, how: Copying) -> None:
+        """Remove the copies of all earlier attempts, never of a later one."""
+        found = {
+            int(path.suffix[1:]): path
+            for path in self._top.glob(f'{backup_id}.*')
+            if path.suffix[1:].isdecimal()
+        }
+        latest = max(found, default=0)
+        if latest >= how.token:
+            raise exception.StaleFencingToken(
+                resource=f'share_backup:{backup_id}', seen=latest
+            )
+        for path in found.values():
+            Gate(how).remove_tree(path)
+        if found:
+            self._sync()
 
     def _sync(self) -> None:
         with trees.opened_directory(self._top) as folder:
             os.fsync(folder)
-
-
-def _copy(source: int, target: int, how: Copying) -> None:
-    copying.copy_tree(
-        source,
-        target,
-        on_progress=how.on_progress,
-        check=how.check,
-        ignored=how.ignored,
-    )

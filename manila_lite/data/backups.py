@@ -3,12 +3,18 @@
 from collections.abc import Callable, Collection
 import typing
 
+import orjson
+
 from manila_lite import exception
 from manila_lite.data.backup_driver import BackupDriver
-from manila_lite.data.backup_driver import Copying
+from manila_lite.data.backup_driver import KeptCopy
 from manila_lite.data.copying import TreeCopier
-from manila_lite.data.progress import CopyProgress
+from manila_lite.data.gate import Copying
+from manila_lite.data.progress import Position
+from manila_lite.data.progress import copying_of
+from manila_lite.data.progress import waiting_for_earlier
 from manila_lite.data.shares import ShareContents
+from manila_lite.db import errors
 from manila_lite.db.moves import backups as moves
 from manila_lite.db.queries.backups import share_backups
 from manila_lite.db.queries.shares import shares
@@ -64,15 +70,25 @@ class BackupsEndpoint:
 
     def create_backup(self, job: JobContext, share_backup_id: str) -> None:
         backup: LoadedBackup = job.prepared
+        kept = _kept_copy(backup.row)
+        with waiting_for_earlier(job):
+            if kept is None:
+                kept = self._create(job, backup)
+            else:  # its status was reset
+                how = self._copying(job, 0, share_backups.set_progress)
+                self.driver.verify(share_backup_id, kept, how)
+            job.finish(moves.end_creation, backup.row, _dump(kept))
+
+    def _create(self, job: JobContext, backup: LoadedBackup) -> KeptCopy:
         with self._opened(job, backup.share) as share:
-            self.driver.create(
-                share_backup_id,
-                share,
-                self._copying(
-                    job, self.copier.size_of(share), share_backups.set_progress
-                ),
+            how = self._copying(
+                job, self.copier.size_of(share), share_backups.set_progress
             )
-        job.finish(moves.end_creation, backup.row)
+            return _in_order(
+                job,
+                how,
+                lambda how: self.driver.create(backup.row.id, share, how),
+            )
 
     def dropped_create_backup(self, session: Session, job: Claim) -> None:
         row = share_backups.find(session, job.resource_id)
@@ -90,14 +106,62 @@ class BackupsEndpoint:
 
     def restore_backup(self, job: JobContext, share_backup_id: str) -> None:
         backup: LoadedBackup = job.prepared
-        total = self.driver.size_of(share_backup_id)
-        with self._opened(job, backup.share) as share:
-            self.driver.restore(
-                share_backup_id,
-                share,
-                self._copying(job, total, share_backups.set_restore_progress),
+        if backup.row.restore_position == share_backups.UNKNOWN_POSITION:
+            self._give_up_restore(job, backup)
+            return
+        kept = _kept_copy(backup.row)
+        if kept is None:
+            raise exception.InvalidBackup(
+                reason=f'no content of {share_backup_id} was recorded'
             )
-        job.finish(moves.end_restore, backup.row)
+        how = self._copying(
+            job,
+            self.driver.size_of(share_backup_id, kept),
+            share_backups.set_restore_progress,
+        )
+        self.driver.verify(share_backup_id, kept, how)
+        with (
+            waiting_for_earlier(job),
+            self._opened(job, backup.share) as share,
+        ):
+            self._restore(job, backup.row, kept, share, how)
+            job.finish(moves.end_restore, backup.row)
+
+    def _give_up_restore(self, job: JobContext, backup: LoadedBackup) -> None:
+        """Raise RestoreInterrupted once the earlier worker changes no more."""
+        with (
+            waiting_for_earlier(job),
+            self._opened(job, backup.share) as share,
+        ):
+            self.copier.await_steps(share)
+            raise exception.RestoreInterrupted(backup_id=backup.row.id)
+
+    def _restore(
+        self,
+        job: JobContext,
+        row: ShareBackupRow,
+        kept: KeptCopy,
+        share: int,
+        how: Copying,
+    ) -> None:
+        """Write to the share; the position is unknown only meanwhile."""
+
+        def record(position: int) -> None:
+            job.checkpoint(
+                'restore_content',
+                share_backups.set_restore_position,
+                row.id,
+                position,
+            )
+
+        position = Position(row.restore_position or 0)
+        record(share_backups.UNKNOWN_POSITION)
+        try:
+            self.driver.restore(row.id, kept, share, how, position)
+        except (exception.WorkHandedOn, *errors.UNAVAILABLE):
+            record(position.done)
+            raise
+        record(position.done)  # the end of the work may not be written
 
     def dropped_restore_backup(self, session: Session, job: Claim) -> None:
         row = share_backups.find(session, job.resource_id)
@@ -112,8 +176,13 @@ class BackupsEndpoint:
         return _expect(session, job, BackupStatus.DELETING)
 
     def delete_backup(self, job: JobContext, share_backup_id: str) -> None:
-        self.driver.delete(share_backup_id, job.claim.fence)
-        job.finish(remove_and_credit, job.prepared)
+        with waiting_for_earlier(job):
+            _in_order(
+                job,
+                self._copying(job, 0, share_backups.set_progress),
+                lambda how: self.driver.delete(share_backup_id, how),
+            )
+            job.finish(remove_and_credit, job.prepared)
 
     # Both directions
 
@@ -130,18 +199,37 @@ class BackupsEndpoint:
         total: int,
         write: Callable[[Session, str, int], None],
     ) -> Copying:
-        progress = self.callable_here(
-            CopyProgress(
-                job,
-                total,
-                lambda session, percent: write(
-                    session, job.claim.resource_id, percent
-                ),
-            )
+        """Half of what is reported is the copy, the other half its check."""
+        return copying_of(
+            job,
+            2 * total,
+            lambda session, percent: write(
+                session, job.claim.resource_id, percent
+            ),
+            self.callable_here,
+            self.ignored,
         )
-        return Copying(
-            progress.add, progress.check, job.claim.fence, self.ignored
-        )
+
+
+def _in_order(
+    job: JobContext, how: Copying, call: Callable[[Copying], T]
+) -> T:
+    """Call the driver; if the clock was set back, with a larger token."""
+    try:
+        return call(how)
+    except exception.StaleFencingToken as error:
+        job.raise_fence(error.seen)
+        return call(how._replace(token=job.claim.fence))
+
+
+def _kept_copy(row: ShareBackupRow) -> KeptCopy | None:
+    if row.kept_copy is None:
+        return None
+    return KeptCopy(**orjson.loads(row.kept_copy))
+
+
+def _dump(kept: KeptCopy) -> str:
+    return orjson.dumps(kept._asdict()).decode()
 
 
 def _expect(session: Session, job: Claim, status: str) -> ShareBackupRow:

@@ -8,21 +8,29 @@ A copy may be killed at any point. The next one replaces what is there, or
 keeps the files that an earlier attempt has completed.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Iterator
 import contextlib
 import os
 import stat
 import typing
 
-from manila_lite.share.drivers import tree_removal
+from manila_lite.data.gate import CopiedFile
+from manila_lite.data.gate import Copying
+from manila_lite.data.gate import Gate
+from manila_lite.data.gate import await_steps
+from manila_lite.data.progress import Position
 from manila_lite.share.drivers import trees
 from manila_lite.share.drivers.trees import Attributes
 from manila_lite.share.drivers.trees import PathParts
 
 _BLOCK = 512
-_SMALL = 64 << 10
-_NEW_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-_NEW_MODE = stat.S_IRUSR | stat.S_IWUSR
+
+
+class Copied(typing.NamedTuple):
+    """The number of names in a copy, and the sizes of its files."""
+
+    entries: int
+    bytes: int
 
 
 class _Linked(typing.NamedTuple):
@@ -61,32 +69,31 @@ def size_of(source: int) -> int:
 def copy_tree(
     source: int,
     target: int,
+    how: Copying,
     *,
-    on_progress: Callable[[int], object],
-    check: Callable[[], object],
-    ignored: Collection[str] = (),
     is_resumed: bool = False,
-) -> None:
+    position: Position | None = None,
+) -> Copied:
     """Make the content of one open directory equal to that of another.
 
     Content, modes, owners, times, xattrs, links, special files and holes are
-    copied; what the source does not have is removed. Names in `ignored` are
-    left alone at the top of both. The attributes of the directory itself are
-    copied too. The copy is on disk on return.
+    copied; what the source does not have is removed. The attributes of the
+    directory itself are copied too. The copy is on disk on return.
 
-    `on_progress` is called with the number of bytes done since the last
-    call; `check` before each entry and after each piece of a file, and may
-    raise to end the copy. With `is_resumed`, files that have the size and
-    the modification time of the source are complete: give it only if the
-    target was empty when the first attempt began.
+    With `is_resumed`, files that have the size and the modification time of
+    the source are complete: give it only if the target was empty when the
+    first attempt began. With `position`, which needs a source that does not
+    change, nothing is done twice. Raises EarlierCopyRuns without any change.
     """
-    _Copy(source, target, on_progress, check, is_resumed).run(set(ignored))
-    os.sync()  # far cheaper than once per file
+    copied = _Copy(source, target, how, is_resumed, position).run()
+    trees.sync_file_system(target)  # far cheaper than once per file
+    return copied
 
 
 class TreeCopier:
-    """The functions of this module, as methods that can run elsewhere."""
+    """Functions about copies, as methods that can run elsewhere."""
 
+    await_steps = staticmethod(await_steps)
     size_of = staticmethod(size_of)
     copy_tree = staticmethod(copy_tree)
 
@@ -98,54 +105,91 @@ class _Copy:
         self,
         source: int,
         target: int,
-        on_progress: Callable[[int], object],
-        check: Callable[[], object],
+        how: Copying,
         is_resumed: bool,
+        position: Position | None,
     ):
         self._source = source
         self._target = target
-        self._on_progress = on_progress
-        self._check = check
+        self._how = how
+        self._gate = Gate(how, target)
         self._is_resumed = is_resumed
+        self._position = position or Position()
         self._linked: dict[tuple[int, int], _Linked] = {}
         self._kept: dict[int, tuple[int, int]] = {}
+        self._entries = self._bytes = 0
 
-    def run(self, ignored: set[str]) -> None:
+    def run(self) -> Copied:
+        self._gate.take_over()
         directories: list[tuple[PathParts, Attributes]] = []
         for parts, directory, entries in trees.walk(self._source):
             directories.append((parts, Attributes.of(directory)))
-            hidden = set() if parts else ignored
-            with self._opened_target(parts) as into:
-                here = _Here(
-                    parts,
-                    directory,
-                    into,
-                    set(os.listdir(into)),
-                    bool(trees.xattr_names(into)),
-                )
-                names = {entry.name for entry in entries}
-                for name in here.existing - names - hidden:
-                    self._check()
-                    tree_removal.remove_entry(name, into)
-                for entry in entries:
-                    if entry.name not in hidden:
-                        self._check()
-                        with contextlib.suppress(*trees.VANISHED_ERRORS):
-                            self._entry(entry, here)
+            hidden = set() if parts else set(self._how.ignored)
+            self._directory(parts, directory, entries, hidden)
             if hidden:
                 entries[:] = [one for one in entries if one.name not in hidden]
         # Only now: filling a directory changes its times, and its mode
         # may forbid writing. Subdirectories are reached through it.
         for parts, attributes in reversed(directories):
-            with trees.opened_below(self._target, parts) as copy:
-                attributes.apply(copy)
+            if not self._position.skip(1):
+                with trees.opened_below(self._target, parts) as copy:
+                    self._gate.apply(attributes, copy)
+                self._position.end()
+        return Copied(self._entries, self._bytes)
+
+    def _directory(
+        self,
+        parts: PathParts,
+        directory: int,
+        entries: list[os.DirEntry[str]],
+        hidden: set[str],
+    ) -> None:
+        """Copy the entries of a directory, without what is below them."""
+        steps = 1 + len(entries)
+        done = self._position.skip(steps)
+        for entry in entries[: max(0, done - 1)]:
+            self._pass_over(entry, parts)
+        if done == steps:
+            return  # users may have removed it since
+        with self._opened_target(parts) as into:
+            existing = set(os.listdir(into))
+            has_xattrs = bool(trees.xattr_names(into))
+            here = _Here(parts, directory, into, existing, has_xattrs)
+            if not done:
+                names = {entry.name for entry in entries}
+                for name in existing - names - hidden:
+                    self._gate.remove(name, into)
+                self._position.end()
+            for entry in entries[max(0, done - 1) :]:
+                if entry.name not in hidden:
+                    self._how.check()
+                    with contextlib.suppress(*trees.VANISHED_ERRORS):
+                        self._entry(entry, here)
+                self._position.end()
+
+    def _pass_over(self, entry: os.DirEntry[str], parts: PathParts) -> None:
+        """Leave out what an earlier attempt has copied."""
+        status = entry.stat(follow_symlinks=False)
+        if stat.S_ISREG(status.st_mode):
+            self._how.on_progress(_size(status))
+        if stat.S_ISDIR(status.st_mode) or status.st_nlink == 1:
+            return
+        with (
+            contextlib.suppress(*trees.VANISHED_ERRORS),
+            trees.opened_below(self._target, parts) as into,
+        ):
+            copied = os.stat(entry.name, dir_fd=into, follow_symlinks=False)
+            if _look_alike(status, copied):
+                self._linked[status.st_dev, status.st_ino] = _Linked(
+                    parts, entry.name, copied.st_ino
+                )
 
     @contextlib.contextmanager
     def _opened_target(self, parts: PathParts) -> Iterator[int]:
         """Open a directory of the target that may forbid that."""
         with trees.opened_below(self._target, parts[:-1]) as parent:
             name = parts[-1] if parts else '.'
-            with tree_removal.accessible_directory(name, parent) as found:
+            with self._gate.opened_directory(name, parent) as found:
                 yield found
 
     def _entry(self, entry: os.DirEntry[str], here: _Here) -> None:
@@ -155,7 +199,8 @@ class _Copy:
         if stat.S_ISDIR(status.st_mode):
             if old is None or not stat.S_ISDIR(old.st_mode):
                 self._remove(name, old, into)
-                os.mkdir(name, stat.S_IRWXU, dir_fd=into)
+                self._gate.make_directory(name, into)
+            self._entries += 1
             return
         inode = status.st_dev, status.st_ino
         linked = self._linked.get(inode) if status.st_nlink > 1 else None
@@ -163,16 +208,17 @@ class _Copy:
             if old is None or old.st_ino != linked.inode:
                 self._remove(name, old, into)
                 self._link(linked, name, into)
-            return
-        if not self._is_complete(status, old):
+        elif old is not None and self._is_complete(status, old):
+            self._bytes += old.st_size
+            self._how.on_progress(_size(status))
+        else:
             self._remove(name, old, into)
             if stat.S_ISREG(status.st_mode):
                 self._file(name, here, _size(status))
             else:
-                trees.copy_special(name, status, directory, name, into)
-        elif stat.S_ISREG(status.st_mode):
-            self._on_progress(_size(status))
-        if status.st_nlink > 1:
+                self._gate.copy_special(name, status, directory, into)
+        self._entries += 1
+        if status.st_nlink > 1 and linked is None:
             copied = os.stat(name, dir_fd=into, follow_symlinks=False)
             self._linked[inode] = _Linked(parts, name, copied.st_ino)
 
@@ -180,10 +226,10 @@ class _Copy:
         self, name: str, old: os.stat_result | None, into: int
     ) -> None:
         if old is not None:
-            tree_removal.remove_entry(name, into)
+            self._gate.remove(name, into)
 
     def _is_complete(
-        self, status: os.stat_result, old: os.stat_result | None
+        self, status: os.stat_result, old: os.stat_result
     ) -> bool:
         """Return whether an earlier attempt has copied a file.
 
@@ -191,11 +237,8 @@ class _Copy:
         """
         if (
             not self._is_resumed
-            or old is None
             or not stat.S_ISREG(status.st_mode)
-            or not stat.S_ISREG(old.st_mode)
-            or (old.st_size, old.st_mtime_ns)
-            != (status.st_size, status.st_mtime_ns)
+            or not _look_alike(status, old)
         ):
             return False
         inode = status.st_dev, status.st_ino
@@ -203,13 +246,7 @@ class _Copy:
 
     def _link(self, linked: _Linked, name: str, into: int) -> None:
         with trees.opened_below(self._target, linked.parts) as directory:
-            os.link(
-                linked.name,
-                name,
-                src_dir_fd=directory,
-                dst_dir_fd=into,
-                follow_symlinks=False,
-            )
+            self._gate.link(linked.name, directory, name, into)
 
     def _file(self, name: str, here: _Here, size: int) -> None:
         done = 0
@@ -218,34 +255,25 @@ class _Copy:
             nonlocal done
             length = min(length, size - done)  # it may have grown
             done += length
-            self._on_progress(length)
-            self._check()
+            self._how.on_progress(length)
+            self._how.check()
 
-        origin, status = trees.open_file(name, here.directory)
-        try:
-            copy = os.open(name, _NEW_FLAGS, _NEW_MODE, dir_fd=here.into)
-            try:
-                if size > _SMALL or not _copy_small(origin, copy, size):
-                    trees.copy_content(origin, copy, on_piece)
-                Attributes.of(origin, status).apply(
-                    copy, may_have_xattrs=here.has_xattrs
-                )
-            finally:
-                os.close(copy)
-        finally:
-            os.close(origin)
-        self._on_progress(size - done)
+        self._bytes += self._gate.copy_file(
+            CopiedFile(name, here.directory, size),
+            here.into,
+            on_piece,
+            may_have_xattrs=here.has_xattrs,
+        )
+        self._how.on_progress(size - done)
 
 
-def _copy_small(origin: int, copy: int, size: int) -> bool:
-    """Copy a file without holes with the fewest system calls.
-
-    Returns False if it has holes, or has grown: copy it in another way.
-    """
-    content = os.pread(origin, _SMALL + 1, 0)
-    if len(content) > size:
-        return False
-    return os.pwrite(copy, content, 0) == len(content) if content else True
+def _look_alike(one: os.stat_result, other: os.stat_result) -> bool:
+    """Whether two files are of one kind, size and modification time."""
+    return (stat.S_IFMT(one.st_mode), one.st_size, one.st_mtime_ns) == (
+        stat.S_IFMT(other.st_mode),
+        other.st_size,
+        other.st_mtime_ns,
+    )
 
 
 def _size(status: os.stat_result) -> int:

@@ -6,7 +6,8 @@ import typing
 
 from manila_lite import exception
 from manila_lite.data.copying import TreeCopier
-from manila_lite.data.progress import CopyProgress
+from manila_lite.data.progress import copying_of
+from manila_lite.data.progress import waiting_for_earlier
 from manila_lite.data.shares import ShareContents
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.shares import migrations
@@ -15,6 +16,8 @@ from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import fire_matching
 from manila_lite.messages import Action
+from manila_lite.messages import Detail
+from manila_lite.messages import detail_in
 from manila_lite.messages import explanation_in
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.contract import implements
@@ -82,6 +85,7 @@ class MigrationCopiesEndpoint:
             job.db.write(_begin, job.claim, by=job.claim)
         ctx = job.request_context()
         with (
+            waiting_for_earlier(job),
             self.contents.opened(
                 ctx, share.source.id, share.source.host
             ) as source,
@@ -89,26 +93,19 @@ class MigrationCopiesEndpoint:
                 ctx, share.destination.id, share.destination.host
             ) as target,
         ):
-            progress = self.callable_here(
-                CopyProgress(
-                    job,
-                    self.copier.size_of(source),
-                    functools.partial(_record, job=job.claim),
-                )
+            how = copying_of(
+                job,
+                self.copier.size_of(source),
+                functools.partial(_record, job=job.claim),
+                self.callable_here,
+                ignored,
             )
             try:
-                self.copier.copy_tree(
-                    source,
-                    target,
-                    on_progress=progress.add,
-                    check=progress.check,
-                    ignored=ignored,
-                    is_resumed=True,
-                )
+                self.copier.copy_tree(source, target, how, is_resumed=True)
             except FileExistsError as error:
                 # A worker that was paused has written its last file.
                 raise exception.ServiceUnavailable(str(error)) from error
-        job.finish(_copied, share_id)
+            job.finish(_copied, share_id)
 
     def failed_copy_share(
         self, session: Session, job: Claim, error: Exception
@@ -119,7 +116,7 @@ class MigrationCopiesEndpoint:
             session,
             job,
             Action.UPDATE,
-            None,
+            detail_in(error) or Detail.UNKNOWN_ERROR,
             self.message_ttl,
             explanation=explanation_in(error),
         )

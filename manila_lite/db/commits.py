@@ -1,11 +1,18 @@
 """Whether a transaction was committed whose commit got no answer.
 
-The connection may be lost between a COMMIT and its answer. A move of a state
-table stays in the journal, and tells on a new connection what has happened.
+The connection may be lost between a COMMIT and its answer, and the server may
+still be busy with it. So the first row that a transaction writes to the
+journal has the id of the transaction, which is unique. To ask for the outcome,
+another transaction inserts a row with the same id. A database lets it wait
+while the first one may be committed, and refuses it if it was. Once the second
+row is there the first one cannot be committed any more; the nodes of Galera,
+which do not wait for each other, refuse it then.
 """
 
 from collections.abc import Callable
 import datetime
+import random
+import time
 import typing
 
 from oslo_db import exception as db_exc
@@ -18,33 +25,19 @@ from manila_lite.db.models import engine
 _JOURNAL = engine.Transition.__table__
 
 PAUSE = 0.5
-LOOKS = 2
-"""How often to look for a move, with that many seconds in between: another
-server may be about to write what it has received."""
+"""Seconds between two attempts to ask."""
 
-_FOUND = (
-    sa.select(_JOURNAL.c.id)
-    .where(
-        _JOURNAL.c.resource == sa.bindparam('of_resource'),
-        _JOURNAL.c.resource_id == sa.bindparam('of_id'),
-        _JOURNAL.c.event == sa.bindparam('of_event'),
-        _JOURNAL.c.made_at == sa.bindparam('at'),
-    )
-    .limit(1)
-    # Waits for a transaction that is still being committed.
-    .with_for_update(read=True)
+RESOURCE = 'transaction'
+"""The resource of rows of the journal that only have an id of a transaction:
+they identify it, or rule it out."""
+
+_RULE_OUT = 'rule_out'
+_IDENTIFY = 'commit'
+
+_INSERT = sa.insert(_JOURNAL)
+_FIND = sa.select(_JOURNAL.c.event).where(
+    _JOURNAL.c.transaction_id == sa.bindparam('of_id')
 )
-_GET_SYNC_WAIT = sa.text('SELECT @@SESSION.wsrep_sync_wait')
-_SET_SYNC_WAIT = sa.text('SET SESSION wsrep_sync_wait = :mask')
-_SYNC_READS = 1
-
-
-class Witness(typing.NamedTuple):
-    """A move that a transaction has made."""
-
-    resource: str
-    resource_id: str
-    event: str
 
 
 class Lost(Exception):
@@ -62,59 +55,73 @@ class Runs(typing.Protocol):
     retry_limit: float
     sleep: Callable[[float], None]
 
-    def write(self, function: Callable, *args: typing.Any) -> typing.Any: ...
+    def write_once(
+        self, function: Callable, *args: typing.Any
+    ) -> typing.Any: ...
 
 
-def was_committed(
-    db: Runs, witness: Witness, made_at: datetime.datetime
-) -> bool:
-    """Look for a move of a transaction; wait for a server that answers.
+def new_id(now: datetime.datetime, rng: random.Random) -> str:
+    """Return an id for a transaction.
 
-    Raises OutcomeUnknown if none does within `retry_limit` seconds.
+    They are made in order, so that a large index grows at its end only.
     """
-    looks, waited = 0, 0.0
+    return f'{now:%Y%m%d%H%M%S%f}{rng.getrandbits(64):016x}'
+
+
+def was_committed(db: Runs, transaction_id: str) -> bool:
+    """Return whether a transaction was committed, or prevent that it will be.
+
+    Raises OutcomeUnknown if it may still be after `retry_limit` seconds.
+    """
+    began, slept = time.monotonic(), 0.0
     while True:
         try:
-            if db.write(_is_there, witness, made_at):
-                return True
-            looks += 1
-        except errors.UNAVAILABLE as error:
-            if waited >= db.retry_limit:
+            return _find_outcome(db, transaction_id)
+        except (Lost, *errors.UNAVAILABLE) as error:
+            # A test may replace `sleep`, so that no time passes in it.
+            if max(time.monotonic() - began, slept) >= db.retry_limit:
                 raise exception.OutcomeUnknown from error
-        if looks == LOOKS:
-            return False
         db.sleep(PAUSE)
-        waited += PAUSE
+        slept += PAUSE
 
 
-def _is_there(
-    session: typing.Any, witness: Witness, made_at: datetime.datetime
-) -> bool:
-    before = _wait_for_cluster(session)
-    found = session.value(
-        _FOUND,
-        of_resource=witness.resource,
-        of_id=witness.resource_id,
-        of_event=witness.event,
-        at=made_at,
-    )
-    if before is not None:
-        session.run(_SET_SYNC_WAIT, mask=before)
-    return found is not None
-
-
-def _wait_for_cluster(session: typing.Any) -> int | None:
-    """Let a node of Galera write first what others have committed.
-
-    Returns the former setting; None where there is none.
-    """
-    if session.dialect != 'mysql':
-        return None
+def _find_outcome(db: Runs, transaction_id: str) -> bool:
     try:
-        before = session.value(_GET_SYNC_WAIT)
-    except db_exc.DBConnectionError:
-        raise
-    except db_exc.DBError:
-        return None  # a MariaDB that was built without Galera
-    session.run(_SET_SYNC_WAIT, mask=before | _SYNC_READS)
-    return before
+        db.write_once(_rule_out, transaction_id)
+    except db_exc.DBDuplicateEntry:
+        return db.write_once(_has_moves, transaction_id)
+    return False
+
+
+def _rule_out(session: typing.Any, transaction_id: str) -> None:
+    _write(session, _RULE_OUT, transaction_id)
+
+
+def identify(session: typing.Any) -> None:
+    """Write a row for a transaction that has moved rows it does not know."""
+    transaction_id = new_id(session.now, session.db.rng)
+    _write(session, _IDENTIFY, transaction_id)
+    session.transaction_id = transaction_id
+
+
+def _write(session: typing.Any, event: str, transaction_id: str) -> None:
+    session.run(
+        _INSERT,
+        resource=RESOURCE,
+        resource_id=transaction_id,
+        event=event,
+        made_at=session.now,
+        is_sent=True,  # it is not sent as an event
+        transaction_id=transaction_id,
+    )
+
+
+def _has_moves(session: typing.Any, transaction_id: str) -> bool:
+    """Return what the row with this id says.
+
+    It may be that of an earlier attempt, whose commit got no answer either.
+    """
+    found = session.value(_FIND, of_id=transaction_id)
+    if found is None:
+        raise exception.OutcomeUnknown
+    return found != _RULE_OUT

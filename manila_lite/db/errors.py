@@ -16,6 +16,13 @@ from manila_lite import exception
 UNAVAILABLE = (db_exc.DBError, exception.ServiceUnavailable)
 """What a transaction raises when the database cannot run it now."""
 
+UNCONFIRMED = (db_exc.DBConnectionError, sa.exc.OperationalError)
+"""What a commit raises when it is not known whether it has succeeded.
+
+Galera ends one with an error that has no class in oslo.db, for example, when
+the node loses the others meanwhile.
+"""
+
 _CONFLICTS: dict[str, frozenset[object]] = {
     'sqlite': frozenset({sqlite3.SQLITE_BUSY}),
     # Deadlock, also at the COMMIT of Galera; lock wait timeout; record
@@ -77,7 +84,7 @@ class NotCommitted(WrongServer):
     """The connection was lost before the transaction was committed."""
 
 
-def stale(error: db_exc.DBConnectionError) -> WrongServer:
+def stale(error: Exception) -> WrongServer:
     """Return what the error of the first statement of a transaction means.
 
     The pool does not ask the server about connections that were just used.

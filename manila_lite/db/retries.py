@@ -34,10 +34,11 @@ class Runs(typing.Protocol):
 
 
 class Attempts:
-    """The attempts of one transaction."""
+    """The attempts of one transaction, for `limit` seconds if given."""
 
-    def __init__(self, db: Runs):
+    def __init__(self, db: Runs, limit: float | None = None):
         self._db = db
+        self._limit = db.retry_limit if limit is None else limit
         self._began = time.monotonic()
         self._slept = 0.0
         self._conflicts = 0
@@ -84,4 +85,4 @@ class Attempts:
     def _time_left(self) -> float:
         # A test may replace `sleep`, so that no time passes in it.
         spent = max(time.monotonic() - self._began, self._slept)
-        return self._db.retry_limit - spent
+        return self._limit - spent

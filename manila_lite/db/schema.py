@@ -12,6 +12,7 @@ import re
 import time
 import typing
 
+from oslo_db import exception as db_exc
 import sqlalchemy as sa
 from sqlalchemy import schema as ddl
 from sqlalchemy.ext import compiler
@@ -26,7 +27,7 @@ if typing.TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
-HEAD = '0038'
+HEAD = '0042'
 """The newest revision of the migrations; this release needs it."""
 
 OLDEST_SERVED = '0009'
@@ -45,8 +46,8 @@ FIRST_RELEASED = '0026'
 _NAME = sa.func.sha1(sa.func.concat('manila_lite/', sa.func.database()))
 _MYSQL_LOCK = sa.select(sa.func.get_lock(_NAME, 3600))
 _MYSQL_RELEASE = sa.select(sa.func.release_lock(_NAME))
-_POSTGRESQL_TIMEOUT = sa.text("SET LOCAL lock_timeout = '1h'")
-_POSTGRESQL_LOCK = sa.select(sa.func.pg_advisory_xact_lock(0x6D616E696C61))
+_POSTGRESQL_IDLE = sa.text('SET LOCAL idle_in_transaction_session_timeout = 0')
+_POSTGRESQL_LOCK = sa.select(sa.func.pg_try_advisory_xact_lock(0x6D616E696C61))
 
 PATIENCE = 3600.0
 """Seconds for which a migration waits for others."""
@@ -60,11 +61,25 @@ MariaDB, where all would wait until some lock times out.
 """
 
 _MYSQL_WAIT = sa.text(f'SET SESSION lock_wait_timeout = {_WAIT}')
-_POSTGRESQL_WAIT = sa.text(f"SET LOCAL lock_timeout = '{_WAIT}s'")
+_POSTGRESQL_WAIT = sa.text(f"SET SESSION lock_timeout = '{_WAIT}s'")
+_POSTGRESQL_PATIENCE = f"SET SESSION lock_timeout = '{round(PATIENCE)}s'"
+
+_PAUSE = 0.5
+"""Seconds between two attempts to get a lock."""
+
+# Left by a creation that was interrupted, and not used.
+_INVALID_INDEXES = sa.text(
+    'SELECT index.relname FROM pg_index '
+    'JOIN pg_class AS index ON index.oid = pg_index.indexrelid '
+    'WHERE NOT pg_index.indisvalid '
+    'AND index.relnamespace = current_schema()::regnamespace'
+)
 
 _ADDITION = re.compile(
     r'^\s*(CREATE (?:UNIQUE )?(?:TABLE|INDEX)|ALTER TABLE \S+ ADD COLUMN) '
 )
+
+_INDEX = re.compile(r'^\s*CREATE (?:UNIQUE )?INDEX ')
 
 # As alembic creates it.
 _VERSION = sa.Table(
@@ -137,11 +152,43 @@ def _sync_beside_others(db: Database) -> None:
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
+            if db.dialect == 'postgresql' and _is_released(db):
+                return _sync_in_steps(db)
             return db.write(_sync)
-        except exception.DatabaseBusy:
+        except (exception.DatabaseBusy, db_exc.DBDeadlock):
             if time.monotonic() > deadline:
                 raise
             LOG.warning('The migration waits for other transactions')
+            db.sleep(_PAUSE)
+
+
+def _is_released(db: Database) -> bool:
+    found = version(db)
+    return found is not None and found >= FIRST_RELEASED
+
+
+def _sync_in_steps(db: Database) -> None:
+    """Migrate PostgreSQL with a transaction for every statement.
+
+    In a single one, each change of a table would keep all who use it waiting
+    until the last index is made. As on MariaDB, a migration that stops goes on
+    after those of its statements that have run.
+    """
+    with db.engine.connect() as own:
+        connection = own.execution_options(isolation_level='AUTOCOMMIT')
+        try:
+            connection.execute(_POSTGRESQL_WAIT)
+            for name in connection.scalars(_INVALID_INDEXES).all():
+                connection.exec_driver_sql(f'DROP INDEX CONCURRENTLY "{name}"')
+            sa.event.listen(
+                connection,
+                'before_cursor_execute',
+                _make_concurrent,
+                retval=True,
+            )
+            _sync(Session(db, connection, None))
+        finally:
+            own.invalidate()  # no other transaction gets its settings
 
 
 def migrate(session: Session, revision: str) -> None:
@@ -185,6 +232,25 @@ def _make_repeatable(
     return _ADDITION.sub(r'\1 IF NOT EXISTS ', statement), parameters
 
 
+def _make_concurrent(
+    connection: sa.Connection,
+    cursor: typing.Any,
+    statement: str,
+    parameters: typing.Any,
+    *rest: object,
+) -> tuple[str, typing.Any]:
+    """Do the same, and create indexes without locking out writers.
+
+    The server waits for older transactions then, and blocks none.
+    """
+    statement, _ = _make_repeatable(connection, cursor, statement, parameters)
+    if not _INDEX.match(statement):
+        cursor.execute(_POSTGRESQL_WAIT.text)
+        return statement, parameters
+    cursor.execute(_POSTGRESQL_PATIENCE)
+    return _INDEX.sub(r'\g<0>CONCURRENTLY ', statement), parameters
+
+
 def configuration(connection: sa.Connection | None = None) -> 'config.Config':
     """Return the alembic configuration: migrations and connection."""
     from alembic import config
@@ -195,11 +261,7 @@ def configuration(connection: sa.Connection | None = None) -> 'config.Config':
 
 
 def _sync(session: Session) -> None:
-    if session.dialect == 'postgresql':
-        session.run(_POSTGRESQL_TIMEOUT)
-        session.run(_POSTGRESQL_LOCK)
-        session.run(_POSTGRESQL_WAIT)
-    elif session.dialect == 'mysql':
+    if session.dialect == 'mysql':
         session.run(_MYSQL_WAIT)
     found = find_version(session)
     if found == HEAD:
@@ -231,8 +293,9 @@ def _version_and_oldest(session: Session) -> tuple[str | None, str | None]:
 
 def _record_served(session: Session) -> None:
     _SERVED.create(session.connection, checkfirst=True)
-    session.run(sa.delete(_SERVED))
-    session.run(sa.insert(_SERVED), oldest=OLDEST_SERVED)
+    # There is no moment without it, in which a process might start.
+    if not session.run(sa.update(_SERVED).values(oldest=OLDEST_SERVED)):
+        session.run(sa.insert(_SERVED), oldest=OLDEST_SERVED)
 
 
 def _create(session: Session) -> None:
@@ -291,21 +354,36 @@ def _compile(
 def _schema_lock(db: Database) -> Iterator[None]:
     """Prevent other processes from changing the schema in the meantime.
 
-    Only MariaDB needs it, which commits with every table: its lock has a
-    connection of its own, and is released after the last commit.
+    The lock has a connection of its own, as MariaDB commits with every table
+    and PostgreSQL with every statement. SQLite needs none.
     """
-    if db.dialect != 'mysql':
-        yield
-        return
-    with db.engine.connect() as connection:
-        if connection.scalar(_MYSQL_LOCK) == 0:
-            raise SchemaMismatch(
-                found='is being migrated by another process',
-                advice='try again when it has finished',
-            )
-        connection.commit()
-        try:
-            yield
-        finally:
-            connection.execute(_MYSQL_RELEASE)
+    if db.dialect == 'mysql':
+        with db.engine.connect() as connection:
+            if connection.scalar(_MYSQL_LOCK) == 0:
+                raise _locked()
             connection.commit()
+            try:
+                yield
+            finally:
+                connection.execute(_MYSQL_RELEASE)
+                connection.commit()
+    elif db.dialect == 'postgresql':
+        with db.engine.begin() as connection:
+            connection.execute(_POSTGRESQL_IDLE)
+            deadline = time.monotonic() + PATIENCE
+            # A statement that waits has a snapshot, and an index is not made
+            # before all older snapshots have gone.
+            while not connection.scalar(_POSTGRESQL_LOCK):
+                if time.monotonic() > deadline:
+                    raise _locked()
+                db.sleep(_PAUSE)
+            yield
+    else:
+        yield
+
+
+def _locked() -> SchemaMismatch:
+    return SchemaMismatch(
+        found='is being migrated by another process',
+        advice='try again when it has finished',
+    )

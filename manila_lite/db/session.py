@@ -28,6 +28,7 @@ from manila_lite.db import errors
 from manila_lite.db import fifo
 from manila_lite.db import read_limit
 from manila_lite.db import retries
+from manila_lite.db import write_limit
 
 T = typing.TypeVar('T')
 
@@ -93,8 +94,9 @@ class Session:
         self._after_commit: list[Callable[[], object]] = []
         # Reservations made here; the work submitted next owns them.
         self.charges: list[typing.Any] = []
-        # One of its moves, by which it is found in the journal.
-        self.witness: commits.Witness | None = None
+        # The id that the journal has of it, see `commits`.
+        self.transaction_id: str | None = None
+        self.has_moves = False
         self.has_run = False  # any statement
 
     def after_commit(
@@ -236,41 +238,45 @@ class Database:
         *args: typing.Any,
         by: Initiator | None = None,
         fsync: bool = True,
+        retry_limit: float | None = None,
         **kwargs: typing.Any,
     ) -> T:
         """Run a function in one transaction and return its result.
 
         The function is run again after a transient error, until
-        `retry_limit` is over (then DatabaseBusy is raised), and after an
-        error that has a method `repair(db)`, which is called first.
+        `retry_limit`, by default that of the database, is over (then
+        DatabaseBusy is raised), and after an error that has a method
+        `repair(db)`, which is called first. One that is the change of a
+        request may be refused instead, see `write_limit`.
 
-        If the connection is lost during the commit, the journal tells on a
-        new one whether the transaction has to run again. Raises OutcomeUnknown
-        if it made no move, or no server answers.
+        If the connection is lost during the commit, its outcome is asked for
+        on a new one. Raises OutcomeUnknown if it made no move, or if it may
+        still be committed after `retry_limit` seconds.
 
         Without `fsync`, SQLite does not wait for the disk: a power
         failure, but not the death of the process, may lose the
         transaction. Use it where the work would simply be repeated. The
         next transaction with `fsync` makes all earlier ones durable.
         """
-        attempts = retries.Attempts(self)
-        while True:
-            try:
-                session, result = self._write_once(
-                    function, args, kwargs, by, fsync
-                )
-                break
-            except retries.ERRORS as error:
-                attempts.wait_for_next(error)
-            except commits.Lost as lost:
-                if self._was_committed(lost):
-                    session, result = lost.session, lost.result
+        attempts = retries.Attempts(self, retry_limit)
+        with write_limit.current():
+            while True:
+                try:
+                    session, result = self._write_once(
+                        function, args, kwargs, by, fsync
+                    )
                     break
-                attempts.wait_for_next(errors.NotCommitted(lost.__cause__))
+                except retries.ERRORS as error:
+                    attempts.wait_for_next(error)
+                except commits.Lost as lost:
+                    if self._was_committed(lost):
+                        session, result = lost.session, lost.result
+                        break
+                    attempts.wait_for_next(errors.NotCommitted(lost.__cause__))
         if attempts.primary_moved:
             # Readers would see the old state of the demoted server.
             self._read_engine.dispose()
-        if session.witness is not None and (watch := _watch.get()):
+        if session.transaction_id is not None and (watch := _watch.get()):
             watch.has_committed = True
         self.on_step('committed')
         session.committed()
@@ -279,10 +285,16 @@ class Database:
         return result
 
     def _was_committed(self, lost: commits.Lost) -> bool:
-        session = lost.session
-        if session.witness is None:
+        if lost.session.transaction_id is None:
             raise exception.OutcomeUnknown from lost.__cause__
-        return commits.was_committed(self, session.witness, session.now)
+        return commits.was_committed(self, lost.session.transaction_id)
+
+    def write_once(self, function: Callable[..., T], *args: typing.Any) -> T:
+        """Run a function in one transaction, which is not repeated.
+
+        Raises commits.Lost if the connection is lost during the commit.
+        """
+        return self._write_once(function, args, {}, None, True)[1]
 
     def read(
         self,
@@ -331,11 +343,13 @@ class Database:
             try:
                 with connection.begin():
                     result = function(session, *args, **kwargs)
+                    if session.has_moves and session.transaction_id is None:
+                        commits.identify(session)
                     self.on_step('commit')
                     commits_now = True
             except errors.WrongServer:
                 raise
-            except db_exc.DBConnectionError as error:
+            except errors.UNCONFIRMED as error:
                 if not commits_now:
                     raise
                 if not session.has_run:

@@ -40,16 +40,19 @@ def insert_row(
     """Insert a row with the initial status that the event gives."""
     values[machine.column] = machine.to_column(machine.initial[event])
     session.run(_insert(machine), **values)
-    session.run(
-        _INSERT_JOURNAL,
-        resource=machine.resource,
-        resource_id=values['id'],
-        event=event,
-        from_status=None,
-        to_status=machine.initial[event],
-        **_initiator_values(session),
+    _write_journal(
+        session,
+        [
+            {
+                'resource': machine.resource,
+                'resource_id': values['id'],
+                'event': event,
+                'from_status': None,
+                'to_status': machine.initial[event],
+                **_initiator_values(session),
+            }
+        ],
     )
-    _bear_witness(session, machine, values['id'], event)
 
 
 def fire(
@@ -69,17 +72,22 @@ def fire(
     journal, guarded = _statements(machine, event, tuple(sorted(values)), _ONE)
     # The journal row is written first: under a row lock, its SELECT finds
     # which of the source statuses the row is in.
+    transaction_id = _unwritten_id(session)
     if (
         session.run(
-            journal, guard_id=id, event=event, **_initiator_values(session)
+            journal,
+            guard_id=id,
+            event=event,
+            transaction_id=transaction_id,
+            **_initiator_values(session),
         )
         != 1
     ):
         raise _refusal(session, machine, id, move)
+    _note_written(session, transaction_id)
     changed = {f'new_{name}': value for name, value in values.items()}
     if session.run(guarded, guard_id=id, **changed) != 1:
         raise _refusal(session, machine, id, move)
-    _bear_witness(session, machine, id, event)
 
 
 def fire_all(
@@ -99,7 +107,6 @@ def fire_all(
         _fire_where(
             session, machine, event, {'id': part}, values, expected=len(part)
         )
-        _bear_witness(session, machine, part[0], event)
 
 
 def fire_matching(
@@ -113,7 +120,7 @@ def fire_matching(
 
     `match` maps columns to a value, or to a list of accepted values. Rows
     in other statuses are left alone. Takes two statements for any number
-    of rows.
+    of rows, and one at the end of a transaction without other moves.
     """
     return _fire_where(session, machine, event, match, values)
 
@@ -125,13 +132,13 @@ def insert_rows(
     rows: Collection[dict[str, object]],
 ) -> None:
     """Insert rows with the initial status that the event gives."""
-    status, who = machine.initial[event], _initiator_values(session)
+    status, values = machine.initial[event], _initiator_values(session)
     session.run_many(
         _insert(machine),
         [{**row, machine.column: machine.to_column(status)} for row in rows],
     )
-    session.run_many(
-        _INSERT_JOURNAL,
+    _write_journal(
+        session,
         [
             {
                 'resource': machine.resource,
@@ -139,13 +146,11 @@ def insert_rows(
                 'event': event,
                 'from_status': None,
                 'to_status': status,
-                **who,
+                **values,
             }
             for row in rows
         ],
     )
-    for row in rows:
-        _bear_witness(session, machine, row['id'], event)
 
 
 class TransitionBatch:
@@ -239,11 +244,10 @@ class TransitionBatch:
                 **_initiator_values(self.session),
             }
         )
-        _bear_witness(self.session, machine, id, event)
 
     def write(self) -> None:
         """Write all inserts and moves to the journal."""
-        self.session.run_many(_INSERT_JOURNAL, self._journal)
+        _write_journal(self.session, self._journal)
         self._journal = []
 
 
@@ -268,9 +272,19 @@ def _fire_where(
         ),
     )
     matched = {f'guard_{name}': value for name, value in match.items()}
+    identified = _identified_row(match, expected)
+    transaction_id = _unwritten_id(session) if identified else None
     count = session.run(
-        journal, **matched, event=event, **_initiator_values(session)
+        journal,
+        **matched,
+        **({} if _is_of_one(match) else {'identified_id': identified}),
+        event=event,
+        transaction_id=transaction_id,
+        **_initiator_values(session),
     )
+    if count:
+        session.has_moves = True
+        _note_written(session, transaction_id)
     if expected is not None and count != expected:
         raise _refusal_of_any(session, machine, match['id'], machine[event])
     if not count:
@@ -279,6 +293,19 @@ def _fire_where(
     if session.run(guarded, **matched, **changed) != count:
         raise ConcurrentChange(table=machine.table)
     return count
+
+
+def _is_of_one(match: Mapping[str, object]) -> bool:
+    return tuple(match) == ('id',) and isinstance(match['id'], str)
+
+
+def _identified_row(
+    match: Mapping[str, typing.Any], expected: int | None
+) -> str | None:
+    """Return a row that makes the move if any does; None if unknown."""
+    if _is_of_one(match):
+        return match['id']
+    return match['id'][0] if expected else None
 
 
 def _stamped(
@@ -292,12 +319,33 @@ def _stamped(
     return {**values, stamp: session.now} if stamp else dict(values)
 
 
-def _bear_witness(
-    session: Session, machine: machines.Machine, id: object, event: str
+def _write_journal(
+    session: Session, rows: typing.Sequence[dict[str, object]]
 ) -> None:
-    """Remember a move by which the transaction can be found later."""
-    if session.witness is None:
-        session.witness = commits.Witness(machine.resource, str(id), event)
+    """Insert rows, the first of which may identify the transaction."""
+    if not rows:
+        return
+    transaction_id = _unwritten_id(session)
+    session.run_many(
+        _INSERT_JOURNAL,
+        [
+            {**row, 'transaction_id': None if number else transaction_id}
+            for number, row in enumerate(rows)
+        ],
+    )
+    _note_written(session, transaction_id)
+
+
+def _unwritten_id(session: Session) -> str | None:
+    """Return the id of the transaction unless it is in the journal."""
+    if session.transaction_id is not None:
+        return None
+    return commits.new_id(session.now, session.db.rng)
+
+
+def _note_written(session: Session, transaction_id: str | None) -> None:
+    if transaction_id is not None:
+        session.transaction_id = transaction_id
 
 
 def _initiator_values(session: Session) -> dict[str, object]:
@@ -349,6 +397,7 @@ def _statements(
             sa.bindparam('made_by', type_=sa.String()),
             sa.bindparam('made_at', type_=JOURNAL.c.made_at.type),
             sa.bindparam('reason', type_=JOURNAL.c.reason.type),
+            _transaction_id_of(table, match),
             *(
                 [owners.parent_of(table), owners.project_of(table)]
                 if move.target is machines.GONE
@@ -371,6 +420,7 @@ def _statements(
             'made_by',
             'made_at',
             'reason',
+            'transaction_id',
             *(
                 ['parent_id', 'project_id']
                 if move.target is machines.GONE
@@ -389,6 +439,20 @@ def _statements(
         machine.to_column(move.target), type_=column.type
     )
     return journal, sa.update(table).where(*guard).values(changes)
+
+
+def _transaction_id_of(
+    table: sa.Table, match: tuple[tuple[str, bool], ...]
+) -> sa.ColumnElement[str | None]:
+    """Return the id of the transaction for one of the rows, else NULL."""
+    transaction_id = sa.bindparam(
+        'transaction_id', type_=JOURNAL.c.transaction_id.type
+    )
+    if match == _ONE:
+        return transaction_id
+    return sa.case(
+        (table.c.id == sa.bindparam('identified_id'), transaction_id)
+    )
 
 
 def _is_one_of(

@@ -28,3 +28,13 @@ class TargetedRestoreUnsupported(ManilaLiteError):
         'The driver restores backup {backup_id} only to the share that it '
         'was made from.'
     )
+
+
+class RestoreInterrupted(ManilaLiteError):
+    """Also written to the user, who may request it again."""
+
+    message = (
+        'The restore of backup {backup_id} was interrupted. It does not begin '
+        'again by itself, which would undo what clients have written since; '
+        'the share may have the content of the backup in part.'
+    )

@@ -1,6 +1,7 @@
 """The data service and the content of shares."""
 
 from manila_lite.exception.families import ManilaLiteError
+from manila_lite.exception.families import ServiceUnavailable
 
 
 class ContentUnreachable(ManilaLiteError):
@@ -9,4 +10,13 @@ class ContentUnreachable(ManilaLiteError):
     message = (
         'The data service cannot reach the content of share instance '
         '{instance_id}: {reason}'
+    )
+
+
+class EarlierCopyRuns(ServiceUnavailable):
+    """Waiting for its end is no attempt of the work."""
+
+    message = (
+        'An earlier worker is in the middle of a step, with files that are '
+        'to be changed. If it does not go on, end its process.'
     )

@@ -1,6 +1,7 @@
 """Errors that drivers raise when a back end fails."""
 
 from manila_lite.exception.families import ManilaLiteError
+from manila_lite.exception.families import ServiceUnavailable
 
 
 class DriverError(ManilaLiteError):
@@ -11,6 +12,15 @@ class DriverError(ManilaLiteError):
 
 class ShareBackendException(DriverError):
     message = 'Share back end error: {msg}'
+
+
+class FileServerUnresponsive(ShareBackendException, ServiceUnavailable):
+    """The server that clients of shares use does not answer now.
+
+    It is being replaced: the driver may be called again with the same.
+    """
+
+    message = 'the {server} server does not answer'
 
 
 class ShareRefused(DriverError):
@@ -31,6 +41,15 @@ class StorageUnavailable(DriverError):
     """The disk or system that holds the shares cannot be reached now."""
 
     message = 'The storage is not available: {reason}'
+
+
+class SecurityServicesUnsupported(DriverError):
+    """A share server would not use what its network asks for."""
+
+    message = (
+        'The back end does not use the security services of the share '
+        'network: {types}'
+    )
 
 
 class ShareResourceNotFound(DriverError):

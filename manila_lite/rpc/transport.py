@@ -9,7 +9,7 @@ of the process whether oslo.service uses threads or eventlet, and only
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from concurrent import futures
+import functools
 import itertools
 import logging
 import math
@@ -17,11 +17,14 @@ import threading
 import time
 import typing
 
+from oslo_db import exception as db_exc
+
 from manila_lite import conf as options
 from manila_lite import context
 from manila_lite import exception
 from manila_lite import metrics
 from manila_lite.db import errors
+from manila_lite.rpc import listening
 
 LOG = logging.getLogger(__name__)
 
@@ -30,9 +33,6 @@ MOST_NOTED = 100
 
 POOL_SIZE = 2
 """Default number of threads of a server: they only pass hints on."""
-
-BROKER_TIMEOUT = 5.0
-"""Seconds that a start waits for a broker that does not respond."""
 
 BATCH = 50
 """Hints in one message, at most."""
@@ -94,6 +94,7 @@ class Transport:
     def __init__(self, conf: typing.Any, default_url: str = 'rabbit://'):
         import oslo_messaging
 
+        self.refusals = listening.Refusals()
         self._conf = conf
         self._oslo = oslo_messaging
         self._failures: tuple[type[Exception], ...] = (
@@ -116,7 +117,7 @@ class Transport:
     def _connect(self) -> typing.Any:
         url = self._oslo.TransportURL.parse(self._conf)
         if url.transport in ('rabbit', 'kombu'):
-            self._failures += (prepare_rabbit(self._conf),)
+            self._failures += prepare_rabbit(self._conf)
         return self._oslo.get_rpc_transport(
             self._conf, url, allowed_remote_exmods=[exception.__name__]
         )
@@ -148,7 +149,7 @@ class Transport:
 
     def serve(
         self, topic: str, server: str, endpoints: Iterable[typing.Any]
-    ) -> 'Server':
+    ) -> listening.Server:
         """Return a server for a topic and server name, not yet started.
 
         Only exposed methods can be called: `contract.implements` exposes
@@ -161,6 +162,12 @@ class Transport:
                 endpoint.target = self._oslo.Target(
                     namespace=contract.name, version=contract.version
                 )
+        build = functools.partial(self._oslo_server, topic, server, endpoints)
+        return listening.Server(build, f'{topic}.{server}', self.refusals)
+
+    def _oslo_server(
+        self, topic: str, server: str, endpoints: list[typing.Any]
+    ) -> typing.Any:
         oslo_server = self._oslo.get_rpc_server(
             self._transport,
             self._oslo.Target(topic=topic, server=server),
@@ -171,7 +178,7 @@ class Transport:
         dispatcher = oslo_server.dispatcher
         dispatcher.dispatch = self._note_unknown(dispatcher.dispatch)
         self._conf.set_default('executor_thread_pool_size', POOL_SIZE)
-        return Server(oslo_server, f'{topic}.{server}')
+        return oslo_server
 
     def _note_unknown(
         self, dispatch: Callable[[typing.Any], typing.Any]
@@ -182,12 +189,12 @@ class Transport:
         """
         unknown = (self._oslo.NoSuchMethod, self._oslo.UnsupportedVersion)
         noted: set[str] = set()
+        # Messages are handled in several threads; the first one logs before
+        # another one answers.
+        lock = threading.Lock()
 
-        def dispatch_or_note(incoming: typing.Any) -> typing.Any:
-            try:
-                return dispatch(incoming)
-            except unknown as error:
-                method = str(incoming.message.get('method'))
+        def note(method: str, error: Exception) -> None:
+            with lock:
                 if method not in noted and len(noted) < MOST_NOTED:
                     noted.add(method)
                     LOG.info(
@@ -196,6 +203,12 @@ class Transport:
                         method,
                         error,
                     )
+
+        def dispatch_or_note(incoming: typing.Any) -> typing.Any:
+            try:
+                return dispatch(incoming)
+            except unknown as error:
+                note(str(incoming.message.get('method')), error)
                 raise self._oslo.ExpectedException from error
 
         return dispatch_or_note
@@ -204,7 +217,7 @@ class Transport:
         self._transport.cleanup()
 
 
-def prepare_rabbit(conf: typing.Any) -> type[Exception]:
+def prepare_rabbit(conf: typing.Any) -> tuple[type[Exception], ...]:
     """Use quorum queues, which survive a broker, unless configured.
 
     Hints need neither these nor the confirmation of the broker, but oslo has
@@ -216,9 +229,10 @@ def prepare_rabbit(conf: typing.Any) -> type[Exception]:
     that expire: it would give two services of one program on one host the
     same reply queue, and each would take replies meant for the other.
 
-    Returns the error of a broker that refuses connections, which oslo does
-    not wrap.
+    Returns the errors that oslo does not wrap: of a broker that cannot be
+    reached, and of one that refuses a password or a virtual host.
     """
+    from amqp import exceptions as amqp
     from kombu import exceptions as kombu
 
     # Kombu does so to connect; here, forked processes have it in common.
@@ -229,7 +243,7 @@ def prepare_rabbit(conf: typing.Any) -> type[Exception]:
     if not conf[RABBIT].rabbit_ha_queues:
         conf.set_default('rabbit_quorum_queue', True, RABBIT)
         conf.set_default('rabbit_transient_quorum_queue', True, RABBIT)
-    return kombu.KombuError
+    return kombu.KombuError, amqp.AMQPError
 
 
 def register_global_options(conf: typing.Any) -> None:
@@ -267,7 +281,7 @@ class RpcClient:
         """Return the reply, or raise the error of ours that the server raised.
 
         Raises ServiceUnavailable when no server listens or replies in
-        time.
+        time, or when the server cannot reach its database.
         """
         import oslo_messaging
 
@@ -279,6 +293,10 @@ class RpcClient:
             if error.exc_type in UNKNOWN:
                 raise exception.NewerReleaseNeeded(
                     method=method, where='The service that was asked'
+                ) from error
+            if error.exc_type in _database_outages():
+                raise exception.ServiceUnavailable(
+                    f'{method} found no database: {error.exc_type}'
                 ) from error
             raise  # a fault of the server, not of the transport
         except exception.ManilaLiteError as error:
@@ -303,6 +321,15 @@ class RpcClient:
             ) from error
 
 
+@functools.cache
+def _database_outages() -> frozenset[str]:
+    """The classes, by name, that oslo sends as errors of its own."""
+    found = [db_exc.DBConnectionError, db_exc.DBDeadlock]
+    for one in found:  # grows on the way
+        found += one.__subclasses__()
+    return frozenset(one.__name__ for one in found)
+
+
 def _as_raised(error: exception.ManilaLiteError) -> exception.ManilaLiteError:
     """Return the error as the server raised it.
 
@@ -311,52 +338,6 @@ def _as_raised(error: exception.ManilaLiteError) -> exception.ManilaLiteError:
     """
     original = type(error).__mro__[1]
     return original(error.msg, **error.params)
-
-
-class Server:
-    """Receives calls and hints between `start` and `stop`."""
-
-    def __init__(self, server: typing.Any, name: str):
-        self._server = server
-        self._name = name
-        self._listening = False
-        self._starter = threading.Thread(
-            target=self._listen, name=f'listen-{name}', daemon=True
-        )
-        if server.executor_type == 'threading':
-            # oslo's executor wakes every idle thread once a second and
-            # takes as long to stop; the one of Python does neither.
-            server._executor_cls = futures.ThreadPoolExecutor
-
-    def start(self) -> None:
-        """Listen; wait in the background for a broker that is down.
-
-        Messages only make work start sooner, so a service starts without
-        its broker.
-        """
-        self._starter.start()
-        self._starter.join(BROKER_TIMEOUT)
-        if self._starter.is_alive():
-            LOG.warning(
-                '%s: the message broker does not answer; until it does, '
-                'only the sweep finds work',
-                self._name,
-            )
-        elif not self._listening:
-            raise exception.ServiceUnavailable(
-                f'{self._name}: cannot listen, see the error above'
-            )
-
-    def _listen(self) -> None:
-        self._server.start()
-        self._listening = True
-
-    def stop(self) -> None:
-        """Stop listening; return when received messages are handled."""
-        if self._listening:
-            self._listening = False
-            self._server.stop()
-            self._server.wait()
 
 
 class HintSender:

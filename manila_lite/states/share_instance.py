@@ -201,11 +201,12 @@ SHARE_INSTANCE = Machine(
         # Moves to another instance, or stays.
         ('migrate',        {S.AVAILABLE},                 S.MIGRATING),
         ('migrate_returned', {S.MIGRATING},               S.AVAILABLE),
-        # Its data is elsewhere, whatever an administrator has reset.
+        # Where its data is does not depend on what an administrator has
+        # reset: the previous release accepts that during a migration.
         ('migrated_away',  _VISIBLE,                      GONE),
-        ('arrived',        {S.MIGRATING_TO},              S.AVAILABLE),
-        ('migration_withdrawn', {S.MIGRATING_TO},         GONE),
-        ('migration_failed', {S.MIGRATING, S.MIGRATING_TO}, S.ERROR),
+        ('arrived',        _VISIBLE,                      S.AVAILABLE),
+        ('migration_withdrawn', _VISIBLE,                 GONE),
+        ('migration_failed', _VISIBLE - {S.ERROR},        S.ERROR),
 
         ('migration_lost', {S.MIGRATING, S.MIGRATING_TO,
                             S.SERVER_MIGRATING},          S.ERROR),

@@ -147,3 +147,6 @@ SHARE_SERVER_TASK = Machine(
     },
 )
 # fmt: on
+
+RUNNING = frozenset({*SHARE_SERVER_TASK.in_flight, TaskState.PHASE1_DONE})
+"""The states in which the rows of a migration wait for its task."""

@@ -24,7 +24,7 @@ def notify_user(
     session: Session,
     claim: Claim,
     action: messages.Action,
-    detail: messages.Detail | None,
+    detail: messages.Detail,
     ttl: int,
     reason: str | None = None,
     explanation: str | None = None,

@@ -1,6 +1,7 @@
 """Work that waits for something that it does not control."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+import typing
 
 import sqlalchemy as sa
 
@@ -30,6 +31,11 @@ _WITHDRAW = sa.delete(WORK).where(
     WORK.c.attempt == 0,
 )
 
+_BEGUN = sa.select(WORK.c.kind).where(
+    WORK.c.resource == sa.bindparam('of_resource'),
+    WORK.c.resource_id == sa.bindparam('of_id'),
+    WORK.c.attempt > 0,
+)
 _PENDING = (
     sa.select(WORK.c.id)
     .where(
@@ -39,6 +45,19 @@ _PENDING = (
     )
     .limit(1)
 )
+
+
+class KindRow(typing.Protocol):
+    """Work, by its kind."""
+
+    kind: str
+
+
+def list_begun(
+    session: Session, resource: str, resource_id: str
+) -> Sequence[KindRow]:
+    """Return the unfinished work of a resource that was ever claimed."""
+    return session.rows(_BEGUN, of_resource=resource, of_id=resource_id)
 
 
 def is_pending(

@@ -1,10 +1,15 @@
 """What is known of requests with an answer, and of those without one."""
 
+import random
+
 import pytest
 
 from tests.cluster.acknowledged import CountedCreations
 from tests.cluster.acknowledged import Creations
 from tests.cluster.acknowledged import Values
+from tests.cluster.load import ClusterLoad
+from tests.cluster.verbs import ClusterClient
+from tests.support.load import TrackedShare
 
 ACCEPTED, REFUSED, UNKNOWN = 200, 409, None
 
@@ -96,3 +101,34 @@ def test_request_that_was_repeated_creates_no_second_replica():
         "replicas ['second'] of share exist, and requests can have created "
         'only 0 of them'
     ]
+
+
+class AnsweringApi:
+    """Answers every request by the same document."""
+
+    def __init__(self, document):
+        self.last = self
+        self.status_code, self.text, self.headers = 200, '', {}
+        self._document = document
+
+    def request(self, *args, **facts):
+        pass
+
+    def json(self):
+        return self._document
+
+
+@pytest.mark.parametrize(
+    'name, undo, listed',
+    [('offer', 'withdraw', 'transfers'), ('lock', 'unlock', 'resource_locks')],
+)
+def test_what_had_no_answer_at_first_is_known_by_its_share(name, undo, listed):
+    """It was found in a list; the check looks for the shares of all."""
+    api = AnsweringApi({listed: [{'id': 'found'}]})
+    load = ClusterLoad(
+        lambda: api, lambda: api, 1, with_data_service=True, clients=1
+    )
+    share = TrackedShare('share', 1)
+    client = ClusterClient(load, api, random.Random(1))
+    assert getattr(client, undo)(share) == 200
+    assert load.shares_of['found'] == 'share'

@@ -117,6 +117,7 @@ class ClusterClient(LifecycleClient):
         if not found:
             return None
         id = found[0]['id']
+        self.load.shares_of[id] = share.id  # its POST may have no answer
         return self._change(
             *(id, 'lock', False, 'DELETE', f'/resource-locks/{id}')
         )
@@ -437,6 +438,7 @@ class ClusterClient(LifecycleClient):
         if not found:
             return None
         id = found[0]['id']
+        self.load.shares_of[id] = share.id  # its POST may have no answer
         return self._change(
             *(id, 'offer', False, 'DELETE', f'/share-transfers/{id}')
         )

@@ -154,10 +154,13 @@ class _AccessRulesContract:
         access_client.apply([rule], add=[rule])
         access_client.remove()
         assert access_client.clients() == set()
-        access_client.apply([], delete=[rule])
-        access_client.apply([])
-        with pytest.raises(exception.DriverError):
-            access_client.apply([rule], add=[rule])
+        for rules, changes in (
+            ([], {'delete': [rule]}),
+            ([], {}),
+            ([rule], {'add': [rule]}),
+        ):
+            with pytest.raises(exception.DriverError):
+                access_client.apply(rules, **changes)
         assert access_client.clients() == set()
 
     @pytest.mark.parametrize('seed', range(5))

@@ -94,6 +94,27 @@ def _group_and_snapshot(shares, members):
     return group, snapshot
 
 
+def _deny(harness, driver, share):
+    rule = harness.rule(share, '10.0.0.1')
+    driver.apply_access(CTX, share, [], delete_rules=[rule])
+
+
+def _unmanage(harness, driver, share):
+    if not isinstance(driver, base.ManageSupport):
+        raise NotImplementedError
+    driver.unmanage(share)
+
+
+ABSENT = {
+    'delete': lambda harness, driver, share: driver.delete_share(CTX, share),
+    'extend': lambda harness, driver, share: driver.extend_share(share, 3),
+    'shrink': lambda harness, driver, share: driver.shrink_share(share, 1),
+    'deny': _deny,
+    'unmanage': _unmanage,
+}
+"""What a driver refuses to do with a share that it does not find."""
+
+
 class ShareContract:
     def test_new_share_can_be_reached(self, harness, driver):
         locations = create(driver, harness.share())
@@ -149,9 +170,21 @@ class ShareContract:
         delete(driver, share)
         delete(harness.start(), share)
 
-    def test_deleting_a_missing_one_is_success(self, harness, driver):
-        share = harness.share()
-        delete(driver, share)
+    @pytest.mark.parametrize('change', ABSENT, ids=ABSENT)
+    @pytest.mark.parametrize('is_made', [False, True])
+    def test_missing_share_is_not_found(
+        self, harness, driver, change, is_made
+    ):
+        """It may be on a disk that is not where it belongs."""
+        share = harness.share(size=2)
+        if is_made:
+            create(driver, share)
+            driver.delete_share(CTX, share)
+        try:
+            with pytest.raises(exception.ShareResourceNotFound):
+                ABSENT[change](harness, driver, share)
+        except NotImplementedError:
+            pytest.skip('the driver does not implement it')
         assert is_gone(driver, share)
 
     def test_share_deleted_and_made_again_is_empty(self, harness, driver):
@@ -480,7 +513,7 @@ class SnapshotContract:
             driver.create_share_group_from_share_group_snapshot(
                 CTX, group, snapshot
             )
-        driver.delete_share(CTX, clone)
+        delete(driver, clone)
         driver.delete_share_group(CTX, group)
         assert is_gone(driver, clone)
         with pytest.raises(exception.ShareGroupResourceNotFound):

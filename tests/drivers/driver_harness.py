@@ -9,7 +9,6 @@ import pathlib
 import re
 import tempfile
 import uuid
-import weakref
 
 import jeepney
 from jeepney.io.blocking import open_dbus_connection
@@ -35,6 +34,7 @@ from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.local.driver import LocalDriver
 from manila_lite.share.manager.private_storage import DatabasePrivateStorage
 from tests.support import databases
+from tests.support import traces
 
 CTX = context.RequestContext(user_id='user', project_id='project')
 GIB = 1024**3
@@ -190,12 +190,10 @@ def exported_clients(file: pathlib.Path) -> set[tuple[str, str, str]]:
 @functools.cache
 def private_storage() -> PrivateStorage:
     """Return the storage of all drivers, which outlives their restarts."""
-    folder = tempfile.TemporaryDirectory()
-    url = f'sqlite:///{folder.name}/private'
+    folder = traces.at_end.enter_context(tempfile.TemporaryDirectory())
+    url = f'sqlite:///{folder}/private'
     databases.create_tables(url)
-    db = Database(url)
-    weakref.finalize(db, folder.cleanup)
-    return DatabasePrivateStorage(db)
+    return DatabasePrivateStorage(Database(url))
 
 
 @dataclasses.dataclass

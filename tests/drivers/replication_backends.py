@@ -96,6 +96,12 @@ class _BtrfsUsers(DirectoryUsers):
         super().__init__(pool.path(Kind.SHARE, record['volume']))
 
 
+def new_ports(driver):
+    """Return the ports of a back end, if the driver serves shares itself."""
+    names = ('port', 'smb_port') if driver == 'btrfs' else ()
+    return {name: storage.free_port() for name in names}
+
+
 def _new_address():
     """Return an address that no other server of a test has."""
     return f'10.20.0.{5 + next(_serial) % 200}'

@@ -20,6 +20,7 @@ from tests.drivers.replication_backends import BACKEND_OPTIONS
 from tests.drivers.replication_backends import COMMON_OPTIONS
 from tests.drivers.replication_backends import NAMES
 from tests.drivers.replication_backends import Site
+from tests.drivers.replication_backends import new_ports
 from tests.support import storage
 from tests.support import tenant_network
 
@@ -67,9 +68,8 @@ class Sites:
                     style=style,
                     servers=servers,
                     more=more,
-                    port=storage.free_port(),
                     cifs=self.share_proto == 'CIFS',
-                    smb_port=storage.free_port(),
+                    **new_ports(driver),
                 )
                 for name in names
             )

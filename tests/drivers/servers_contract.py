@@ -8,6 +8,7 @@ import pytest
 from manila_lite import exception
 from manila_lite.share.drivers import base
 from tests.drivers.contract import call_or_skip
+from tests.drivers.contract import delete
 from tests.drivers.driver_harness import CTX
 
 ADDRESSES = ('10.20.0.5', '10.20.0.6')
@@ -28,7 +29,7 @@ class _Servers:
         self.made = []
         yield
         for share in harness.shares:
-            driver.delete_share(CTX, share)
+            delete(driver, share)
         for server in self.made:
             driver.teardown_server(details_of(server))
 

@@ -22,6 +22,7 @@ from tests.drivers.driver_harness import DirectoryUsers
 from tests.drivers.driver_harness import DriverHarness
 from tests.drivers.driver_harness import DummyUsers
 from tests.drivers.driver_harness import names_on
+from tests.drivers.replication_backends import new_ports
 from tests.support import storage
 from tests.support import tenant_network
 
@@ -54,10 +55,10 @@ dummy_driver_share_migration_steps = 3
     'btrfs': """
 btrfs_root = {folder}/{name}
 btrfs_pools = pool:{folder}/{name}.img
-btrfs_nfs_port = {nfs}
+btrfs_nfs_port = {port}
 btrfs_bridge = {bridge}
 btrfs_cifs = {cifs}
-btrfs_smb_port = {smb}
+btrfs_smb_port = {smb_port}
 """,
 }
 _POOL_SIZE = 2 << 30
@@ -82,8 +83,7 @@ class SharePair:
                     name=name,
                     driver=self.driver,
                     folder=folder,
-                    nfs=storage.free_port(),
-                    smb=storage.free_port(),
+                    **new_ports(self.driver),
                     cifs=self.share_proto == 'CIFS',
                     with_servers=with_servers,
                     bridge=bridge,

@@ -60,7 +60,7 @@ def test_operation_killed_at_every_step_can_be_repeated(
         lambda folder: new_scene(folder, operation, backends),
         operation.act,
         changes,
-        most=2,
+        most=1,
         limit=4,
     ):
         test_replication_crashes._finish(scene, operation)

@@ -9,9 +9,20 @@ import pytest
 from tests.support.cloud import Cloud
 from tests.support.service_process import ServiceProcess
 
+_OWN = {'url', 'initialize', 'start'}
+"""With one of these options, a cloud cannot be a copy of another."""
+
 
 @pytest.fixture
-def build_cloud(tmp_path) -> Iterator[Callable[..., typing.Any]]:
+def copies_clouds():
+    """Whether clouds are copies, whose services start when needed."""
+    return False
+
+
+@pytest.fixture
+def build_cloud(
+    tmp_path, copies_clouds
+) -> Iterator[Callable[..., typing.Any]]:
     """`build_cloud(extra_conf, kind=Cloud, **options)` builds a cloud.
 
     All clouds of one test share a folder.
@@ -19,6 +30,9 @@ def build_cloud(tmp_path) -> Iterator[Callable[..., typing.Any]]:
     with contextlib.ExitStack() as stack:
 
         def build(extra_conf='', *, kind=Cloud, **options):
+            options.setdefault(
+                'prepared', copies_clouds and _OWN.isdisjoint(options)
+            )
             cloud = kind(tmp_path, extra_conf=extra_conf, **options)
             stack.callback(cloud.db.dispose)
             return cloud

@@ -21,7 +21,10 @@ _LOST_SUFFIX = '-shm'  # shared memory of SQLite, lost in a crash
 
 
 class DiskImage(typing.NamedTuple):
-    """The contents of files by path, and the time of the capture."""
+    """The contents of files by path, and the time of the capture.
+
+    The path of a directory ends in a slash.
+    """
 
     files: tuple[tuple[str, bytes], ...]
     now: float
@@ -32,7 +35,10 @@ class DiskImage(typing.NamedTuple):
         for name, content in self.files:
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
+            if name.endswith('/'):
+                path.mkdir(exist_ok=True)
+            else:
+                path.write_bytes(content)
 
 
 class CrashableCloud(Cloud):
@@ -139,7 +145,7 @@ def distinct_images(
 
 
 def to_try(
-    images: list[tuple[int, str, DiskImage]], most: int = 4
+    images: list[tuple[int, str, DiskImage]], most: int = 2
 ) -> list[tuple[int, str, DiskImage]]:
     """Return the images that this run recovers from."""
     return sampling.sample(images, most)
@@ -155,6 +161,8 @@ def capture(cloud: Cloud, previous: DiskImage | None = None) -> DiskImage:
     files = []
     # Paths are strings: this runs at every crash point, for every file.
     for folder, _, names in os.walk(root):
+        if folder != root:
+            files.append((f'{folder.removeprefix(root)}/', b''))
         for name in names:
             if not name.endswith(_LOST_SUFFIX):
                 path = os.path.join(folder, name)

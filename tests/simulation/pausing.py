@@ -33,7 +33,7 @@ def pause_everywhere(
     start: Start,
     name: str,
     shared_database: Callable[[str], str],
-    most: int = 2,
+    most: int = 1,
 ) -> None:
     """Pause once at each driver call of a run, and check the result.
 
@@ -94,27 +94,6 @@ def _pause_once(
         assert not cloud.pending_pauses, 'it was not paused'
     except AssertionError as error:
         pytest.fail(f'{name} paused {point}, {times}: {error}')
-
-
-def pause_verb(
-    begin: Callable[..., tuple[typing.Any, typing.Any]],
-    verb: Callable[[typing.Any, typing.Any], object],
-    name: str,
-    fencing: str,
-    shared_database: Callable[[str], str],
-    check: Callable[[typing.Any], object] = Cloud.check_invariants,
-) -> None:
-    """Pause once at each driver call of `verb(cloud, prepared)`.
-
-    `begin(backend_conf=…)` returns a cloud and what was prepared on it,
-    always in the same state; `check(cloud)` checks the result.
-    """
-
-    def start():
-        cloud, prepared = begin(backend_conf=fencing)
-        return cloud, lambda: verb(cloud, prepared), lambda: check(cloud)
-
-    pause_everywhere(start, name, shared_database)
 
 
 def is_call_with_effects(point: str) -> bool:

@@ -6,11 +6,15 @@ call reaches the back end last. A back end with fencing refuses it. On one
 without, what the call did is put right.
 """
 
+import threading
+
 import pytest
 
+from tests.simulation.pausing import Another
 from tests.simulation.pausing import pause_in
 from tests.support import cloud_snapshots
 from tests.support import sampling
+from tests.support import share_backups
 from tests.support.access import ShareRules
 from tests.support.cloud import Cloud
 from tests.support.snapshot_access import create_mountable_snapshot
@@ -109,3 +113,42 @@ def test_a_snapshot_deleted_meanwhile_is_not_left_behind(cloud):
     )
     check_late_call(cloud, 'create_snapshot')
     assert cloud.driver().snapshot_inventory() == {}
+
+
+def test_a_backup_that_is_being_deleted_is_not_left_behind(cloud):
+    """The late call comes between the driver's deletion and its record."""
+    share_id = cloud.create_share()
+    another = Another(cloud)
+    late = PausedThread(cloud, 'before create_backup', cloud.run_pending)
+    share_backups.request(cloud.api, share_id, **share_backups.BY_DRIVER)
+    late.start()
+    another.take_over()
+    (backup,) = share_backups.listed(cloud.api)
+    share_backups.delete(cloud.api, backup['id'])
+    cloud.pause_at('after delete_backup', late.finish)
+    check_late_call(cloud, 'create_backup')
+    assert cloud.driver().backup_inventory() == {}
+
+
+class PausedThread:
+    """A thread whose work is paused at a crash point."""
+
+    def __init__(self, cloud, point, work):
+        self._is_paused, self._may_go_on = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=work, daemon=True)
+        cloud.pause_at(point, self._pause)
+
+    def _pause(self):
+        self._is_paused.set()
+        assert self._may_go_on.wait(60)
+
+    def start(self):
+        """Return when it is paused."""
+        self._thread.start()
+        assert self._is_paused.wait(60)
+
+    def finish(self):
+        """Return when it has done its work."""
+        self._may_go_on.set()
+        self._thread.join(60)
+        assert not self._thread.is_alive()

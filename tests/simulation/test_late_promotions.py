@@ -86,7 +86,7 @@ def check_active(cloud, name):
 
 
 @sampling.enumeration
-@pytest.mark.parametrize('point', sampling.sample(POINTS, 2))
+@pytest.mark.parametrize('point', sampling.sample(POINTS, 1))
 def test_the_last_promotion_holds_whenever_a_worker_resumes(cloud, point):
     cloud.ask('promote', on(cloud, 'beta'))
     pause_at(cloud, point, to='gamma')

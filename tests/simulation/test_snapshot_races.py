@@ -32,7 +32,7 @@ VERBS = (
 # Not to available: `reset_status` to it may contradict the back end.
 RESETS = ('error', 'error_deleting', 'manage_error')
 HOUR = 3600
-SEEDS = sampling.seeds(100, 8)
+SEEDS = sampling.seeds(100, 4)
 
 
 def send_request(cloud, share_id, known):

@@ -1,5 +1,6 @@
 """The official `openstack` command line, run in this process."""
 
+import argparse
 from collections.abc import Sequence
 import functools
 from importlib import metadata
@@ -81,8 +82,24 @@ def _shell(argv: Sequence[str]) -> int:
         unittest.mock.patch.object(
             commandmanager.CommandManager, 'load_commands', _load_commands_once
         ),
+        unittest.mock.patch.object(
+            shell.OpenStackShell, 'build_option_parser', _option_parser
+        ),
     ):
         return shell.OpenStackShell().run(argv)
+
+
+_build_option_parser = shell.OpenStackShell.build_option_parser
+_parsers: dict[tuple[object, ...], argparse.ArgumentParser] = {}
+
+
+def _option_parser(
+    of_shell: shell.OpenStackShell, *args: object
+) -> argparse.ArgumentParser:
+    """Return the parser of global options, which no command changes."""
+    if args not in _parsers:
+        _parsers[args] = _build_option_parser(of_shell, *args)
+    return _parsers[args]
 
 
 _load_commands = commandmanager.CommandManager.load_commands

@@ -6,11 +6,12 @@ controls its clock, its random numbers and the delivery of hints. Nothing
 runs in the background: `settle` steps the services until they are idle.
 
 `crash_at(n)` ends "the process" at the n-th crash point: before a statement,
-around a commit, around a driver call. `restart` then builds new objects on
-the same database and the same back end.
+around a commit, a driver call or a change of a file by the data service.
+`restart` then builds new objects on the same database and back end.
 """
 
 import contextlib
+import dataclasses
 import functools
 import pathlib
 import random
@@ -26,7 +27,10 @@ from manila_lite.api.services import ApiServices
 from manila_lite.cmd.build.api import build_api
 from manila_lite.cmd.build.data import build_data
 from manila_lite.cmd.build.process import Process
+from manila_lite.cmd.build.registration import RegisteredService
+from manila_lite.cmd.build.scheduler import SchedulerService
 from manila_lite.cmd.build.scheduler import build_scheduler
+from manila_lite.cmd.build.share import ShareService
 from manila_lite.cmd.build.share import build_share_service
 from manila_lite.context import RequestContext
 from manila_lite.db.models import engine
@@ -37,6 +41,7 @@ from manila_lite.policies.enforcer import Enforcer
 from manila_lite.share.drivers.dummy import driver as dummy
 from manila_lite.share.manager.guarded_driver import GuardedDriver
 from manila_lite.work import table
+from tests.support import cloud_images
 from tests.support import databases
 from tests.support import invariants
 from tests.support import snapshot_access_invariants
@@ -117,16 +122,27 @@ class CrashableDriver:
 
 
 def _enforcer(configured: str, conf: cfg.ConfigOpts) -> Enforcer:
-    """Return the enforcer shared by all clouds with this configuration."""
-    if configured not in _ENFORCERS:
-        _ENFORCERS[configured] = Enforcer(conf)
-    return _ENFORCERS[configured]
+    """Return the enforcer shared by all clouds with these policy options."""
+    key = configured if '[oslo_policy]' in configured else ''
+    if key not in _ENFORCERS:
+        _ENFORCERS[key] = Enforcer(conf)
+    return _ENFORCERS[key]
 
 
 _ENFORCERS: dict[str, Enforcer] = {}
 
 
-class Cloud:
+@dataclasses.dataclass
+class Services:
+    """What runs work in a process."""
+
+    scheduler: SchedulerService
+    share: ShareService
+    data: RegisteredService
+    runners: list[typing.Any]
+
+
+class Cloud(cloud_images.Copied):
     """One simulated installation; see the module docstring."""
 
     def __init__(
@@ -143,15 +159,17 @@ class Cloud:
         backend_conf: str = '',
         initialize: bool = True,
         start: bool = True,
+        prepared: bool = False,
     ):
         """Start a new installation, or a process on a stored one.
 
-        Without `start`, the first process is that of `restart`.
+        Without `start`, the first process is that of `restart`. A prepared
+        installation is a copy of one with the same configuration.
         """
         self.folder = folder
         self.rng = random.Random(seed)
         self.clock = Clock()
-        self.url = url or f'sqlite:///{folder}/cloud.sqlite'
+        self.url = url or f'sqlite:///{folder}/{cloud_images.DATABASE}'
         self.loss_rate, self.duplicate_rate = loss_rate, duplicate_rate
         self.backend_names = tuple(backends)
         self.crash_points: list[str] = []
@@ -163,13 +181,23 @@ class Cloud:
         self.configure(backend_conf=backend_conf, extra_conf=extra_conf)
         self.db = self._database(self.url)
         self._policies = extra_conf
+        self._seed = seed
+        self.api = ApiClient(self)
+        if prepared:
+            self._start_on(self._image_after(self._initialize))
+            return
         if start:
             self._start_process()
         if initialize:
             databases.create_tables(self.url)
             self.db.write(self._fill)
             self._register()
-        self.api = ApiClient(self)
+
+    def _initialize(self) -> None:
+        self._start_process()
+        databases.create_tables(self.url)
+        self.db.write(self._fill)
+        self._register()
 
     def configure(
         self, *, backend_conf: str = '', extra_conf: str = ''
@@ -204,15 +232,18 @@ class Cloud:
         )
 
     @contextlib.contextmanager
-    def moved_to(self, url: str) -> typing.Iterator[None]:
+    def moved_to(
+        self, url: str, through: str | None = None
+    ) -> typing.Iterator[None]:
         """Run on a copy of the database on a server.
 
-        What happens there is lost afterwards.
+        `through` is another URL by which it is used. What happens there is
+        lost afterwards.
         """
         own = self.db
         databases.copy_rows(self.url, url)
         own.dispose()
-        self.db = self._database(url)
+        self.db = self._database(through or url)
         databases.simulate_time(self.db)
         try:
             self.restart()
@@ -223,33 +254,78 @@ class Cloud:
 
     # Start and crash
 
-    def _start_process(self) -> None:
+    def _start_process(self, incarnation: str | None = None) -> None:
         self.conf = options.new(files=[str(self._conf_file)])
         self.enforcer = _enforcer(self._policies, self.conf)
         self.db.deliver = self._deliver
+        self.db.on_step = self._at_crash_point
         self.process = Process(
             self.conf,
             self.db,
-            DirectTransport(),
+            DirectTransport(before_call=lambda: self.runners),
             rng=self.rng,
-            id=self._new_id(),
+            id=incarnation or self._new_id(),
         )
         self.__dict__.pop('_served', None)
-        self.scheduler = build_scheduler(self.process)
-        self.share = build_share_service(self.process)
-        self.data = build_data(self.process)
-        self.runners = [
-            *self.scheduler.runners,
-            *self.data.runners,
-            *(backend.runner for backend in self.share.backends),
-        ]
-        for backend in self.share.backends:
+        self._image = self._services = None
+        self._undelivered: list[tuple[str, str]] = []
+        if incarnation is None:
+            self._build_services()
+
+    def _build_services(self) -> Services:
+        scheduler = build_scheduler(self.process)
+        share = build_share_service(self.process)
+        data = build_data(self.process)
+        self._services = services = Services(
+            scheduler,
+            share,
+            data,
+            [
+                *scheduler.runners,
+                *data.runners,
+                *(backend.runner for backend in share.backends),
+            ],
+        )
+        self._use_clock(services.runners)
+        for backend in services.share.backends:
             # Inside of the guard: a worker may be paused after its check.
             guarded = typing.cast(GuardedDriver, backend.driver)
             guarded.driver = CrashableDriver(
                 guarded.driver, self._at_crash_point
             )
-        self.db.on_step = self._at_crash_point
+        return services
+
+    def _started(self) -> Services:
+        """Return the services, which start now if they have not before."""
+        if self._services is None:
+            # The test counts what happens after that.
+            self.db.on_step = lambda name: None
+            self._build_services()
+            self._register()
+            self.db.on_step = self._at_crash_point
+            for work_id, queue in self._undelivered:
+                self._wake(work_id, queue)
+        return self._services
+
+    @property
+    def scheduler(self) -> SchedulerService:
+        return self._started().scheduler
+
+    @property
+    def share(self) -> ShareService:
+        return self._started().share
+
+    @property
+    def data(self) -> RegisteredService:
+        return self._started().data
+
+    @property
+    def runners(self) -> list[typing.Any]:
+        return self._started().runners
+
+    @runners.setter
+    def runners(self, runners: list[typing.Any]) -> None:
+        self._started().runners = runners
 
     @functools.cached_property
     def _served(self) -> tuple[typing.Any, ApiServices]:
@@ -286,6 +362,7 @@ class Cloud:
 
     def crash_at(self, point: int | None) -> None:
         """Crash at the point-th crash point from now; None never crashes."""
+        self._started()
         self.crash_points = []
         self._crash_at = point
 
@@ -310,6 +387,7 @@ class Cloud:
         self, name: str, meanwhile: typing.Callable[[], object], times: int = 1
     ) -> None:
         """Call `meanwhile` when a crash point has been reached so often."""
+        self._started()
         self._pauses[name] = times, meanwhile
 
     @property
@@ -322,8 +400,14 @@ class Cloud:
 
     def competing_runners(self) -> list[typing.Any]:
         """Return the runners of a second process on the same back ends."""
-        process = Process(self.conf, self.db, rng=self.rng, id=self._new_id())
-        return [
+        process = Process(
+            self.conf,
+            self.db,
+            DirectTransport(),
+            rng=self.rng,
+            id=self._new_id(),
+        )
+        runners = [
             *build_scheduler(process).runners,
             *build_data(process).runners,
             *(
@@ -331,6 +415,13 @@ class Cloud:
                 for backend in build_share_service(process).backends
             ),
         ]
+        self._use_clock(runners)
+        return runners
+
+    def _use_clock(self, runners: typing.Iterable[typing.Any]) -> None:
+        """Let leases end by the simulated time."""
+        for runner in runners:
+            runner.executor.clock = lambda: self.clock.now
 
     def _authenticate(self, app):
         """Authenticate by headers with project, user and roles."""
@@ -358,9 +449,15 @@ class Cloud:
                 self.rng.random() < self.duplicate_rate
             )
             for _ in range(times):
-                for runner in self.runners:
-                    if hint.queue in runner.queues:
-                        runner.wake(hint.work_id)
+                if self._services is None:
+                    self._undelivered.append((hint.work_id, hint.queue))
+                else:
+                    self._wake(hint.work_id, hint.queue)
+
+    def _wake(self, work_id: str, queue: str) -> None:
+        for runner in self.runners:
+            if queue in runner.queues:
+                runner.wake(work_id)
 
     # Contents
 
@@ -436,10 +533,14 @@ class Cloud:
 
     def create_share(self, **body: object) -> str:
         """Create a share, wait until it is available and return its id."""
-        share_id = self.api.create(**body)['id']
-        self.settle()
-        assert self.api.show(share_id)['status'] == 'available'
-        return share_id
+
+        def create() -> str:
+            share_id = self.api.create(**body)['id']
+            self.settle()
+            assert self.api.show(share_id)['status'] == 'available'
+            return share_id
+
+        return self.prepare(create, 'create_share', repr(body))
 
     def usage(
         self, resource: str, project: str = 'project'
@@ -460,6 +561,8 @@ class Cloud:
     # Invariants of an idle installation
 
     def check_invariants(self) -> None:
+        if self._services is None:
+            self.settle()  # they start now, and look at what there is
         for name in self.backend_names:
             overlaps = self.driver(name).overlaps
             assert not overlaps, overlaps
@@ -467,21 +570,20 @@ class Cloud:
             f'node@{name}': self.folder / 'dummy' / name
             for name in self.backend_names
         }
-        for problem in self.db.read(invariants.problems, folders):
-            raise AssertionError(problem)
-        for problem in self.db.read(
-            snapshot_invariants.problems,
-            {
-                host: dummy.snapshot_inventory(folder)
-                for host, folder in folders.items()
-            },
-        ):
-            raise AssertionError(problem)
-        for problem in self.db.read(
-            snapshot_access_invariants.problems,
-            {
-                host: dummy.snapshot_access_inventory(folder)
-                for host, folder in folders.items()
-            },
+
+        def by_host(read: typing.Callable) -> dict[str, typing.Any]:
+            return {host: read(folder) for host, folder in folders.items()}
+
+        for problem in (
+            *self.db.read(
+                invariants.problems, folders, self.conf.backup_folder
+            ),
+            *self.db.read(
+                snapshot_invariants.problems, by_host(dummy.snapshot_inventory)
+            ),
+            *self.db.read(
+                snapshot_access_invariants.problems,
+                by_host(dummy.snapshot_access_inventory),
+            ),
         ):
             raise AssertionError(problem)

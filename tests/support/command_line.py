@@ -9,6 +9,8 @@ import sys
 import typing
 import unittest.mock
 
+_KEPT = ('HOME', 'LANG', 'LC_ALL', 'PATH', 'TMPDIR', 'TZ')
+
 
 class Ended(typing.NamedTuple):
     """What a command left: its exit code and what it printed."""
@@ -23,15 +25,15 @@ def run(
     argv: Sequence[str],
     stdin: str = '',
 ) -> Ended:
-    """Call the entry point of a command, without variables named OS_*."""
+    """Call the entry point of a command, with few environment variables.
+
+    Clients look through all of them for a proxy, at every request.
+    """
     out, err = io.StringIO(), io.StringIO()
-    env = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith('OS_')
-    }
+    env = {name: os.environ[name] for name in _KEPT if name in os.environ}
     with (
         _preserved_logging(),
+        _caches_cleared_late(),
         unittest.mock.patch.dict(os.environ, env, clear=True),
         unittest.mock.patch.object(sys, 'stdin', io.StringIO(stdin)),
         contextlib.redirect_stdout(out),
@@ -62,6 +64,36 @@ def _preserved_logging() -> Iterator[None]:
         for logger in _loggers():
             logger.level = levels.get(logger, logging.NOTSET)
         root.setLevel(root.level)  # clears the caches of all, once
+
+
+@contextlib.contextmanager
+def _caches_cleared_late() -> Iterator[None]:
+    """Clear the caches of all loggers once for many changes of levels.
+
+    There are thousands of loggers, and a command sets eight levels.
+    """
+    clear_cache = logging.Manager._clear_cache
+    is_enabled_for = logging.Logger.isEnabledFor
+    changed: list[logging.Manager] = []
+
+    def note_change(manager: logging.Manager) -> None:
+        changed.append(manager)
+
+    def is_enabled_for_now(logger: logging.Logger, level: int) -> bool:
+        if changed:
+            clear_cache(changed.pop())
+            changed.clear()
+        return is_enabled_for(logger, level)
+
+    with (
+        unittest.mock.patch.object(
+            logging.Manager, '_clear_cache', note_change
+        ),
+        unittest.mock.patch.object(
+            logging.Logger, 'isEnabledFor', is_enabled_for_now
+        ),
+    ):
+        yield
 
 
 def _loggers() -> list[logging.Logger]:

@@ -51,6 +51,21 @@ def lost_inserts(url: str, table: str) -> Iterator[None]:
         _run(engine, _END[kind], table)
 
 
+@contextlib.contextmanager
+def frozen_session(url: str, statement: str) -> Iterator[None]:
+    """Lock rows in a session of an administrator, which has no limit.
+
+    SQLite locks no rows.
+    """
+    engine = sa.create_engine(
+        url, isolation_level='READ COMMITTED', poolclass=sa.pool.NullPool
+    )
+    with engine.connect() as connection:
+        assert connection.exec_driver_sql(statement).rowcount > 0
+        yield
+        connection.rollback()
+
+
 def _run(engine: sa.Engine, statements: tuple[str, ...], table: str) -> None:
     with engine.connect() as connection:
         for statement in statements:

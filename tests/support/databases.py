@@ -1,13 +1,15 @@
 """Databases for tests: SQLite, MariaDB and PostgreSQL.
 
-A test that requests `database_url` runs once on each of them. Environment
-variables override the default addresses of the servers.
+A test that requests `database_url` runs once on each of them: in every run if
+it is marked with `sampling.dialects`, otherwise on the servers only in `make
+exhaust`. Environment variables override the default addresses of the servers.
 """
 
 from collections.abc import Callable, Iterator
 import contextlib
 import functools
 import importlib.util
+import itertools
 import os
 import pathlib
 import sqlite3
@@ -21,8 +23,15 @@ from manila_lite.db import models
 from manila_lite.db import schema
 from manila_lite.db.session import Database
 from tests.support import requirements
+from tests.support import sampling
 
 KINDS = ('sqlite', 'mysql', 'postgresql')
+EACH = (
+    'sqlite',
+    pytest.param('mysql', marks=sampling.on_server),
+    pytest.param('postgresql', marks=sampling.on_server),
+)
+"""The same as parameters of tests to which the dialect may not matter."""
 
 _SERVERS = {
     'mysql': os.environ.get(
@@ -48,6 +57,19 @@ _KILL = {
     'mysql': (
         'SELECT id FROM information_schema.processlist '
         'WHERE db = DATABASE() AND id <> CONNECTION_ID()'
+    ),
+}
+
+_WAITING = {
+    'postgresql': (
+        'SELECT COUNT(*) FROM pg_stat_activity '
+        "WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    ),
+    'mysql': (
+        'SELECT COUNT(*) FROM information_schema.innodb_trx AS trx '
+        'JOIN information_schema.processlist AS process '
+        'ON process.id = trx.trx_mysql_thread_id '
+        "WHERE process.db = DATABASE() AND trx.trx_state = 'LOCK WAIT'"
     ),
 }
 
@@ -185,13 +207,38 @@ _STATEMENTS: dict[object, object] = {}
 
 def empty_tables(url: str) -> None:
     """Delete all rows."""
-    engine = _engine(url)
-    if engine.dialect.name == 'sqlite':
+    if url.startswith('sqlite'):
         create_tables(url)
         return
-    with engine.begin() as connection:
-        for table in reversed(models.metadata.sorted_tables):
-            connection.execute(sa.delete(table))
+    with _kept_connections(url).begin() as connection:
+        for name in _tables_with_rows(connection):
+            connection.exec_driver_sql(f'DELETE FROM {name}')
+
+
+@functools.lru_cache(maxsize=2)
+def _kept_connections(url: str) -> sa.Engine:
+    """Return an engine that keeps its connection from test to test.
+
+    A new one reads the definitions of all tables, which takes PostgreSQL
+    longer than to ask them for rows.
+    """
+    return sa.create_engine(url, pool_size=1, pool_pre_ping=True)
+
+
+def _tables_with_rows(connection: sa.Connection) -> list[str]:
+    """Return their names, each before those that it refers to."""
+    names, question = _existing_rows()
+    return list(
+        itertools.compress(names, connection.exec_driver_sql(question).one())
+    )
+
+
+@functools.cache
+def _existing_rows() -> tuple[list[str], str]:
+    """Return all tables, and a query that tells which of them have rows."""
+    names = [one.name for one in reversed(models.metadata.sorted_tables)]
+    asked = (f'EXISTS (SELECT 1 FROM {name})' for name in names)
+    return names, f'SELECT {", ".join(asked)}'
 
 
 def copy_rows(source: str, target: str) -> None:
@@ -262,6 +309,28 @@ def kill_connections(url: str) -> int:
     return len(found)
 
 
+def is_locked(
+    url: str, table: sa.Table, id: str, *, shared: bool = False
+) -> bool:
+    """Whether a row is locked, or cannot be locked `shared` by others."""
+    query = (
+        sa.select(table.c.id)
+        .where(table.c.id == id)
+        .with_for_update(read=shared, skip_locked=True)
+    )
+    with _engine(url).connect() as connection:
+        return connection.execute(query).first() is None
+
+
+def count_lock_waits(url: str) -> int:
+    """Return the number of transactions that wait for a lock."""
+    engine = _engine(url)
+    with engine.connect() as connection:
+        return connection.exec_driver_sql(
+            _WAITING[engine.dialect.name]
+        ).scalar_one()
+
+
 @pytest.fixture(scope='session')
 def shared_database(tmp_path_factory) -> Iterator[Callable[[str], str]]:
     """Return the URL of the database of a kind, shared by all tests."""
@@ -279,7 +348,7 @@ def shared_database(tmp_path_factory) -> Iterator[Callable[[str], str]]:
         yield get
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=EACH)
 def database_url(request, shared_database) -> str:
     """The URL of a database with all tables, all of them empty."""
     url = shared_database(request.param)

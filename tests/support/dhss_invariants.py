@@ -6,6 +6,7 @@ import typing
 
 import sqlalchemy as sa
 
+from manila_lite.db.models import engine
 from manila_lite.db.models import share_groups
 from manila_lite.db.models import share_servers
 from manila_lite.db.models import shares
@@ -15,6 +16,7 @@ from manila_lite.states.share_server import SHARE_SERVER
 from manila_lite.states.share_server import SHARE_SERVER_TASK
 from manila_lite.states.share_server import ServerStatus
 
+JOURNAL = engine.Transition.__table__
 SERVER = share_servers.ShareServer.__table__
 ALLOCATION = share_servers.NetworkAllocation.__table__
 OF_SUBNET = share_servers.ShareServerSubnet.__table__
@@ -100,6 +102,15 @@ def addresses(
         for folder, _ in back_ends.values()
         for id, found in dummy.server_inventory(folder).items()
     }
+    reset = {
+        one.resource_id
+        for one in session.rows(
+            sa.select(JOURNAL.c.resource_id).where(
+                JOURNAL.c.event
+                == SHARE_SERVER.reset_event(ServerStatus.MANAGE_ERROR)
+            )
+        )
+    }
     for row in rows:
         found = {one.ip_address for one in allocated[row.id]}
         if row.status == ServerStatus.ACTIVE and row.host in back_ends:
@@ -116,7 +127,11 @@ def addresses(
             )
             if row.identifier == f'dummy-{row.id}' and (len(found) != wanted):
                 yield f'server {row.id} has {found}, not {wanted} addresses'
-        if row.status == ServerStatus.MANAGE_ERROR and found:
+        if (
+            row.status == ServerStatus.MANAGE_ERROR
+            and found
+            and row.id not in reset
+        ):
             yield f'server {row.id} is {row.status} and has {found}'
 
 

@@ -2,15 +2,31 @@
 
 import json
 
+from manila_lite import exception
+from manila_lite.rpc import listening
+
 
 class DirectTransport:
     """Answers calls at once, by the endpoint that serves them in this process.
 
     Arguments and results pass through JSON, as with a real transport.
+    `before_call` may start the services that serve.
     """
 
-    def __init__(self):
+    def __init__(self, before_call=lambda: None):
+        self.refusals = listening.Refusals()
+        self._before_call = before_call
         self._served = {}
+        self._silent = {}
+
+    def silence(self, server, wait):
+        """Let calls to a server call `wait(timeout)` and get no answer."""
+        self._silent[server] = wait
+
+    def await_answer(self, server, timeout):
+        if server in self._silent:
+            self._silent[server](timeout)
+            raise exception.ServiceUnavailable(f'{server} does not answer')
 
     def serve(self, topic, server, endpoints):
         self._served[topic, server] = list(endpoints)
@@ -20,6 +36,7 @@ class DirectTransport:
         return _Client(self, topic, server, namespace)
 
     def endpoint(self, topic, server, namespace):
+        self._before_call()
         for (served, name), endpoints in self._served.items():
             if served == topic and server in (None, name):
                 for endpoint in endpoints:
@@ -35,6 +52,7 @@ class _Client:
         self._transport = transport
 
     def call(self, ctx, method, args, timeout):
+        self._transport.await_answer(self._target[1], timeout)
         endpoint = self._transport.endpoint(*self._target)
         answer = getattr(endpoint, method)(ctx, **json.loads(json.dumps(args)))
         return json.loads(json.dumps(answer))

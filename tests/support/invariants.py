@@ -7,6 +7,9 @@ import typing
 import orjson
 import sqlalchemy as sa
 
+from manila_lite.data import manifest
+from manila_lite.data.gate import Copying
+from manila_lite.db import commits
 from manila_lite.db.models import access
 from manila_lite.db.models import encryption_keys
 from manila_lite.db.models import engine
@@ -20,6 +23,8 @@ from manila_lite.db.models import snapshots
 from manila_lite.db.models import transfers
 from manila_lite.db.session import Session
 from manila_lite.quota import recount
+from manila_lite.rpc.data import TOPIC
+from manila_lite.share.drivers import trees
 from manila_lite.share.drivers.dummy import driver as dummy
 from manila_lite.states import access_rule
 from manila_lite.states import share_network
@@ -106,11 +111,14 @@ _INSTANCES = sa.select(
 
 
 def problems(
-    session: Session, folders: Mapping[str, pathlib.Path]
+    session: Session,
+    folders: Mapping[str, pathlib.Path],
+    backup_folder: str | None = None,
 ) -> list[str]:
     """Return a description of every violated invariant.
 
-    `folders` are those of the dummy back ends, by host.
+    `folders` are those of the dummy back ends, by host, `backup_folder` that
+    of data services, if it is to be checked.
     """
     inventories = {
         host: dummy.inventory(folder) for host, folder in folders.items()
@@ -125,6 +133,11 @@ def problems(
         *back_ends(rows, inventories),
         *share_groups(session, folders),
         *share_backups(session, folders),
+        *(
+            kept_backups(session, pathlib.Path(backup_folder))
+            if backup_folder
+            else ()
+        ),
         *access_rules(session, clients),
         *replica_invariants.problems(session, folders),
     ]
@@ -327,6 +340,37 @@ def share_backups(
         yield f'share backup {id} is on a back end and has no row'
 
 
+def kept_backups(session: Session, folder: pathlib.Path) -> list[str]:
+    return list(_kept_backups(session, folder))
+
+
+def _kept_backups(session: Session, folder: pathlib.Path) -> Iterator[str]:
+    """The bytes of available backups are there, and no others are.
+
+    `folder` is where data services keep them.
+    """
+    rows = session.rows(sa.select(BACKUP).where(BACKUP.c.topic == TOPIC))
+    found = {path.name for path in folder.glob('*')}
+    for row in rows:
+        own = {name for name in found if name.startswith(row.id)}
+        found -= own
+        if row.status != BackupStatus.AVAILABLE:
+            continue
+        kept = orjson.loads(row.kept_copy or '{}')
+        if own != {f'{row.id}.{kept.pop("token", None)}'}:
+            yield f'share backup {row.id} is {own}, not {kept}'
+            continue
+        with trees.opened_directory(folder / own.pop()) as directory:
+            there = manifest.read(directory, _UNWATCHED)._asdict()
+        if there != kept:
+            yield f'share backup {row.id} is {there}, not {kept}'
+    for name in found:
+        yield f'{name} is in the folder of backups and has no row'
+
+
+_UNWATCHED = Copying(lambda count: None, lambda: None, lambda: None, 0)
+
+
 def access_rules(
     session: Session, clients: Mapping[str, Clients]
 ) -> Iterator[str]:
@@ -410,7 +454,11 @@ def _rules_of(
 def journal(session: Session) -> Iterator[str]:
     """Every move is legal and starts in the status where the last ended."""
     last: dict[tuple[str, str], str | None] = {}
-    for row in session.rows(sa.select(JOURNAL).order_by(JOURNAL.c.id)):
+    for row in session.rows(
+        sa.select(JOURNAL)
+        .where(JOURNAL.c.resource != commits.RESOURCE)
+        .order_by(JOURNAL.c.id)
+    ):
         key = row.resource, row.resource_id
         expected = last.get(key, UNRECORDED_INITIAL_STATUS.get(row.resource))
         if (

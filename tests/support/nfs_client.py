@@ -19,6 +19,9 @@ STATUSES = {
     5: 'IO',
     13: 'ACCESS',
     17: 'EXIST',
+    20: 'NOTDIR',
+    21: 'ISDIR',
+    22: 'INVAL',
     28: 'NOSPC',
     30: 'ROFS',
     69: 'DQUOT',
@@ -30,7 +33,8 @@ STATUSES = {
     10025: 'BAD_STATEID',
 }
 _PROGRAM, _COMPOUND = 100003, 1
-_CLOSE, _GETFH, _LOOKUP, _OPEN, _OPEN_CONFIRM = 4, 10, 15, 18, 20
+_CLOSE, _GETATTR, _GETFH, _LOOKUP, _LOOKUPP = 4, 9, 10, 15, 16
+_OPEN, _OPEN_CONFIRM = 18, 20
 _PUTFH, _PUTROOTFH, _READ, _READDIR, _REMOVE = 22, 24, 25, 26, 28
 _SETCLIENTID, _SETCLIENTID_CONFIRM, _WRITE = 35, 36, 38
 _CHUNK = 1 << 18
@@ -128,6 +132,32 @@ class NfsClient:
             _Operation(_GETFH, result=_Reader.opaque),
         )[-1]
 
+    def look_up_below(self, handle: bytes, name: str) -> bytes:
+        """Return the handle of a name in a directory, whatever the name."""
+        return self._compound(
+            _handle(handle),
+            _Operation(_LOOKUP, _opaque(name.encode())),
+            _Operation(_GETFH, result=_Reader.opaque),
+        )[-1]
+
+    def look_up_parent(self, handle: bytes) -> bytes:
+        return self._compound(
+            _handle(handle),
+            _Operation(_LOOKUPP),
+            _Operation(_GETFH, result=_Reader.opaque),
+        )[-1]
+
+    def size_of(self, handle: bytes) -> int:
+        """Return the size of what a handle names."""
+
+        def size(reply: _Reader) -> int:
+            reply.bitmap()
+            return struct.unpack('>Q', reply.opaque())[0]
+
+        return self._compound(
+            _handle(handle), _Operation(_GETATTR, _u32(1, 1 << 4), size)
+        )[-1]
+
     def names_in(self, path: str) -> set[str]:
         """Return the names in a directory."""
         return self.names_below(self.look_up(path))
@@ -183,6 +213,12 @@ class NfsClient:
 
     def open(self, path: str, name: str, create: bool = False) -> OpenFile:
         """Open a file to read it, or create it to write it, too."""
+        return self.open_below(self.look_up(path), name, create)
+
+    def open_below(
+        self, folder: bytes, name: str, create: bool = False
+    ) -> OpenFile:
+        """Do the same in a directory that was looked up before."""
 
         def opened(reply: _Reader) -> tuple[bytes, bool]:
             state = reply.raw(16)
@@ -206,7 +242,7 @@ class NfsClient:
             + _opaque(name.encode())
         )
         _, (state, must_confirm), handle = self._compound(
-            _handle(self.look_up(path)),
+            _handle(folder),
             _Operation(_OPEN, arguments, opened),
             _Operation(_GETFH, result=_Reader.opaque),
         )

@@ -5,6 +5,7 @@ ends, and cannot get others.
 """
 
 from collections.abc import Sequence
+import functools
 import os
 import pathlib
 import shutil
@@ -24,6 +25,22 @@ def require() -> None:
         requirements.missing('only root can act as other users')
     if shutil.which('setpriv') is None:
         requirements.missing('setpriv is missing; install util-linux')
+    if not _can_import():
+        requirements.missing(f'only root reaches {ROOT} and its environment')
+
+
+@functools.cache
+def _can_import() -> bool:
+    """Tell whether another user can run our code, as not below /root."""
+    tried = subprocess.run(
+        [
+            *('setpriv', f'--reuid={USER}', f'--regid={USER}'),
+            *('--clear-groups', sys.executable, '-c', 'import manila_lite'),
+        ],
+        stderr=subprocess.DEVNULL,
+        cwd=ROOT,
+    )
+    return tried.returncode == 0
 
 
 def run(

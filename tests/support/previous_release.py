@@ -6,6 +6,7 @@ node gets both with one upgrade, or keeps both.
 
 import configparser
 import pathlib
+import shutil
 import subprocess
 
 from tests.support import requirements
@@ -22,6 +23,9 @@ def install(folder: pathlib.Path) -> pathlib.Path:
 
     Without the commit the test is skipped, or fails if CI is set.
     """
+    for program in ('git', 'tar'):
+        if shutil.which(program) is None:
+            requirements.missing(f'{program} is not installed')
     folder.mkdir(parents=True)
     archive = folder / 'release.tar'
     packed = subprocess.run(

@@ -4,9 +4,11 @@ A process is only ever ended by its own id. Its output goes to a log file,
 for the report of a failed test.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+import contextlib
 import os
 import pathlib
+import resource
 import socket
 import subprocess
 import sys
@@ -14,6 +16,7 @@ import threading
 import time
 import typing
 
+from tests.support import requirements
 from tests.support.forked import ForkedProcess
 
 BINARIES = pathlib.Path(sys.executable).parent
@@ -38,20 +41,55 @@ def wait_until(
 
 
 def free_port() -> int:
-    """Reserve a loopback port and return its number.
+    """Return the number of a loopback port that nobody else is given.
 
-    It stays reserved while this process lives: the system assigns it to no
-    connection and no other listener while the service that uses it starts,
-    or restarts. A listener that binds to it by number gets it.
+    It stays ours while this process lives, so a service may be restarted on
+    it. The system assigns ports from higher numbers to connections.
     """
-    reserved = socket.socket()
-    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    reserved.bind(('127.0.0.1', 0))
-    _reserved.append(reserved)
-    return reserved.getsockname()[1]
+    for port in _own_ports:
+        with socket.socket() as found:
+            # Connections that were closed are no hindrance.
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            with contextlib.suppress(OSError):
+                found.bind(('127.0.0.1', port))
+                return port
+    raise AssertionError('other test runs have taken all ports')
 
 
-_reserved: list[socket.socket] = []
+def _reserve_ports() -> Iterator[int]:
+    """Yield ports in blocks; who holds the first of a block has all of it.
+
+    So a run of thousands of tests keeps few sockets open.
+    """
+    first = os.getpid() % len(_BLOCKS)
+    for start in (*_BLOCKS[first:], *_BLOCKS[:first]):
+        guard = socket.socket()
+        try:
+            guard.bind(('127.0.0.1', start))
+        except OSError:
+            guard.close()
+            continue
+        _guards.append(guard)
+        yield from range(start + 1, start + _BLOCKS.step)
+
+
+_BLOCKS = range(10000, 32700, 50)
+_guards: list[socket.socket] = []
+_own_ports = _reserve_ports()
+
+
+@contextlib.contextmanager
+def open_files(number: int) -> Iterator[None]:
+    """Allow this process so many; skip the test if the system does not."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < number:
+        requirements.missing(f'a process may not have {number} files open')
+    if soft != resource.RLIM_INFINITY and soft < number:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (number, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 class Command:

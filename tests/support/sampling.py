@@ -1,11 +1,11 @@
 """Enumerations: tests of which a run tries a sample, or every case.
 
-There are more crash points, orders of events, combinations of parameters and
-generated examples than a usual run has time for. `make test` tries a sample
-of each enumeration; `make exhaust` tries all of it. Which cases are in the
-sample, and what hypothesis generates, follows from one seed. It is that of
-the commit unless MANILA_LITE_TEST_SEED is set, and pytest prints it, so that
-a sample can be tried again.
+There are more crash points, orders of events, combinations of parameters,
+databases and generated examples than a usual run has time for. `make test`
+tries a sample of each enumeration; `make exhaust` tries all of it. Which cases
+are in the sample, and what hypothesis generates, follows from one seed. It is
+that of the commit unless MANILA_LITE_TEST_SEED is set, and pytest prints it,
+so that a sample can be tried again.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,6 +30,20 @@ Its arguments are the names of the parameters, such as `database_url`. In a
 sample, every value of each of them occurs.
 """
 
+dialects = pytest.mark.dialects
+"""Marks the tests that every run tries on every database.
+
+These are the tests of what depends on the database: guards against
+concurrent changes, locks, isolation, plans, errors, time, migrations, and
+the order and comparison of values.
+"""
+
+on_server = pytest.mark.on_server
+"""Marks the cases of a test on MariaDB and PostgreSQL.
+
+Only `make exhaust` tries those of tests to which the dialect does not matter.
+"""
+
 suite = pytest.mark.suite
 """Marks the tests of a suite, of which a run tries a sample.
 
@@ -48,12 +62,15 @@ def seed() -> int:
 
 def _commit() -> int:
     """Return a number that differs from commit to commit."""
-    found = subprocess.run(
-        ['git', 'rev-parse', '--short=7', 'HEAD'],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
+    try:
+        found = subprocess.run(
+            ['git', 'rev-parse', '--short=7', 'HEAD'],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+        )
+    except FileNotFoundError:
+        return 0
     return int(found.stdout, 16) if found.returncode == 0 else 0
 
 

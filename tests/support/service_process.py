@@ -45,7 +45,10 @@ MESSAGE = services.Message.__table__
 
 TYPE_ID = '11111111-2222-3333-4444-555555555555'
 CTX = RequestContext(
-    project_id='project', user_id='user', request_id='req-of-the-test'
+    project_id='project',
+    user_id='user',
+    is_admin=True,  # hints that name a host are for administrators
+    request_id='req-of-the-test',
 )
 TIMEOUT = 60.0
 """Seconds until a wait fails, enough for a busy machine."""

@@ -24,9 +24,30 @@ def request(api, share_id, expect=202, **body):
     )
 
 
+def content_of(cloud, share_id):
+    """Return the directory with the content of the only share instance."""
+    shown = cloud.api.get(f'/shares/{share_id}/instances')
+    (instance,) = shown['share_instances']
+    backend = instance['host'].partition('@')[2].partition('#')[0]
+    return cloud.driver(backend).backend.state.content(instance['id'])
+
+
+CONTENT = {'below/second': 'two', 'first': 'one'}
+"""The text of each file of a share that is backed up."""
+
+
+def fill(cloud, share_id):
+    for name, text in CONTENT.items():
+        path = content_of(cloud, share_id) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
 def create(cloud, share_id=None, **body):
     """Create a backup that is available; return its id."""
-    share_id = share_id or cloud.create_share()
+    if share_id is None:
+        share_id = cloud.create_share()
+        fill(cloud, share_id)
     id = request(cloud.api, share_id, **body).json['share_backup']['id']
     cloud.settle()
     assert show(cloud.api, id)['status'] == 'available'

@@ -89,6 +89,7 @@ def make_directories(service):
             path = pathlib.Path(parent, name)
             path.mkdir(exist_ok=True)
             os.chown(path, user.pw_uid, user.pw_gid)
+            path.chmod(int(service.get(f'{setting}Mode', '0755'), 8))
 
 
 def start(name):

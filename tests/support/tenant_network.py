@@ -4,17 +4,20 @@ This machine has no address on such a bridge unless a test adds one. What a
 test run that was killed has left behind is removed by the next one.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 import contextlib
 import ctypes
 import itertools
+import json
 import os
 import pathlib
 import subprocess
 import typing
 
+from tests.support import raw_smb
 from tests.support.nfs_client import NfsClient
+from tests.support.smb_client import PASSWORD
 from tests.support.smb_client import SmbClient
 
 _BRIDGE, _CLIENT = 'mlt', 'mlc'
@@ -62,6 +65,24 @@ class TenantClient:
     def nfs(self, host: str, port: int) -> NfsClient:
         """Connect to an NFS server from the namespace."""
         return self.call(lambda: NfsClient(host, port))
+
+    def raw_smb(
+        self, host: str, share: str, user: str, calls: Sequence[Sequence[str]]
+    ) -> list[str | None]:
+        """Return the answers to calls with any names, see `raw_smb`."""
+        done = subprocess.run(
+            [
+                *('ip', 'netns', 'exec', self._namespace.name),
+                *('/usr/bin/python3', raw_smb.__file__),
+                *(host, share, user, PASSWORD),
+            ],
+            input=json.dumps(calls),
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+            timeout=60,
+        )
+        return json.loads(done.stdout)
 
     def call(self, function: Callable[[], T]) -> T:
         """Call a function; sockets that it opens belong to the namespace."""

@@ -1,7 +1,8 @@
 """What a run selects: a sample, or with --exhaust every case for a time.
 
-Of tests that are marked as combinations a sample is selected here; the others
-choose their own. `make exhaust` runs nothing else, and all cases. With a time
+Of tests that are marked as combinations a sample is selected here, and tests
+to which the SQL dialect does not matter run on SQLite; enumerations choose
+their own sample. `make exhaust` runs the cases of all of them. With a time
 limit it begins at a test that the seed selects, and continues from the first
 one after the last, so that runs of different commits cover all of them. Tests
 that are left out count neither as passed nor as skipped.
@@ -17,6 +18,8 @@ from tests.support import sampling
 
 MARKER = sampling.enumeration.name
 COMBINED = sampling.combinations.name
+DIALECTS = sampling.dialects.name
+ON_SERVER = sampling.on_server.name
 SUITE = sampling.suite.name
 
 _deadline = pytest.StashKey[float]()
@@ -47,6 +50,12 @@ def pytest_configure(config):
         'markers',
         f'{COMBINED}(*names): tries a sample of the combinations of these '
         'parameters, or with --exhaust all of them',
+    )
+    config.addinivalue_line(
+        'markers', f'{DIALECTS}: tries every database in every run'
+    )
+    config.addinivalue_line(
+        'markers', f'{ON_SERVER}: a case on a database server'
     )
     config.addinivalue_line(
         'markers',
@@ -114,9 +123,19 @@ def _is_short(item):
 
 
 def _is_enumeration(item):
-    return any(
+    return _is_further_database(item) or any(
         item.get_closest_marker(name)
         for name in (MARKER, COMBINED, 'hypothesis')
+    )
+
+
+def _is_further_database(item):
+    """Tell whether only `make exhaust` tries the test on this database."""
+    return (
+        item.get_closest_marker(ON_SERVER)
+        # Their sample contains every database.
+        and not item.get_closest_marker(COMBINED)
+        and not item.get_closest_marker(DIALECTS)
     )
 
 
@@ -128,6 +147,8 @@ def _in_sample(items):
     chosen, groups = set(), collections.defaultdict(list)
     suites = collections.defaultdict(list)
     for item in items:
+        if _is_further_database(item):
+            continue
         if mark := item.get_closest_marker(SUITE):
             suites[mark.args].append(item)
             continue

@@ -4,6 +4,7 @@ import pathlib
 import threading
 
 from manila_lite.data import backup_driver
+from manila_lite.data import gate
 
 NAME = f'{__name__}:WaitingBackups'
 
@@ -22,11 +23,11 @@ class WaitingBackups(backup_driver.FolderBackups):
     """`folder`, but backups are created while there is no file `wait`."""
 
     def create(
-        self, backup_id: str, share: int, copying: backup_driver.Copying
-    ) -> None:
+        self, backup_id: str, share: int, how: gate.Copying
+    ) -> backup_driver.KeptCopy:
         pause = threading.Event()
         while wait_file(self._top).exists():
             begun_file(self._top).touch()
-            copying.check()
+            how.check()
             pause.wait(0.01)
-        super().create(backup_id, share, copying)
+        return super().create(backup_id, share, how)

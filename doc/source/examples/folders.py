@@ -34,9 +34,12 @@ class FolderDriver(base.ShareDriver):
         return [str(self._place(share) / 'data')]
 
     def delete_share(self, context, share, share_server=None):
+        is_there = self._size_file(share).exists()
         self._size_file(share).unlink(missing_ok=True)
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(self._place(share))
+        if not is_there:
+            raise exception.ShareResourceNotFound(share_id=share['id'])
 
     def extend_share(self, share, new_size, share_server=None):
         if self._size(share) < new_size:

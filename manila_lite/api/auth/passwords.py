@@ -67,7 +67,7 @@ class PasswordVerifier:
             return user
         self._throttle.check(name, address)
         cost = users.highest_cost(self._users.by_name().values())
-        right = self._verify_once(user, name, password, cost)
+        right = self._verify_once(user, name, password, cost, address)
         if not right or user is None:
             self._throttle.failed(name, address)
             return None
@@ -75,7 +75,12 @@ class PasswordVerifier:
         return user
 
     def _verify_once(
-        self, user: users.User | None, name: str, password: bytes, cost: int
+        self,
+        user: users.User | None,
+        name: str,
+        password: bytes,
+        cost: int,
+        address: str,
     ) -> bool:
         """Verify a password; simultaneous requests share one computation."""
         key = self._digest(user.hash if user else name, password)
@@ -84,10 +89,10 @@ class PasswordVerifier:
             if running is None:
                 mine = self._in_progress[key] = futures.Future()
         if running:
-            with self._slots.place():
+            with self._slots.place(address):
                 return running.result()
         try:
-            with self._slots.slot():
+            with self._slots.slot(address):
                 right = self._run(users.verify_password, user, password, cost)
             if right and user:
                 expires_at = self._clock() + _CACHE_TIME

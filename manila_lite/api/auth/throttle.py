@@ -147,12 +147,38 @@ def _network(address: str) -> str:
     return last
 
 
+class _Places:
+    """A number of places, of which one network leaves `kept` to others."""
+
+    def __init__(self, number: int, kept: int):
+        self._number = number
+        self._most_of_one = max(1, number - kept)
+        self._taken: collections.Counter[str] = collections.Counter()
+        self._lock = threading.Lock()
+
+    @contextlib.contextmanager
+    def taken(self, network: str) -> Iterator[None]:
+        with self._lock:
+            if (
+                self._taken.total() >= self._number
+                or self._taken[network] >= self._most_of_one
+            ):
+                raise exception.TooManySignIns
+            self._taken[network] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._taken -= {network: 1}
+
+
 class HashSlots:
     """Limits how many hashes are computed at the same time.
 
     A few more callers wait for a slot, for some time, or for the hash that
     another one computes. All others are refused at once, so that some threads
-    of the API remain free for other requests.
+    of the API remain free for other requests. However many come from one
+    network, `kept` places are free for other ones.
     """
 
     def __init__(
@@ -160,37 +186,28 @@ class HashSlots:
         running: int = 2,
         waiting: int = 8,
         sharing: int = 5,
+        kept: int = 3,
         timeout: float = 2.0,
     ):
-        self._places = threading.Semaphore(running + waiting + sharing)
-        self._hashes = threading.Semaphore(running + waiting)
+        self._places = _Places(running + waiting + sharing, kept)
+        self._hashes = _Places(running + waiting, kept)
         self._running = threading.Semaphore(running)
         self._timeout = timeout
 
     @contextlib.contextmanager
-    def place(self) -> Iterator[None]:
+    def place(self, address: str = '') -> Iterator[None]:
         """Wait for a hash that is computed; raises TooManySignIns."""
-        with _occupied(self._places):
+        with self._places.taken(_network(address)):
             yield
 
     @contextlib.contextmanager
-    def slot(self) -> Iterator[None]:
+    def slot(self, address: str = '') -> Iterator[None]:
         """Occupy a slot; raises TooManySignIns if none is free in time."""
-        with (
-            _occupied(self._places),
-            _occupied(self._hashes),
-            _occupied(self._running, self._timeout),
-        ):
-            yield
-
-
-@contextlib.contextmanager
-def _occupied(
-    semaphore: threading.Semaphore, timeout: float = 0.0
-) -> Iterator[None]:
-    if not semaphore.acquire(timeout=timeout):
-        raise exception.TooManySignIns
-    try:
-        yield
-    finally:
-        semaphore.release()
+        network = _network(address)
+        with self._places.taken(network), self._hashes.taken(network):
+            if not self._running.acquire(timeout=self._timeout):
+                raise exception.TooManySignIns
+            try:
+                yield
+            finally:
+                self._running.release()

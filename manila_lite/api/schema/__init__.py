@@ -29,6 +29,7 @@ from manila_lite.api.schema.scalars import non_negative_int
 from manila_lite.api.schema.scalars import one_of
 from manila_lite.api.schema.scalars import positive_int
 from manila_lite.api.schema.scalars import string
+from manila_lite.api.schema.scalars import trimmed
 from manila_lite.api.schema.scalars import uuid
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     'schema',
     'since',
     'string',
+    'trimmed',
     'until',
     'uuid',
 ]

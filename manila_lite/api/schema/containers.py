@@ -45,6 +45,15 @@ def array(of: Type, max: int = 1000, min: int = 0) -> Type:
     return _Array(of, min, max)
 
 
+_KEY = string(
+    255,
+    1,
+    pattern=r'(?!(?:[\s\S]*/)?\.\.?(?:/[\s\S]*)?$)\S(?:[\s\S]*\S)?',
+    description='a string of 1 to 255 characters without white space at '
+    'either end, and without . and .. as a part of a path',
+)
+
+
 class _Mapping(Type):
     def __init__(self, key: Type, of: Type, nullable: bool):
         self._key, self._of, self._nullable = key, of, nullable
@@ -77,8 +86,12 @@ class _Mapping(Type):
 def mapping(
     of: Type, key: Type | None = None, *, nullable: bool = False
 ) -> Type:
-    """An object with any keys of 1 to 255 characters, or of type `key`."""
-    return _Mapping(key or string(255, 1), of, nullable)
+    """An object with keys of 1 to 255 characters, or of type `key`.
+
+    Without a type, keys have no white space at either end, and can be
+    parts of a URL: clients resolve . and .. in it.
+    """
+    return _Mapping(key or _KEY, of, nullable)
 
 
 class ObjectType(Type):

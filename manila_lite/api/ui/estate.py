@@ -9,6 +9,7 @@ from manila_lite.api.ui.visit import CAPACITY_POLICY
 from manila_lite.api.ui.visit import Answer
 from manila_lite.api.ui.visit import Visit
 from manila_lite.db import rows
+from manila_lite.db.queries.admin import incarnations
 from manila_lite.db.queries.admin import pools as pool_rows
 from manila_lite.db.queries.admin import releases
 from manila_lite.db.queries.admin import services as service_rows
@@ -121,5 +122,9 @@ def services(visit: Visit) -> Answer:
         'services.html',
         services=found,
         reasons={row.id: row.health for row in found_rows if row.health},
+        warnings=visit.services.db.read(
+            incarnations.warnings_by_service,
+            visit.services.conf.service_down_time,
+        ),
         releases=numbers,
     )

@@ -73,7 +73,7 @@ def following(
     filters: Mapping[str, object],
 ) -> str | None:
     """Return the query of the page behind this one, if it is full."""
-    if len(rows) != page.limit:
+    if len(page.check(rows)) != page.limit:
         return None
     last, offset = rows[-1], page.offset + len(rows)
     return urllib.parse.urlencode(

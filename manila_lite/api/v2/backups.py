@@ -39,7 +39,7 @@ UPDATE = s.schema(wrapper='share_backup', name=_NAME, description=_NAME)
 
 STATUS = s.schema(['status'], status=s.string(255, 1))
 
-_TARGET = s.Schema(s.string(36, 1, nullable=True), None, 400)
+_TARGET = s.Schema(s.trimmed(36, 1, nullable=True), None, 400)
 """The id of the share to restore to, or null for that of the backup."""
 
 SUMMARY = fields(
@@ -68,8 +68,11 @@ DETAIL = fields(
     Field('topic', admin_only=True),
 )
 
+_ADMIN_KEYS = ('host', 'topic')
+
 _CRITERIA = Criteria(
-    *exact(*share_backups.FILTERS), all_projects='share_backup:get_all_project'
+    *exact(*share_backups.FILTERS, admin_only=_ADMIN_KEYS),
+    all_projects='share_backup:get_all_project',
 )
 _SORT_KEYS = {name: name for name in share_backups.SORT_KEYS}
 
@@ -108,7 +111,10 @@ class ShareBackupsController(ShareBackupTargetController):
 
     def _list(self, req: wsgi.Request, view: typing.Any, path: str) -> dict:
         page = paging.parse(
-            req.query, cap=self._max_limit, sort_keys=_SORT_KEYS
+            req.query,
+            cap=self._max_limit,
+            sort_keys=_SORT_KEYS,
+            ignored_keys=() if req.ctx.is_admin else _ADMIN_KEYS,
         )
         found: Sequence[rows.ShareBackupRow] = self.services.db.read(
             share_backups.list_backups, *_CRITERIA.parse(req), page

@@ -49,6 +49,7 @@ from manila_lite.share.manager.backups import DriverBackupsEndpoint
 from manila_lite.share.manager.backups import Intervals
 from manila_lite.share.manager.connections import ConnectionsEndpoint
 from manila_lite.share.manager.deferred_deletion import DeferredDeletion
+from manila_lite.share.manager.disks import DatabaseDisks
 from manila_lite.share.manager.driver_probe import DriverProbe
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
 from manila_lite.share.manager.endpoints import BackendEndpoints
@@ -156,6 +157,15 @@ def build_backend(process: Process, name: str) -> Backend:
             name,
         ),
     )
+    driver.disks = in_main_thread(
+        DatabaseDisks(
+            db,
+            host,
+            process.id,
+            conf.service_down_time,
+            conf.share_name_template,
+        )
+    )
     names = NameTemplates(
         conf.share_name_template, conf.share_snapshot_name_template
     )
@@ -193,6 +203,7 @@ def build_backend(process: Process, name: str) -> Backend:
         hang_time=conf.work.driver_hang_time,
         release=process.release,
         expire=_expirer(process),
+        warning=process.warning,
         servers=setup,
     )
     if conf.startup_reconciliation_enabled:
@@ -256,6 +267,8 @@ def build_endpoints(
     outcomes = ShareMigrationOutcomes(
         client(AccessRpc), client(SnapshotAccessRpc), servers.release
     )
+    migrations_of_servers = server_migrations(process, driver, setup, names)
+    migrations_of_shares = share_migrations(process, driver, names, outcomes)
     return BackendEndpoints(
         provisioning=provisioning,
         snapshots=snapshots,
@@ -323,8 +336,8 @@ def build_endpoints(
         ),
         share_servers=servers,
         network_updates=NetworkUpdatesEndpoint(setup, conf.message_ttl),
-        server_migrations=server_migrations(process, driver, setup, names),
-        share_migrations=share_migrations(process, driver, names, outcomes),
+        server_migrations=migrations_of_servers,
+        share_migrations=migrations_of_shares,
         migration_servers=MigrationServersEndpoint(
             driver,
             outcomes,
@@ -353,6 +366,8 @@ def build_endpoints(
             replication,
             share_groups,
             group_snapshots,
+            migrations_of_servers,
+            migrations_of_shares,
         ),
     )
 
@@ -479,6 +494,8 @@ def _reconciliation(
     replication: ReplicasEndpoint,
     share_groups: ShareGroupsEndpoint,
     group_snapshots: ShareGroupSnapshotsEndpoint,
+    migrations_of_servers: ServerMigrationsEndpoint,
+    migrations_of_shares: ShareMigrationsEndpoint,
 ) -> ReconciliationEndpoint:
     """Build the recovery of a back end for each kind of resource."""
     conf = process.conf
@@ -506,8 +523,8 @@ def _reconciliation(
     works[DriverBackupsRpc.name] = process.client(DriverBackupsRpc)
     resources: list[ResourceRecovery] = [
         ShareServerRecovery(rescues, works, setup),
-        ServerTaskRecovery(rescues, works),
-        ShareTaskRecovery(rescues, works),
+        ServerTaskRecovery(rescues, works, migrations_of_servers.phases),
+        ShareTaskRecovery(rescues, works, migrations_of_shares),
         ShareInstanceRecovery(
             rescues, works, provisioning, conf.message_ttl, replication
         ),
@@ -518,7 +535,7 @@ def _reconciliation(
         ShareGroupSnapshotRecovery(
             rescues, works, group_snapshots, conf.message_ttl
         ),
-        ShareBackupRecovery(rescues, works),
+        ShareBackupRecovery(rescues, works, conf.message_ttl),
         ShareTransferRecovery(rescues, works, conf.message_ttl),
     ]
     return ReconciliationEndpoint(

@@ -108,6 +108,12 @@ POOL_PROVISIONED = metrics.Metric(
     'Sizes of all shares at the last report, if the driver reports it.',
     'pool',
 )
+POOL_OPEN_FILES = metrics.Metric(
+    'pool_server_open_files_ratio',
+    'Open files by their limit, of the server of the pool that has most at '
+    'the last report, if the driver reports it.',
+    'pool',
+)
 POOL_ALLOCATED = metrics.Metric(
     'pool_allocated_bytes', 'Sizes of the shares that we placed.', 'pool'
 )
@@ -156,6 +162,7 @@ METRICS = (
     POOL_TOTAL,
     POOL_FREE,
     POOL_PROVISIONED,
+    POOL_OPEN_FILES,
     POOL_ALLOCATED,
     POOL_PENDING,
     SYNC_AGE,
@@ -276,19 +283,22 @@ def _pools(rows: Iterable[ServicePoolRow]) -> Iterator[metrics.Family]:
                 if (value := getattr(row, column)) is not None
             }
         )
-    provisioned = {key: _provisioned_gb(row) for key, row in found.items()}
-    yield POOL_PROVISIONED.of(
-        {
-            key: value * GIB
-            for key, value in provisioned.items()
-            if value is not None
-        }
-    )
+    for metric, name, unit in (
+        (POOL_PROVISIONED, 'provisioned_capacity_gb', GIB),
+        (POOL_OPEN_FILES, 'server_open_files_ratio', 1),
+    ):
+        yield metric.of(
+            {
+                key: value * unit
+                for key, row in found.items()
+                if (value := _reported(row, name)) is not None
+            }
+        )
 
 
-def _provisioned_gb(row: ServicePoolRow) -> float | None:
+def _reported(row: ServicePoolRow, name: str) -> float | None:
     """Return what the driver reports, unless it is a word or missing."""
-    found = orjson.loads(row.capabilities).get('provisioned_capacity_gb')
+    found = orjson.loads(row.capabilities).get(name)
     return found if type(found) in (int, float) else None
 
 

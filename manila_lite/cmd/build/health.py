@@ -14,6 +14,7 @@ from manila_lite.api.health import Check
 from manila_lite.cmd.build.process import Process
 from manila_lite.cmd.build.throttled import Throttled
 from manila_lite.db import errors
+from manila_lite.db.queries.admin import incarnations
 from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.admin import write_probe
 from manila_lite.db.rows import LivenessRow
@@ -55,7 +56,7 @@ def checks_of_others(process: Process) -> dict[str, Check]:
     return {
         'scheduler': _throttled_read(found.scheduler, _DATABASE_SILENT),
         'backends': _throttled_read(found.back_ends, _DATABASE_SILENT),
-    } | _bus_check(process, SCHEDULER_TOPIC)
+    } | _bus_check(process, SCHEDULER_TOPIC, found.bus)
 
 
 def checks_of_scheduler(process: Process, runner: Runner) -> dict[str, Check]:
@@ -123,18 +124,26 @@ def _throttled_read(check: Check, late: str) -> Check:
     )
 
 
-def _bus_check(process: Process, topic: str) -> dict[str, Check]:
-    """Return the check of the message bus, if this process has one."""
+def _bus_check(
+    process: Process, topic: str, others: Check = lambda: None
+) -> dict[str, Check]:
+    """Return the check of the message bus, if this process has one.
+
+    Where it works for this process, `others` says whether for the others.
+    """
     if process.transport is None:
         return {}
-    probe = functools.partial(bus_probe.send_ping, process.transport, topic)
+
+    def probe() -> str | None:
+        return bus_probe.send_ping(process.transport, topic) or others()
+
     return {
         'bus': Throttled(
             probe,
             BUS_INTERVAL,
             BUS_INTERVAL,
             patience=BUS_PATIENCE,
-            late=bus_probe.REFUSED,
+            late=bus_probe.SILENT,
             wait=0.0,
         )
     }
@@ -154,6 +163,18 @@ class ServicesCheck:
     def back_ends(self) -> str | None:
         """Return a reason unless all enabled back ends are up."""
         return self._problem(SHARE, self._some_are_down)
+
+    def bus(self) -> str | None:
+        """Return a reason if the broker refuses a process of theirs."""
+        try:
+            found = self._db.read(
+                incarnations.warnings_by_service, self._down_time
+            )
+        except errors.UNAVAILABLE:
+            return None  # the checks of the database say so
+        if not found:
+            return None
+        return f'{len(found)} services lack it, see "service list"'
 
     def _problem(
         self, binary: str, find: Callable[[list[ServiceRow]], str | None]

@@ -73,6 +73,16 @@ class Process:
             releases.oldest, topic, host, self.conf.service_down_time
         )
 
+    def warning(self) -> str | None:
+        """What this process lacks although it serves, in one sentence."""
+        refused = self.transport and self.transport.refusals.reason
+        if not refused:
+            return None
+        return (
+            f'The message broker {refused}; only the sweep finds work. '
+            'See the log.'
+        )
+
     def settings(self, workers: int) -> Settings:
         work = self.conf.work
         return Settings(

@@ -35,12 +35,17 @@ class Registration:
 
     def beat(self) -> None:
         """Write the heartbeat; register again if the row was removed."""
-        health = incarnations.STOPPING if self._stopping else None
-        if not self._write(incarnations.heartbeat, health=health):
-            if self._stopping:
-                return
-            self.register()
-        self.check_enabled()
+        try:
+            registered = incarnations.beat(
+                self._process.db,
+                **self._own(),
+                health=incarnations.STOPPING if self._stopping else None,
+                warning=self._process.warning(),
+            )
+            if not registered and not self._stopping:
+                self._register()
+        finally:  # whether or not its row is locked
+            self.check_enabled()
 
     def stopping(self) -> None:
         """Show from now on that the process is stopping."""
@@ -57,31 +62,40 @@ class Registration:
         self._on_change(found is None or not found.disabled)
 
     def register(self) -> None:
+        """Register the service; if its row is locked, a heartbeat does."""
+        try:
+            self._register()
+        finally:
+            self.check_enabled()
+
+    def deregister(self) -> None:
+        """Record that the process has ended, or raise DatabaseBusy."""
+        self._process.db.write(
+            incarnations.deregister,
+            retry_limit=incarnations.ROW_PATIENCE,
+            **self._own(),
+        )
+
+    def _register(self) -> None:
         conf = self._process.conf
-        self._write(
-            incarnations.register,
+        incarnations.register_if_free(
+            self._process.db,
             topic=self._topic,
             zone=conf.storage_availability_zone,
             enabled=conf.enable_new_services,
             release=self._process.release,
+            warning=self._process.warning(),
+            **self._own(),
         )
-        self.check_enabled()
 
-    def deregister(self) -> None:
-        self._write(incarnations.deregister)
-
-    def _write(
-        self, query: typing.Callable, **values: typing.Any
-    ) -> typing.Any:
+    def _own(self) -> dict[str, typing.Any]:
         conf = self._process.conf
-        return self._process.db.write(
-            query,
-            host=conf.host,
-            binary=self._binary,
-            incarnation=self._process.id,
-            down_time=conf.service_down_time,
-            **values,
-        )
+        return {
+            'host': conf.host,
+            'binary': self._binary,
+            'incarnation': self._process.id,
+            'down_time': conf.service_down_time,
+        }
 
 
 class RegisteredService(Service):

@@ -1,6 +1,7 @@
 """Build the share service: every configured back end, and its tasks."""
 
 from collections.abc import Sequence
+import contextlib
 import datetime
 import logging
 import typing
@@ -20,6 +21,8 @@ from manila_lite.share.manager.servers.lifecycle import ShareServersEndpoint
 from manila_lite.work import table
 
 LOG = logging.getLogger(__name__)
+
+_SUPERVISION_INTERVAL = 1.0
 
 
 class ShareService(Service):
@@ -47,7 +50,9 @@ class ShareService(Service):
                 runner.queues,
                 runner.owner.replace(process.id, id),
             )
-            backend.deregister(id)
+            # The row of one back end must not hold up the work of others.
+            with contextlib.suppress(exception.DatabaseBusy):
+                backend.deregister(id)
         process.db.write(incarnations.forget, id)
 
     def retire_others(self, process: Process) -> None:
@@ -102,6 +107,12 @@ def _tasks(process: Process, backend: Backend) -> list[Task]:
             'report',
             conf.periodic_interval,
             when_started(backend.report_or_be_down),
+        ),
+        Task(
+            'supervision',
+            _SUPERVISION_INTERVAL,
+            when_started(lambda: backend.driver.keep_serving()),
+            drains=True,
         ),
         *_recoveries(
             conf, when_started(endpoints.reconciliation.request_pass)

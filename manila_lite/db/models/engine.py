@@ -66,7 +66,8 @@ class Transition(base.Base):
     """The journal: one row per move of any state machine.
 
     `is_sent` is null until the move has been sent as an event. A move that
-    deletes a row keeps its parent and project, which nothing else knows.
+    deletes a row keeps its parent and project, which nothing else knows. The
+    first move of a transaction has its id, see `commits`.
     """
 
     __tablename__ = 'transitions'
@@ -74,6 +75,7 @@ class Transition(base.Base):
         sa.Index(None, 'resource', 'resource_id', 'id'),
         sa.Index(None, 'made_at'),
         sa.Index(None, 'is_sent', 'id'),
+        sa.Index(None, 'transaction_id', unique=True),
     )
 
     id = mapped_column(
@@ -91,3 +93,4 @@ class Transition(base.Base):
     project_id = mapped_column(base.Name)
     reason = mapped_column(base.MaskedText)
     is_sent = mapped_column(sa.Boolean)
+    transaction_id = mapped_column(base.Id)

@@ -1,4 +1,4 @@
-"""Availability zones, services, their pools, and user messages."""
+"""Availability zones, services, their pools and disks, user messages."""
 
 import sqlalchemy as sa
 from sqlalchemy.orm import mapped_column
@@ -53,7 +53,8 @@ class ServiceIncarnation(base.Base):
 
     `health` describes what is wrong with its driver, or is null. `ready_at`
     is when its driver was up for the first time, null before. Processes of the
-    first release leave `release_number` and `schema_version` null.
+    first release leave `release_number` and `schema_version` null. `warning`
+    says what the process lacks although it serves.
     """
 
     __tablename__ = 'service_incarnations'
@@ -70,6 +71,7 @@ class ServiceIncarnation(base.Base):
     release_number = mapped_column(sa.Integer)
     version = mapped_column(sa.String(64))
     schema_version = mapped_column(sa.String(32))
+    warning = mapped_column(base.MaskedText)
 
 
 class Pool(base.Base):
@@ -93,6 +95,27 @@ class Pool(base.Base):
     allocated_gb = mapped_column(sa.BigInteger, nullable=False)
     pending_gb = mapped_column(sa.BigInteger, nullable=False)
     reported_at = mapped_column(base.EpochSeconds, nullable=False)
+
+
+class StorageDisk(base.Base):
+    """Which disk belongs to a pool or to the root of a back end.
+
+    `host` is host@backend#pool, or host@backend where a back end has one
+    root for all pools. `identity` is what the driver has written to the
+    disk; null after the disk was declared lost. One disk has one name and
+    one name has one disk, by unique keys. `location` is where the disk was
+    found last, in words.
+    """
+
+    __tablename__ = 'storage_disks'
+    __table_args__ = base.table_args(sa.UniqueConstraint('identity'))
+
+    host = mapped_column(base.Name, primary_key=True)
+    identity = mapped_column(base.Id)
+    file_system = mapped_column(sa.String(64))
+    location = mapped_column(sa.String(1023))
+    created_at = mapped_column(base.Timestamp, nullable=False)
+    updated_at = mapped_column(base.Timestamp)
 
 
 class Message(base.Base):

@@ -13,7 +13,9 @@ class ShareBackup(base.Base):
     service that keeps the content: the data service, or the share service on
     `host` with the driver there, which `backup_options`, as JSON, are for.
     `backup_type` is one of them. While it is restored, `restore_share_id` is
-    the share that receives its content.
+    the share that receives its content. `kept_copy`, as JSON, is what the data
+    service keeps. `restore_position` is null while nothing is restored yet,
+    else the number of steps done, or -1 while a worker does more of them.
     """
 
     __tablename__ = 'share_backups'
@@ -45,3 +47,5 @@ class ShareBackup(base.Base):
     created_at = mapped_column(base.Timestamp, nullable=False)
     updated_at = mapped_column(base.Timestamp)
     backup_options = mapped_column(base.Document)
+    kept_copy = mapped_column(base.Document)
+    restore_position = mapped_column(base.BigInteger)

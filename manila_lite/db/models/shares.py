@@ -143,6 +143,8 @@ class ShareInstance(base.Base):
             f"'{base.NEVER.isoformat(' ', 'microseconds')}'"
         ),
     )
+    # When the driver, which had the share, was asked to remove it.
+    removal_began_at = mapped_column(base.Timestamp)
 
 
 class ShareInstanceMetadata(base.Base):

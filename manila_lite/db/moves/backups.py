@@ -16,8 +16,13 @@ DONE = 100
 """The progress of a complete backup or restore, in percent."""
 
 
-def end_creation(session: Session, backup: ShareBackupRow) -> None:
-    """Make a complete backup and its share available."""
+def end_creation(
+    session: Session, backup: ShareBackupRow, kept_copy: str | None = None
+) -> None:
+    """Make a complete backup and its share available.
+
+    `kept_copy` is what a data service keeps; None if the driver does.
+    """
     release_source(session, backup.share_id, excluding=backup.id)
     fire(
         session,
@@ -25,6 +30,7 @@ def end_creation(session: Session, backup: ShareBackupRow) -> None:
         backup.id,
         'created',
         progress=DONE,
+        kept_copy=kept_copy,
         updated_at=session.now,
     )
 

@@ -1,7 +1,8 @@
 """Moves of a share that is migrated, with both of its instances.
 
-Rows in an unexpected status, for example after `reset_status`, are left as
-they are.
+The instance that the share leaves or never got is removed whatever its
+status, so that none is left that has no storage, and the one that has its
+data is never left in a status in which recovery would delete it.
 """
 
 from oslo_db import exception as db_exc
@@ -29,7 +30,6 @@ from manila_lite.states.access_rule import DENIED
 from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
 from manila_lite.states.access_rule import RulesStatus
 from manila_lite.states.share_instance import SHARE_INSTANCE
-from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_task import SHARE_TASK
 
 
@@ -69,6 +69,7 @@ def place(
             created_at=session.now,
             scheduled_at=session.now,
             launched_at=source.launched_at,
+            progress='100%',  # shown only once it has all data
         )
     except db_exc.DBReferenceError:
         # The type was deleted after it was read.
@@ -106,10 +107,7 @@ def roll_back(
         return
     _return(session, migration)
     destination = _find(session, migration.destination_instance_id)
-    if (
-        destination is not None
-        and destination.status == InstanceStatus.MIGRATING_TO
-    ):
+    if destination is not None:
         share_moves.remove_instance(
             session, destination, 'migration_withdrawn'
         )

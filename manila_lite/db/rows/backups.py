@@ -25,3 +25,5 @@ class ShareBackupRow(Protocol):
     availability_zone: str | None
     created_at: datetime.datetime
     updated_at: datetime.datetime | None
+    kept_copy: str | None
+    restore_position: int | None

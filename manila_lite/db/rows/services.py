@@ -25,6 +25,17 @@ class ServiceRow(Protocol):
     now: float
 
 
+class DiskRow(Protocol):
+    """Which disk belongs to a pool or root; no identity if it is lost."""
+
+    host: str
+    identity: str | None
+    file_system: str | None
+    location: str | None
+    created_at: datetime.datetime
+    updated_at: datetime.datetime | None
+
+
 class LivenessRow(Protocol):
     """The columns that show whether a service is alive."""
 

@@ -53,6 +53,7 @@ class PlainInstanceRow(Protocol):
     replica_generation: int
     scheduled_at: datetime.datetime | None
     launched_at: datetime.datetime | None
+    removal_began_at: datetime.datetime | None
 
 
 class InstanceRow(PlainInstanceRow, OwnedRow, Protocol):
@@ -139,6 +140,7 @@ class CloneSourceRow(Protocol):
     """A snapshot as the source of a new share, with its share instance."""
 
     id: str
+    project_id: str
     size: int
     share_proto: str
     instance_id: str

@@ -64,7 +64,8 @@ class ShareMigrationRpc(Contract):
     )
     def settle_share_migration(self, ctx: Ctx, share_id: str) -> None: ...
 
-    @call(timeout=15)
+    # The last known progress is there already.
+    @call(timeout=2)
     def hear_share_migration(self, ctx: Ctx, share_id: str) -> None: ...
 
 

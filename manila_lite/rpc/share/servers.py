@@ -181,7 +181,8 @@ class ServerMigrationRpc(Contract):
     ) -> dict[str, typing.Any]:
         raise NotImplementedError
 
-    @call(timeout=15)
+    # The last known progress is there already.
+    @call(timeout=2)
     def hear_server_migration(
         self, ctx: Ctx, share_server_id: str
     ) -> None: ...

@@ -26,6 +26,10 @@ from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.contract.connections import ConnectionDefaults
 from manila_lite.share.drivers.contract.connections import ConnectionInfo
 from manila_lite.share.drivers.contract.connections import ConnectionSupport
+from manila_lite.share.drivers.contract.disks import AnyDisk
+from manila_lite.share.drivers.contract.disks import Disk
+from manila_lite.share.drivers.contract.disks import DiskRegistry
+from manila_lite.share.drivers.contract.disks import Holds
 from manila_lite.share.drivers.contract.groups import GroupReply
 from manila_lite.share.drivers.contract.groups import GroupSnapshotReply
 from manila_lite.share.drivers.contract.groups import ShareGroupDefaults
@@ -125,9 +129,12 @@ __all__ = [
     'ConnectionInfo',
     'ConnectionSupport',
     'CreateFromSnapshotSupport',
+    'Disk',
+    'DiskRegistry',
     'EnsureReply',
     'ExportLocation',
     'ExportLocationsReply',
+    'Holds',
     'ManageReply',
     'ManageSnapshotReply',
     'ManageSupport',
@@ -199,7 +206,8 @@ class ShareDriver(
     section, `private_storage` is where the driver stores data of its own,
     and `config_opts` lists additional options of the driver. `has_shares`,
     set before `check_for_setup_error`, is whether the service knows shares
-    with data on the back end.
+    with data on the back end. `disks` says which disk belongs to it, and is
+    set before that, too.
     """
 
     def __init__(
@@ -215,6 +223,7 @@ class ShareDriver(
         self.private_storage = private_storage
         self.initialized = False
         self.has_shares = False
+        self.disks: DiskRegistry = AnyDisk()
         self._stats: Stats = {}
         for opts in config_opts:
             configuration.append_config_values(opts)
@@ -261,6 +270,12 @@ class ShareDriver(
 
         Called before every report. Until it succeeds again, the back end is
         down and gets no new shares.
+        """
+
+    def keep_serving(self) -> None:  # noqa: B027
+        """Repair what clients notice at once, without a request.
+
+        Called every second while the driver is started; it must return soon.
         """
 
     def get_backend_info(self, context: RequestContext) -> dict[str, str]:

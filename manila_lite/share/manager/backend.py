@@ -11,12 +11,14 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db import errors
 from manila_lite.db.queries import pages
+from manila_lite.db.queries.admin import disks
 from manila_lite.db.queries.admin import incarnations
 from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.admin.releases import Release
 from manila_lite.db.queries.shares import instances
 from manila_lite.db.queries.shares import shares
 from manila_lite.db.session import Database
+from manila_lite.db.session import Session
 from manila_lite.rpc.share import BINARY
 from manila_lite.rpc.share import TOPIC
 from manila_lite.share.drivers.base import ShareDriver
@@ -67,6 +69,7 @@ class Backend:
         release: Release | None = None,
         servers: ServerSetup | None = None,
         pause: Callable[[float], bool] | None = None,
+        warning: Callable[[], str | None] = lambda: None,
     ):
         self.db = db
         self.driver = driver
@@ -86,6 +89,7 @@ class Backend:
         self._reporting_since: float | None = None
         self._reported_at: datetime.datetime | None = None
         self._expire = expire
+        self._warning = warning
         self._recover: Callable[[], object] | None = None
         self._stop = threading.Event()
         self._beating = threading.Lock()
@@ -115,8 +119,7 @@ class Backend:
     def start(self) -> None:
         """Register the service and start the driver in the background.
 
-        Another process may be frozen while it has the row. A heartbeat
-        registers the service later.
+        If the database does not allow it now, a heartbeat registers it.
         """
         try:
             self.register()
@@ -125,8 +128,9 @@ class Backend:
         self._thread.start()
 
     def register(self) -> None:
-        self.db.write(
-            incarnations.register,
+        """Register the service; if its row is locked, a heartbeat does."""
+        incarnations.register_if_free(
+            self.db,
             host=self.host,
             binary=BINARY,
             topic=TOPIC,
@@ -134,6 +138,7 @@ class Backend:
             incarnation=self.incarnation,
             enabled=self.enabled,
             health=self.health,
+            warning=self._warning(),
             release=self.release,
             down_time=self.down_time,
         )
@@ -165,9 +170,13 @@ class Backend:
         return True
 
     def deregister(self, incarnation: str) -> None:
-        """Record that this or another process of the back end has ended."""
+        """Record that this or another process of the back end has ended.
+
+        Raises DatabaseBusy if the row of the service is locked.
+        """
         self.db.write(
             incarnations.deregister,
+            retry_limit=incarnations.ROW_PATIENCE,
             host=self.host,
             binary=BINARY,
             incarnation=incarnation,
@@ -207,9 +216,7 @@ class Backend:
     def set_up(self) -> None:
         """Start the driver, report its pools, and mark the service up."""
         self.driver.do_setup(RequestContext())
-        self.driver.has_shares = self.db.read(
-            instances.has_data_on_service, self.host
-        )
+        self.driver.has_shares = self.db.read(_expects_shares, self.host)
         self.driver.check_for_setup_error()
         self.endpoints.ensuring.start()
         self.driver.initialized = True
@@ -224,12 +231,13 @@ class Backend:
         not be written after it.
         """
         with self._beating:
-            registered = self.db.write(
-                incarnations.heartbeat,
+            registered = incarnations.beat(
+                self.db,
                 host=self.host,
                 binary=BINARY,
                 incarnation=self.incarnation,
                 health=self.problem(),
+                warning=self._warning(),
                 down_time=self.down_time,
             )
         if not registered and not self._stop.is_set():
@@ -292,9 +300,11 @@ class Backend:
         try:
             self.report()
             self._failed_report = None
-        except errors.UNAVAILABLE:
-            raise  # it says nothing about the back end
         except Exception as error:
+            if isinstance(error, errors.UNAVAILABLE) and not isinstance(
+                error, exception.DriverError
+            ):
+                raise  # it says nothing about the back end
             self._failed_report = f'The driver cannot report: {error}'
             if before != self._failed_report:
                 LOG.warning(
@@ -343,6 +353,13 @@ class Backend:
     @property
     def is_up(self) -> bool:
         return self.problem() is None
+
+
+def _expects_shares(session: Session, service_host: str) -> bool:
+    """Whether the storage of a back end cannot be new."""
+    return instances.has_data_on_service(
+        session, service_host
+    ) and not disks.is_declared_lost(session, service_host)
 
 
 def wait_until_up(backends: list[Backend], timeout: float) -> bool:

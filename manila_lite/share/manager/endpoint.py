@@ -101,6 +101,12 @@ def undo_if_gone(
             or not is_on(row, job.claim.queue)
             or row.status in given_up
         ):
-            with outside_of_jobs():
+            with (
+                outside_of_jobs(),
+                contextlib.suppress(
+                    exception.ShareResourceNotFound,
+                    exception.SnapshotResourceNotFound,
+                ),
+            ):
                 undo()
         raise

@@ -115,7 +115,10 @@ class EnsuringEndpoint:
             service_id=service.id,
             update_status=False,
         )
-        services.restart_ensuring(session, service.id, info)
+        # A session that is frozen may have locked it: drivers start anyway,
+        # and the next start ensures the shares again.
+        if services.lock_if_free(session, service.id):
+            services.restart_ensuring(session, service.id, info)
 
     # The work
 
@@ -212,8 +215,9 @@ class EnsuringEndpoint:
         page: SharePage,
         replies: EnsureReplies,
     ) -> None:
-        self._record(session, page, replies)
+        # First, so that no row of a share is locked if this one is not free.
         services.finish_ensuring(session, job.args['service_id'], job.id)
+        self._record(session, page, replies)
 
     def _record(
         self, session: Session, page: SharePage, replies: EnsureReplies

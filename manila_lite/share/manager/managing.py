@@ -6,6 +6,7 @@ unmanaged.
 """
 
 from collections.abc import Callable, Collection, Mapping
+import contextlib
 import datetime
 import functools
 import typing
@@ -44,6 +45,7 @@ from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
 from manila_lite.share.manager.endpoint import require_status
 from manila_lite.share.manager.endpoint import undo_if_gone
+from manila_lite.share.manager.removal import was_never_made
 from manila_lite.share.manager.servers.lifecycle import ShareServersEndpoint
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_instance import InstanceStatus
@@ -198,12 +200,17 @@ class ManagingEndpoint:
         if instance.server is not None or (
             not self.driver.driver_handles_share_servers
         ):
-            self._call(
-                self.driver.unmanage,
-                self.driver.unmanage_with_server,
-                instance,
-                self._view(instance),
-            )
+            with (
+                contextlib.suppress(exception.ShareResourceNotFound)
+                if was_never_made(instance.row)
+                else contextlib.nullcontext()
+            ):
+                self._call(
+                    self.driver.unmanage,
+                    self.driver.unmanage_with_server,
+                    instance,
+                    self._view(instance),
+                )
         job.finish(self._unmanaged, instance.row)
 
     def _unmanaged(self, session: Session, row: InstanceRow) -> None:

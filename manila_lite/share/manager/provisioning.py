@@ -6,7 +6,6 @@ claiming transaction and raise when the work is stale.
 """
 
 from collections.abc import Callable
-import contextlib
 import functools
 import typing
 
@@ -15,7 +14,7 @@ from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.groups import member_sources
 from manila_lite.db.queries.shares import clone_sources
 from manila_lite.db.queries.shares import instances as share_instances
-from manila_lite.db.queries.snapshots import snapshots
+from manila_lite.db.queries.shares import shares
 from manila_lite.db.rows import InstanceRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
@@ -56,6 +55,7 @@ from manila_lite.share.manager.servers.setup import ServerSetup
 from manila_lite.states.share_group import SHARE_GROUP
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.share_task import RUNNING
 from manila_lite.work import table
 from manila_lite.work import waiting
 from manila_lite.work.job import JobContext
@@ -470,11 +470,13 @@ class ProvisioningEndpoint:
         self, session: Session, job: Claim
     ) -> Teardown:
         instance = self._expect(session, job, InstanceStatus.DELETING)
-        if snapshots.has_snapshots(session, instance.row.id):
-            # Only after `reset_status`: requests are refused with snapshots.
+        if shares.is_needed(session, instance.row.id):
+            # Only after `reset_status`: requests are refused with them.
             raise exception.InvalidShare(
-                reason=f'share instance {instance.row.id} has snapshots'
+                reason=f'share instance {instance.row.id} has snapshots or '
+                'backups'
             )
+        _refuse_migrated(instance.row)
         return teardown.queue_denials(session, instance, self.driver)
 
     def delete_share_instance(
@@ -486,7 +488,7 @@ class ProvisioningEndpoint:
             # It might be created again after it had been deleted.
             job.pause(GROUP_INTERVAL)
             return
-        self._delete(removal, force)
+        self._delete(job, removal, force)
         job.finish(self._deleted, removal.row)
 
     def _deleted(self, session: Session, row: InstanceRow) -> None:
@@ -518,7 +520,7 @@ class ProvisioningEndpoint:
         self, job: JobContext, instance_id: str
     ) -> None:
         removal: Teardown = job.prepared
-        self._delete(removal)
+        self._delete(job, removal)
         job.finish(self._deleted_uncharged, removal.row)
 
     def _deleted_uncharged(self, session: Session, row: InstanceRow) -> None:
@@ -531,10 +533,13 @@ class ProvisioningEndpoint:
         teardown.fail_denials(session, job.resource_id)
         return False
 
-    def _delete(self, removal: Teardown, force: bool = False) -> None:
-        """Remove the rules, then the share; a missing share is success.
+    def _delete(
+        self, job: JobContext, removal: Teardown, force: bool = False
+    ) -> None:
+        """Remove the rules, then the share.
 
-        With force, the share is removed even if removing the rules fails.
+        With force, the share is removed even if removing the rules fails,
+        and a missing share is success.
         """
         if self.setup.networks and removal.instance.server is None:
             return  # it was never placed on a share server
@@ -548,15 +553,9 @@ class ProvisioningEndpoint:
             share,
             share_server=server,
         )
-        with (
-            contextlib.suppress(exception.ShareResourceNotFound),
-            contextlib.ExitStack() as cleanup,
-        ):
-            if force:
-                cleanup.callback(remove)
-            teardown.deny_all(self.driver, share, removal, server)
-            if not force:
-                remove()
+        teardown.remove_denied(
+            job, self.driver, share, removal, server, remove, force
+        )
 
     # All
 
@@ -580,3 +579,16 @@ class ProvisioningEndpoint:
 
     def _view(self, instance: LoadedInstance) -> ShareForDriver:
         return share_view.share_for_driver(instance, self.name_template)
+
+
+def _refuse_migrated(row: InstanceRow) -> None:
+    """Raise InvalidShare if a migration still needs the instance.
+
+    Only after `reset_status` in the previous release: it may be the only one
+    with all of the data.
+    """
+    if row.task_state in RUNNING:
+        raise exception.InvalidShare(
+            reason=f'share instance {row.id} is being migrated '
+            f'({row.task_state})'
+        )

@@ -23,6 +23,7 @@ from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import fire_matching
 from manila_lite.messages import Action
+from manila_lite.messages import Detail
 from manila_lite.quota import charges
 from manila_lite.quota.shares import lock_instances
 from manila_lite.quota.shares import resize
@@ -48,6 +49,7 @@ from manila_lite.share.manager.driver_view.share_view import NameTemplates
 from manila_lite.share.manager.endpoint import require_status
 from manila_lite.share.manager.endpoint import undo_if_gone
 from manila_lite.share.manager.guarded_driver import driver_context
+from manila_lite.share.manager.removal import require_share
 from manila_lite.states.access_rule import RuleState
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_instance import InstanceStatus
@@ -203,15 +205,20 @@ class SnapshotsEndpoint:
             # Force-deleted while its share is reverting, maybe to it.
             job.release(REVERT_PAUSE)
             return
-        # A missing snapshot is success.
-        with contextlib.suppress(
-            exception.SnapshotResourceNotFound, exception.ShareResourceNotFound
-        ):
-            deny_all(self.driver, self.view(snapshot), removal)
+        view = self.view(snapshot)
+        if not force:
+            require_share(
+                self.driver,
+                snapshot.share.row,
+                view.share,
+                snapshot.share_server,
+            )
+        # A missing snapshot of a share that is there is success.
+        with _absent_is_success():
+            deny_all(self.driver, view, removal)
+        with _absent_is_success():
             self._snapshot_driver.delete_snapshot(
-                driver_context(),
-                self.view(snapshot),
-                share_server=snapshot.share_server,
+                driver_context(), view, share_server=snapshot.share_server
             )
         job.finish(remove_and_credit, snapshot.row)
 
@@ -275,7 +282,11 @@ class SnapshotsEndpoint:
         )
         resize(session, share, size, instances, reservations=job.charges)
         notify_user(
-            session, job, Action.REVERT_TO_SNAPSHOT, None, self.message_ttl
+            session,
+            job,
+            Action.REVERT_TO_SNAPSHOT,
+            Detail.DONE,
+            self.message_ttl,
         )
 
     def dropped_revert_to_snapshot(self, session: Session, job: Claim) -> None:
@@ -354,6 +365,12 @@ def get_revert_target(session: Session, job: Claim) -> RevertTarget:
         share_view.load_snapshot(session, row.id),
         _rules(share_rules.list_for_instance(session, share.row.id)),
         _rules(snapshot_rules.list_for_instance(session, row.id)),
+    )
+
+
+def _absent_is_success() -> contextlib.AbstractContextManager[object]:
+    return contextlib.suppress(
+        exception.SnapshotResourceNotFound, exception.ShareResourceNotFound
     )
 
 

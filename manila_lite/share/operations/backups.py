@@ -30,6 +30,7 @@ from manila_lite.rpc.contract import Client
 from manila_lite.rpc.data import TOPIC as COPIES
 from manila_lite.rpc.share import TOPIC as DRIVERS
 from manila_lite.share.operations.replication import guards as replica_guards
+from manila_lite.share.operations.reset_events import refuse_contradiction
 from manila_lite.share.operations.reset_events import reset_event
 from manila_lite.states.share_backup import SHARE_BACKUP
 from manila_lite.states.share_instance import SHARE_INSTANCE
@@ -176,6 +177,7 @@ class ShareBackups:
             backup.id,
             'restore',
             restore_progress=0,
+            restore_position=None,
             restore_share_id=share.id,
             updated_at=session.now,
         )
@@ -219,13 +221,9 @@ class ShareBackups:
         status: str,
     ) -> None:
         """Set the status by `reset_status`; raises InvalidInput."""
-        fire(
-            session,
-            SHARE_BACKUP,
-            backup_id,
-            reset_event(SHARE_BACKUP, status),
-            updated_at=session.now,
-        )
+        event = reset_event(SHARE_BACKUP, status)
+        fire(session, SHARE_BACKUP, backup_id, event, updated_at=session.now)
+        refuse_contradiction(session, SHARE_BACKUP, backup_id, event)
 
 
 def _is_same_back_end(host: str | None, other: str | None) -> bool:

@@ -114,7 +114,7 @@ class Managing:
         share_type = self._type(session, ctx, request)
         qos_type_id = qos_types.lock_default(session, share_type)
         mount_point = self._mount_point(ctx, request, share_type)
-        server = self._server(session, request, share_type)
+        server = self._server(session, ctx, request, share_type)
         service = self._service(session, request.service_host)
         if share_instances.is_path_claimed(
             session, service.host, request.export_path
@@ -206,6 +206,7 @@ class Managing:
     def _server(
         self,
         session: Session,
+        ctx: RequestContext,
         request: ManageShareRequest,
         share_type: TypeWithSpecs,
     ) -> typing.Any:
@@ -234,7 +235,9 @@ class Managing:
                 f'{request.service_host}'
             )
         network_rules.lock_active_shared(
-            session, typing.cast(str, server.share_network_id)
+            session,
+            typing.cast(str, server.share_network_id),
+            of_project=ctx.project_id,
         )
         status = share_servers.lock(session, server.id)
         if status != ServerStatus.ACTIVE:

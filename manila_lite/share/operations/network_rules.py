@@ -21,9 +21,21 @@ def check_neutron_ids(subnet: Mapping[str, object]) -> None:
         )
 
 
-def lock_active_shared(session: Session, share_network_id: str) -> typing.Any:
-    """Lock an active network FOR SHARE; raises InvalidShareNetwork."""
+def lock_active_shared(
+    session: Session, share_network_id: str, *, of_project: str | None = None
+) -> typing.Any:
+    """Lock an active network FOR SHARE; raises InvalidShareNetwork.
+
+    With `of_project`, it must belong to that project: administrators see the
+    networks of all projects. Its owner could not remove the network, nor see
+    what is on it.
+    """
     network = share_networks.lock_shared(session, share_network_id)
+    if of_project not in (None, network.project_id):
+        raise exception.InvalidShareNetwork(
+            reason=f'share network {network.id} belongs to project '
+            f'{network.project_id}, not {of_project}'
+        )
     if network.status != NetworkStatus.ACTIVE:
         raise exception.InvalidShareNetwork(
             reason=f'share network {network.id} must be active, not '

@@ -1,9 +1,32 @@
-"""The events by which administrators set a status."""
+"""The events by which administrators set a status, and what refuses them."""
 
 from collections.abc import Collection
 
 from manila_lite import exception
+from manila_lite.db.session import Session
+from manila_lite.rpc import contracts
 from manila_lite.states.machine import Machine
+from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.share_server import ServerStatus
+from manila_lite.work import waiting
+
+_EXISTING = frozenset(
+    # Recovery brings a server that is migrating without a task to active.
+    {
+        InstanceStatus.AVAILABLE,  # also of snapshots, groups and backups
+        ServerStatus.ACTIVE,
+        ServerStatus.SERVER_MIGRATING,
+    }
+)
+"""Statuses that say that the back end has the resource."""
+
+_VERBS = {
+    'create_failed': 'created',
+    'manage_failed': 'managed',
+    'delete_failed': 'removed',
+    'unmanage_failed': 'removed',
+}
+"""What work does whose failure fires these events."""
 
 
 def reset_event(
@@ -25,3 +48,27 @@ def reset_event(
             + ', '.join(sorted(statuses))
         )
     return machine.reset_event(status)
+
+
+def refuse_contradiction(
+    session: Session, machine: Machine, id: str, event: str
+) -> None:
+    """Raise InvalidInput if work may make this status untrue.
+
+    Claimed work may have created or removed the resource in part. Unclaimed
+    work is given up instead: the reset has moved the row, and the claim of
+    the work finds the new status.
+    """
+    status = machine[event].target
+    if status not in _EXISTING:
+        return
+    for work in waiting.list_begun(session, machine.resource, id):
+        declared = contracts.WORK.get(work.kind)
+        failure = declared and declared.failure
+        verb = failure and _VERBS.get(failure.event)
+        if verb:
+            name = machine.resource.replace('_', ' ')
+            raise exception.InvalidInput(
+                reason=f'{name} {id} is being {verb}, it cannot be {status}; '
+                'wait until that has ended, or set the status to error'
+            )

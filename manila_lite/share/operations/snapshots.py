@@ -26,12 +26,13 @@ from manila_lite.quota.snapshots import deltas_of
 from manila_lite.rpc.contract import Client
 from manila_lite.share.operations import reverts
 from manila_lite.share.operations import unserved
-from manila_lite.share.operations.migrations.guards import refuse_migrating
+from manila_lite.share.operations.migrations.guards import refuse_reset
 from manila_lite.share.operations.migrations.guards import refuse_running
 from manila_lite.share.operations.replication import (
     snapshots as replicated_snapshots,
 )
 from manila_lite.share.operations.replication.snapshots import LockedReplicas
+from manila_lite.share.operations.reset_events import refuse_contradiction
 from manila_lite.share.operations.reset_events import reset_event
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_instance import InstanceStatus
@@ -430,7 +431,11 @@ class Snapshots:
             [row.instance_id for row in found],
             event,
         )
-        refuse_migrating(session, snapshot.share_id)
+        for row in found:
+            refuse_reset(session, row.share_instance_id)
+            refuse_contradiction(
+                session, SNAPSHOT_INSTANCE, row.instance_id, event
+            )
 
     @transaction
     def reset_instance_status(
@@ -441,15 +446,14 @@ class Snapshots:
         status: str,
     ) -> None:
         """Set the status of one instance, which has its own list."""
-        fire(
-            session,
-            SNAPSHOT_INSTANCE,
-            snapshot_instance_id,
-            reset_event(SNAPSHOT_INSTANCE, status, allowed=INSTANCE_RESETS),
-        )
+        event = reset_event(SNAPSHOT_INSTANCE, status, allowed=INSTANCE_RESETS)
+        fire(session, SNAPSHOT_INSTANCE, snapshot_instance_id, event)
         instance = snapshots.find(session, snapshot_instance_id)
         assert instance is not None  # the guard has found it
-        refuse_migrating(session, instance.share_id)
+        refuse_reset(session, instance.share_instance_id)
+        refuse_contradiction(
+            session, SNAPSHOT_INSTANCE, snapshot_instance_id, event
+        )
 
 
 def owner_user_id(ctx: RequestContext, share: rows.OwnedRow) -> str | None:

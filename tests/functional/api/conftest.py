@@ -86,6 +86,11 @@ def sample(sample_cloud):
 
 
 @pytest.fixture
+def copies_clouds():
+    return True
+
+
+@pytest.fixture
 def cloud(build_cloud):
     """Return a cloud with only a share type."""
     return build_cloud()
@@ -119,9 +124,13 @@ def colleague(cloud):
 @pytest.fixture
 def share(cloud, member):
     """Return the id of an available share of the member."""
-    share_id = member.create()['id']
-    cloud.settle()
-    return share_id
+
+    def create():
+        share_id = member.create()['id']
+        cloud.settle()
+        return share_id
+
+    return cloud.prepare(create, 'share of the member')
 
 
 @pytest.fixture

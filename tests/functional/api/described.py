@@ -5,6 +5,7 @@ import re
 import typing
 
 import jsonschema
+import jsonschema.protocols
 import orjson
 import webob
 
@@ -45,7 +46,7 @@ class Description:
             for path, methods in content['paths'].items()
             for method, operation in methods.items()
         ]
-        self._validators: dict[int, jsonschema.Validator] = {}
+        self._validators: dict[int, jsonschema.protocols.Validator] = {}
 
     def find(self, method: str, path: str) -> Operation | None:
         """Return the operation of a request, without its query, or None."""
@@ -101,7 +102,7 @@ class Description:
             found = found[name]
         return found
 
-    def _validator(self, schema: dict) -> jsonschema.Validator:
+    def _validator(self, schema: dict) -> jsonschema.protocols.Validator:
         key = id(schema)  # a part of the content, which stays
         if key not in self._validators:
             self._validators[key] = jsonschema.Draft202012Validator(

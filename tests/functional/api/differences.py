@@ -103,6 +103,16 @@ RULES = {
     'metadata filter of shares': (
         'a value that is no object answers 400 as in other lists, not 500'
     ),
+    'resources of two projects': (
+        'an administrator cannot put a share, group or replica on a share '
+        'network, in a share group, on a share server or into a copy of a '
+        'snapshot of another project (400): data would cross, or the owner '
+        'could neither see nor remove it'
+    ),
+    'sort keys of fields for administrators': (
+        'are accepted from others as published, and ignored: the order would '
+        'reveal where shares are'
+    ),
     'POST metadata/{key} of shares': (
         'the body has metadata with that key; the undocumented additional '
         'object `meta` is not required'
@@ -127,6 +137,10 @@ RULES = {
     ),
     'filters of hidden rules': (
         'do not match hidden targets and keys, which would reveal them'
+    ),
+    'wrong direction': (
+        'a sort_dir that is neither asc nor desc answers 400 on every list; '
+        'messages, resource locks and transfers take it for asc'
     ),
     'next links': (
         'have an offset as well as a marker, since markers are ignored, and '
@@ -179,6 +193,10 @@ RULES = {
     ),
     'user_message of failed placements': (
         'also says why each pool was rejected if an administrator reads it'
+    ),
+    'detail_id of success': (
+        'is 000 for operations that have no published detail of success; the '
+        'user_message ends in "Done."'
     ),
     'links of share transfers': (
         'lead to /share-transfers; the path in the published samples does '

@@ -6,6 +6,10 @@ from tests.support.api_client import ApiClient
 
 INVALID_ITEMS = (
     {'': 'x'},
+    {'.': 'x'},
+    {'..': 'x'},
+    {'a/../b': 'x'},
+    {'a/.': 'x'},
     {'x' * 256: 'x'},
     {'x': ''},
     {'x': 'x' * 1024},

@@ -1,6 +1,7 @@
 """GET /v2/openapi.json: every version, for whom the policy allows."""
 
 import json
+import re
 
 import openapi_spec_validator
 import pytest
@@ -32,7 +33,8 @@ def test_patterns_have_no_flags():
     """Those of Python are unknown to ECMA-262, as OpenAPI requires."""
     found = list(patterns(description(versions.MAX).content))
     assert found
-    assert [one for one in found if '(?' in one.replace('(?:', '')] == []
+    # Groups and lookaheads begin alike.
+    assert [one for one in found if re.search(r'\(\?(?![:=!])', one)] == []
 
 
 def patterns(schema):
@@ -119,7 +121,8 @@ def with_rule(cloud, tmp_path):
         users.write_text('')
         policy.write_text(json.dumps({RULE: check} if check else {}))
         file.write_text(
-            '[DEFAULT]\nauth_strategy = http_basic\n'
+            f'[DEFAULT]\nstate_path = {tmp_path}\n'
+            'auth_strategy = http_basic\n'
             f'[http_basic]\nusers_file = {users}\n'
             f'[oslo_policy]\npolicy_file = {policy}\n'
         )

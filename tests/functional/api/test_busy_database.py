@@ -4,6 +4,9 @@ import pytest
 
 from manila_lite.db import engines
 from tests.support import conflicts
+from tests.support import sampling
+
+pytestmark = sampling.dialects
 
 
 @pytest.fixture

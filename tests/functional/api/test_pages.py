@@ -6,6 +6,10 @@ import urllib.parse
 import pytest
 import sqlalchemy as sa
 
+from manila_lite.api import routes
+from manila_lite.api import versions
+from manila_lite.api import wsgi
+from manila_lite.api.filters import Filter
 from manila_lite.api.v2 import literals
 from manila_lite.db.models import group_types
 from manila_lite.db.models import locks
@@ -18,9 +22,13 @@ from manila_lite.db.models import transfers
 from manila_lite.db.queries import pages
 from tests.functional.api import differences
 from tests.support import bulk_shares
+from tests.support import sampling
 from tests.support.api_client import ApiClient
 from tests.support.cloud import TYPE_ID
 from tests.support.rows import SHARE_FLAGS
+
+pytestmark = sampling.dialects
+
 
 NUMBER, PROJECTS, MOST = 40, 2, 3
 MINE = 'project 1'
@@ -79,6 +87,8 @@ def numbers(ids):
     return [int(id) for id in ids]
 
 
+MANY = 1000
+EXPERIMENTAL = {versions.EXPERIMENTAL_HEADER: 'true'}
 OTHERS = 8
 SHARE = bulk_shares.share_id(1)
 GROUP_TYPE = 'group type'
@@ -233,6 +243,45 @@ def _times(session, table):
     if 'expires_at' not in table.c:
         return {}
     return {'expires_at': session.now + datetime.timedelta(days=1)}
+
+
+def paged_lists():
+    """Return the paths of all lists that are read in pages."""
+    return sorted(
+        route.path.format(share_id=SHARE)
+        for route in routes.ROUTES
+        if route.method == 'GET'
+        and route.handler != 'members'
+        and any(
+            isinstance(known, Filter) and known.key == 'limit'
+            for known in wsgi.declaration(
+                route.controller, route.handler
+            ).query
+        )
+    )
+
+
+@differences.proves('wrong direction')
+def test_every_paged_list_refuses_wrong_pages(admin):
+    for path in paged_lists():
+        for query in (
+            'limit=x',
+            'limit=-1',
+            'offset=x',
+            'offset=-1',
+            'sort_dir=up',
+            'sort_dir=',
+        ):
+            admin.get(f'{path}?{query}', expect=400, **EXPERIMENTAL)
+
+
+def test_no_paged_list_has_items_behind_its_end(admin):
+    for path in paged_lists():
+        for offset in (MANY, 100_001, 2**31, 2**63 - 1, 10**30):
+            query = f'offset={offset}'
+            answer = admin.get(f'{path}?{query}', **EXPERIMENTAL)
+            (items, *_) = answer.values()
+            assert items == [], path
 
 
 @pytest.mark.parametrize('query', ['', '&is_public=true', '&sort_dir=asc'])

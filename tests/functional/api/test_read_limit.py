@@ -6,7 +6,11 @@ import webob
 
 from manila_lite import exception
 from tests.support import bulk_shares
+from tests.support import sampling
 from tests.support.cloud import TYPE_ID
+
+pytestmark = sampling.dialects
+
 
 SLOW = '/shares/detail?all_tenants=1&sort_key=host'
 

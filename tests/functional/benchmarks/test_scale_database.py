@@ -13,7 +13,7 @@ from tests.support import sampling
 TYPES = types.ShareType.__table__
 
 
-@pytest.fixture(params=databases.KINDS)
+@pytest.fixture(params=databases.EACH)
 def db(request, tmp_path):
     with databases.temporary_database(request.param, tmp_path) as url:
         db = Database(url)

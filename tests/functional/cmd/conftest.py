@@ -35,7 +35,7 @@ def configured(tmp_path):
     return write
 
 
-@pytest.fixture(scope='module', params=databases.KINDS)
+@pytest.fixture(scope='module', params=databases.EACH)
 def installed(request, tmp_path_factory):
     """The URL of a database of each kind, with our schema.
 

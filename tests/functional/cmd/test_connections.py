@@ -10,6 +10,7 @@ from waitress.trigger import trigger as waitress_trigger
 
 from manila_lite import conf as options
 from manila_lite.cmd.web import web_server
+from tests.support.processes import open_files
 from tests.support.processes import wait_until
 
 LONG = b'x' * 4_000_000
@@ -53,6 +54,8 @@ def connect():
     with contextlib.ExitStack() as cleanup:
 
         def open_connections(port, count):
+            # The server is in this process, too.
+            cleanup.enter_context(open_files(2 * count + 200))
             return [
                 cleanup.enter_context(
                     socket.create_connection(('127.0.0.1', port), TIMEOUT)
@@ -166,6 +169,28 @@ def test_a_client_beyond_its_time_is_disconnected_however_active(
 
     wait_until(is_disconnected, 'the server closes the connection')
     assert time.monotonic() - began > 0.9
+
+
+@pytest.mark.parametrize('length', [1 << 20, 8 << 20])
+def test_client_that_sends_too_large_a_body_reads_the_refusal(
+    serve, connect, length
+):
+    (client,) = connect(serve(), 1)
+    client.sendall(
+        b'POST / HTTP/1.1\r\nHost: here\r\nContent-Length: %d\r\n\r\n' % length
+    )
+    for _ in range(length >> 16):
+        client.sendall(b'x' * (1 << 16))
+    assert client.recv(1 << 16).startswith(b'HTTP/1.1 413 ')
+
+
+def test_client_that_asks_before_it_sends_is_refused_at_once(serve, connect):
+    (client,) = connect(serve(), 1)
+    client.sendall(
+        b'POST / HTTP/1.1\r\nHost: here\r\nExpect: 100-continue\r\n'
+        b'Content-Length: 99999999\r\n\r\n'
+    )
+    assert client.recv(1 << 16).startswith(b'HTTP/1.1 413 ')
 
 
 @pytest.mark.parametrize('step', [3600.0, -3600.0], ids=['on', 'back'])

@@ -16,6 +16,7 @@ from manila_lite.cmd import driver_thread
 from manila_lite.context import RequestContext
 from manila_lite.context import logged_as
 from oslo_context import context
+import atexit
 import contextvars
 import threading
 import time
@@ -25,6 +26,11 @@ if CONCURRENCY == 'eventlet':
     from eventlet import patcher
     native = patcher.original('threading')
 number = contextvars.ContextVar('number')
+
+
+@atexit.register  # the first one registered runs last
+def say_whether_the_thread_of_drivers_has_ended():
+    print('ended', 'drivers' not in {t.name for t in native.enumerate()})
 
 
 def request():
@@ -139,3 +145,7 @@ def test_driver_looks_like_itself(printed):
 
 def test_locks_of_a_driver_work_between_its_calls(printed):
     assert printed['locks'] == 'True'
+
+
+def test_thread_of_drivers_ends_before_the_interpreter(printed):
+    assert printed['ended'] == 'True'

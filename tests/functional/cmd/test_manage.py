@@ -161,6 +161,7 @@ def register(db, host, **values):
 def test_services_are_listed_with_their_problems(state, db):
     register(db, 'well@a')
     register(db, 'ill@a', health='its disk\nis gone')
+    register(db, 'mute@a', warning='The message broker refuses it.')
     register(db, 'dead@a', zone='far')
     register(db, 'off@a', enabled=False)
     db.write(services.set_disabled, 'off@a', 'manila-share', True, 'moving')
@@ -180,6 +181,10 @@ def test_services_are_listed_with_their_problems(state, db):
     assert [row[1:5] + row[8:] for row in rows] == [
         ['well@a', 'nova', 'enabled', 'up', '-'],
         ['ill@a', 'nova', 'enabled', 'down', 'its', 'disk', 'is', 'gone'],
+        [
+            *('mute@a', 'nova', 'enabled', 'up'),
+            *('The', 'message', 'broker', 'refuses', 'it.'),
+        ],
         ['dead@a', 'far', 'enabled', 'down', '-'],
         ['off@a', 'nova', 'disabled', 'up', 'moving'],
     ]

@@ -10,6 +10,7 @@ from manila_lite import metrics
 from manila_lite.cmd.build import database_metrics
 from manila_lite.cmd.build.database_metrics import DatabaseMetrics
 from manila_lite.cmd.build.metrics import METRICS
+from manila_lite.db.models import services
 from manila_lite.db.models import shares
 from manila_lite.db.session import Database
 from tests.functional.db import query_plans
@@ -17,6 +18,7 @@ from tests.support import databases
 from tests.support import mass_rows
 
 INSTANCE = shares.ShareInstance.__table__
+POOL = services.Pool.__table__
 SIZES = mass_rows.Sizes(
     shares=20,
     rules_of_share=1,
@@ -61,6 +63,24 @@ def test_database_shows_work_services_and_pools(db):
     assert found['service_enabled']['manila-share', host] == 1
     assert len(found['pool_total_bytes']) == SIZES.pools
     assert min(found['pool_total_bytes'].values()) >= 1 << 30
+
+
+def test_what_drivers_report_of_their_pools_is_shown(db):
+    def report(session):
+        first = sa.select(sa.func.min(POOL.c.host)).scalar_subquery()
+        session.run(
+            sa.update(POOL)
+            .where(POOL.c.host == first)
+            .values(
+                capabilities='{"server_open_files_ratio": 0.25,'
+                ' "provisioned_capacity_gb": 2}'
+            )
+        )
+
+    db.write(report)
+    found = read(DatabaseMetrics(db, 60.0, []))
+    assert list(found['pool_server_open_files_ratio'].values()) == [0.25]
+    assert 2 << 30 in found['pool_provisioned_bytes'].values()
 
 
 def test_age_of_the_last_sync_is_that_of_the_oldest_by_back_end(db):

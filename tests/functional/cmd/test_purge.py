@@ -13,6 +13,7 @@ from manila_lite.db.models import recovery
 from manila_lite.db.models import server_migrations
 from manila_lite.db.models import services
 from manila_lite.db.queries.admin import incarnations
+from tests.support import sampling
 from tests.support.manage_command import manage
 from tests.support.rows import MIGRATION_FLAGS
 
@@ -140,6 +141,7 @@ def count(db, table):
     return db.read(lambda session: session.value(statement))
 
 
+@sampling.dialects
 def test_every_table_is_purged_by_the_ages_of_the_options(where, installed_db):
     installed_db.write(add_old_rows, 31)
     add_service(installed_db, 31)

@@ -362,9 +362,9 @@ def test_each_share_server_has_users_of_its_own(folder):
     for server_id in ids:
         ShareServer(folder / 'servers' / server_id).write([], is_ready=True)
     user('add', 'alice', *on_one, stdin='a secret\n')
-    user('add', 'bob', *on_two, stdin='a secret\n')
+    user('add', 'robert', *on_two, stdin='a secret\n')
     assert user('list', *on_one).split() == ['name', 'alice']
-    assert user('list', *on_two).split() == ['name', 'bob']
+    assert user('list', *on_two).split() == ['name', 'robert']
     assert 'with --share-server' in user('list', code=1)
     user('remove', 'alice', *on_one)
     assert 'alice' not in user('list', *on_one)

@@ -1,8 +1,5 @@
 """`status upgrade-check`, `db sync` and the start beside other releases."""
 
-import subprocess
-import sys
-
 import pytest
 import sqlalchemy as sa
 
@@ -18,6 +15,7 @@ from tests.functional.cmd.test_manage import verdicts
 from tests.support import databases
 from tests.support.manage_command import columns
 from tests.support.manage_command import manage
+from tests.support.processes import Command
 
 HERE = release.NUMBER
 INCARNATION = services.ServiceIncarnation.__table__
@@ -200,20 +198,13 @@ def test_a_process_does_not_start_beside_a_release_too_far_away(
             f'state_path = {tmp_path}\ntransport_url = memory://\n'
             f'[database]\nconnection = {url}\n'
         )
-        ended = subprocess.run(
-            [
-                sys.executable,
-                '-m',
-                f'manila_lite.cmd.{program}',
-                '--config-file',
-                str(file),
-            ],
-            capture_output=True,
-            text=True,
-            timeout=60,
+        command = Command(
+            *(f'manila-lite-{program}', '--config-file', file),
+            log=tmp_path / 'log',
+            forked=True,
         )
-    assert ended.returncode == 1
-    assert ended.stderr.splitlines()[-1] == (
+        assert command.wait_for_exit() == 1
+    assert command.output.splitlines()[-1] == (
         f'manila-lite-{program}: This is release {HERE}, but manila-share on '
         f'node@a ran as release {HERE + 2} within the last 60 s. Only '
         'successive releases run together: upgrade or downgrade one release '

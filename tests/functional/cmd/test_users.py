@@ -2,16 +2,17 @@
 
 import contextlib
 import dataclasses
+import functools
 import os
 import pty
-import subprocess
+import sys
 
 import pytest
 
 from manila_lite.api.auth import users
-from tests.support.manage_command import COMMAND
 from tests.support.manage_command import columns
 from tests.support.manage_command import manage
+from tests.support.processes import Command
 
 ANN = (
     'user',
@@ -94,36 +95,44 @@ def test_unusable_users_are_refused(tmp_path):
     assert users.verify_password(users.read(f'{state}/users')['ann'], b'x')
 
 
+def take_input_from(terminal):
+    """Make it the input, but not what the process is controlled by."""
+    os.setsid()
+    os.dup2(os.open(terminal, os.O_RDWR | os.O_NOCTTY), 0)
+    sys.stdin = os.fdopen(0, closefd=False)
+
+
 @contextlib.contextmanager
-def at_a_terminal(*args):
+def at_a_terminal(*args, log):
     """Run the command with a terminal as its input; yield both."""
     terminal, child_end = pty.openpty()
-    with subprocess.Popen(
-        [*COMMAND, *args],
-        stdin=child_end,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    ) as process:
+    command = Command(
+        *('manila-lite-manage', *args),
+        log=log,
+        forked=True,
+        enter=functools.partial(take_input_from, os.ttyname(child_end)),
+    )
+    try:
+        yield command, terminal
+    finally:
+        command.kill()
         os.close(child_end)
-        yield process, terminal
-    os.close(terminal)
+        os.close(terminal)
 
 
-def answer(process, terminal, question, text):
+def answer(command, terminal, question, text):
     # Input typed before the prompt is discarded.
-    output = b''
-    while not output.endswith(question):
-        output += process.stderr.read(1)
+    command.wait_for(lambda: command.output.endswith(question), question)
     os.write(terminal, text)
 
 
 @pytest.mark.parametrize('again, code', [(b'one\n', 0), (b'two\n', 1)])
 def test_password_is_prompted_twice_and_never_shown(tmp_path, again, code):
-    with at_a_terminal(*ANN, str(tmp_path)) as (process, terminal):
-        answer(process, terminal, b'Password of ann: ', b'one\n')
-        answer(process, terminal, b'Repeat the password: ', again)
-        output = process.stderr.read()
-        assert process.wait(timeout=60) == code
-        assert b'one' not in output
-        assert (b'differ' in output) == bool(code)
+    log = tmp_path / 'log'
+    with at_a_terminal(*ANN, tmp_path, log=log) as (command, terminal):
+        answer(command, terminal, 'Password of ann: ', b'one\n')
+        answer(command, terminal, 'Repeat the password: ', again)
+        assert command.wait_for_exit() == code
+    assert 'one' not in command.output
+    assert ('differ' in command.output) == bool(code)
     assert (tmp_path / 'users').exists() == (code == 0)

@@ -59,4 +59,10 @@ def test_delete_syncs_before_the_response_and_before_the_driver_call(cloud):
     _, accepted = happened(cloud, cloud.api.delete, share)
     assert accepted == ['waits']
     _, worked = happened(cloud, cloud.run_pending)
-    assert worked == ['waits', 'before delete_share', 'goes on']
+    assert worked == [
+        'waits',
+        'before get_share_status',
+        'waits',  # it is recorded that the removal has begun
+        'before delete_share',
+        'goes on',
+    ]

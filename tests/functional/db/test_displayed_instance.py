@@ -12,10 +12,14 @@ from manila_lite.db.queries.shares import displayed_instance
 from manila_lite.db.queries.shares import shares as share_rows
 from manila_lite.db.queries.shares import views as share_views
 from manila_lite.states.share_instance import SHARE_INSTANCE
+from tests.support import sampling
 from tests.support.rows import INSTANCE
 from tests.support.rows import SHARE
 from tests.support.rows import insert_instance
 from tests.support.rows import insert_share
+
+pytestmark = sampling.dialects
+
 
 STATES = ('active', 'in_sync', 'out_of_sync', 'error')
 RANDOM = 60

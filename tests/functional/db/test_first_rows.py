@@ -6,6 +6,10 @@ from manila_lite.db.queries.admin import incarnations
 from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.admin import services
 from manila_lite.db.session import Database
+from tests.support import sampling
+
+pytestmark = sampling.dialects
+
 
 COUNT = 8
 

@@ -12,10 +12,10 @@ from tests.support import databases
 from tests.support import mass_rows
 
 SIZES = mass_rows.Sizes(
-    shares=100_000,
+    shares=20_000,
     rules_of_share=1,
-    snapshots=10_000,
-    journal=100_000,
+    snapshots=2_000,
+    journal=20_000,
     messages=1000,
     services=40,
     pools=80,

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from manila_lite.db.queries import pages
 from manila_lite.db.queries.admin import cluster_tasks
+from manila_lite.db.queries.admin import disks
 from manila_lite.db.queries.admin import events
 from manila_lite.db.queries.admin import incarnations
 from manila_lite.db.queries.admin import pools
@@ -192,6 +193,7 @@ def db(request, tmp_path_factory):
         mass_rows.insert(db, SIZES)
         db.write(insert_transfers)
         db.write(begin_events)
+        db.write(disks.mark_lost, SERVICE)  # its driver has no shares
         mass_rows.analyze(db)
         yield db
         db.dispose()
@@ -253,7 +255,8 @@ def test_tasks_of_services_read_few_rows_of_long_tables(db, tmp_path):
         for task in (*node.share.tasks, *node.scheduler.tasks):
             with query_plans.recorded_statements() as statements:
                 task.run()
-            assert statements, task.name
+            # Supervision asks the driver only.
+            assert statements or task.name == 'supervision', task.name
             refuse_long(query_plans.explain_scans(db, statements))
     finally:
         node.stop()

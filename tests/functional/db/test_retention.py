@@ -5,6 +5,7 @@ import datetime
 import pytest
 import sqlalchemy as sa
 
+from manila_lite.db.models import cluster_tasks
 from manila_lite.db.models import engine
 from manila_lite.db.models import server_migrations
 from manila_lite.db.models import services
@@ -13,12 +14,17 @@ from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.admin import retention
 from manila_lite.db.session import Database
 from manila_lite.work import table
+from tests.support import sampling
 from tests.support.rows import MIGRATION_FLAGS
 from tests.support.rows import insert_instance
 from tests.support.rows import insert_share
 
+pytestmark = sampling.dialects
+
+
 JOURNAL = engine.Transition.__table__
 MIGRATION = server_migrations.ServerMigration.__table__
+TASK = cluster_tasks.ClusterTask.__table__
 SERVICE = services.Service.__table__
 DAY = 86400.0
 
@@ -69,6 +75,42 @@ def test_the_oldest_moves_are_deleted_first(db):
         )
         == '1'
     )
+
+
+def add_move(db):
+    insert(
+        db,
+        sa.insert(JOURNAL),
+        {
+            'resource': 'share_instance',
+            'resource_id': 'i',
+            'event': 'created',
+            'made_at': days_ago(db, 9),
+            'is_sent': True,
+        },
+    )
+    return db.read(
+        lambda session: session.value(sa.select(sa.func.max(JOURNAL.c.id)))
+    )
+
+
+def delete_moves(db):
+    return db.write(retention.delete_until, retention.JOURNAL, days_ago(db, 1))
+
+
+def delete_sent_moves(db):
+    return db.write(retention.delete_sent_moves, days_ago(db, 1))
+
+
+@pytest.mark.parametrize('delete', [delete_moves, delete_sent_moves])
+def test_no_move_gets_the_id_of_a_deleted_one(db, delete):
+    """It would be taken for one that has been sent."""
+    insert(
+        db, sa.insert(TASK), {'name': 'events', 'position': 0, 'due_at': 0.0}
+    )
+    known = [add_move(db) for _ in range(2)]
+    assert delete(db) == 1
+    assert add_move(db) > max(known)
 
 
 def test_running_server_migrations_are_kept(db):

@@ -6,8 +6,12 @@ import sqlalchemy as sa
 from manila_lite.db.models import shares
 from manila_lite.db.queries.admin import recovery
 from manila_lite.db.session import Database
+from tests.support import sampling
 from tests.support.rows import insert_instance
 from tests.support.rows import insert_share
+
+pytestmark = sampling.dialects
+
 
 INSTANCE = shares.ShareInstance.__table__
 

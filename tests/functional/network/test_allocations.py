@@ -13,6 +13,10 @@ from manila_lite.db.models import share_servers
 from manila_lite.db.session import Database
 from manila_lite.network.standalone import StandaloneNetwork
 from tests.support import databases
+from tests.support import sampling
+
+pytestmark = sampling.dialects
+
 
 ALLOCATION = share_servers.NetworkAllocation.__table__
 FREED = share_servers.FreedAddress.__table__

@@ -14,9 +14,10 @@ from tests.functional.quota import quota_rows
 from tests.functional.quota.quota_rows import ALICE
 from tests.functional.quota.quota_rows import DEFAULTS
 from tests.functional.quota.quota_rows import GOLD
+from tests.support import sampling
 from tests.support.rows import delete_share
 
-pytestmark = pytest.mark.usefixtures('types')
+pytestmark = [sampling.dialects, pytest.mark.usefixtures('types')]
 
 
 def charge(db, deltas, owner=ALICE, **kwargs):

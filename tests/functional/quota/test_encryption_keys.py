@@ -11,6 +11,7 @@ from tests.functional.quota import quota_rows
 from tests.functional.quota.quota_rows import ALICE
 from tests.functional.quota.quota_rows import DEFAULTS
 from tests.support import cloud_snapshots
+from tests.support import sampling
 from tests.support import share_transfers
 from tests.support.cloud import TYPE_ID
 from tests.support.concurrent_calls import at_once
@@ -144,6 +145,7 @@ def test_deferred_deletion_releases_the_key_at_once(build_cloud):
     cloud.check_invariants()
 
 
+@sampling.dialects
 @pytest.mark.usefixtures('types')
 def test_concurrent_shares_charge_each_key_once(db):
     def use(key):

@@ -20,6 +20,7 @@ from tests.functional.quota.quota_rows import DEFAULTS
 from tests.functional.quota.quota_rows import GOLD
 from tests.functional.quota.quota_rows import SILVER
 from tests.support import invariants
+from tests.support import sampling
 from tests.support.concurrent_calls import at_once
 from tests.support.rows import INSTANCE
 from tests.support.rows import delete_share
@@ -202,6 +203,7 @@ def test_only_so_many_keys_as_are_wanted_are_corrected(db):
     assert db.read(key_rows.count_wrong) == len(KEYS) - 2
 
 
+@sampling.dialects
 @pytest.mark.parametrize('seed', range(6))
 def test_creations_deletions_and_transfers_meanwhile_are_counted(db, seed):
     rng = random.Random(seed)

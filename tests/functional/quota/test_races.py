@@ -22,6 +22,7 @@ from tests.functional.quota import quota_rows
 from tests.functional.quota.quota_rows import DEFAULTS
 from tests.functional.quota.quota_rows import GOLD
 from tests.functional.quota.quota_rows import SILVER
+from tests.support import sampling
 from tests.support.concurrent_calls import at_once
 from tests.support.rows import SHARE
 from tests.support.rows import delete_share
@@ -29,7 +30,7 @@ from tests.support.rows import delete_share
 THREADS = 8
 WORK = engine.Work.__table__
 
-pytestmark = pytest.mark.usefixtures('types')
+pytestmark = [sampling.dialects, pytest.mark.usefixtures('types')]
 
 
 def attempt(*calls):

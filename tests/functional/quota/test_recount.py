@@ -13,6 +13,7 @@ from tests.functional.quota import quota_rows
 from tests.functional.quota.quota_rows import ALICE
 from tests.functional.quota.quota_rows import DEFAULTS
 from tests.functional.quota.quota_rows import GOLD
+from tests.support import sampling
 
 RED = Owner('red', 'carol', GOLD)
 
@@ -100,6 +101,7 @@ def test_recount_of_one_project(db):
     assert found[Key('red', 'project', '', 'gigabytes')] == (1, 1)
 
 
+@sampling.dialects
 @pytest.mark.parametrize('project', ['a"b', 'a\\b', 'é', '100%', 'a_b', '/'])
 def test_recount_of_a_project_with_an_unusual_id(db, project):
     db.write(add_work, (Owner(project, 'carol', GOLD), {'gigabytes': 1}))

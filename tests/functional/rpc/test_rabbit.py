@@ -6,15 +6,20 @@ import socket
 import threading
 import time
 
+import kombu
 import pytest
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
+from manila_lite.rpc import bus_probe
+from manila_lite.rpc import listening
 from manila_lite.rpc import transport
 from tests.functional.rpc.conftest import HOST
 from tests.functional.rpc.conftest import PORT
 from tests.functional.rpc.conftest import transport_to
+from tests.support import rpc_servers
 from tests.support.processes import free_port
+from tests.support.processes import wait_until
 
 
 @pytest.fixture
@@ -194,7 +199,7 @@ def test_a_lost_connection_loses_only_hints(proxy, listener, topic, woken):
 def test_service_starts_without_its_broker_and_listens_later(
     proxy, rpc_transport, topic, woken, monkeypatch, caplog
 ):
-    monkeypatch.setattr(transport, 'BROKER_TIMEOUT', 0.2)
+    monkeypatch.setattr(listening, 'BROKER_TIMEOUT', 0.2)
     proxy.cut()
     listener = transport.HintListener(
         transport_to(port=proxy.port), topic, 'one', woken.put
@@ -208,3 +213,67 @@ def test_service_starts_without_its_broker_and_listens_later(
     assert woken.get(timeout=10) == 'w1'
     sender.stop()
     listener.stop()
+
+
+WORDS = {
+    'password': listening.REASONS[403],
+    'virtual host': listening.REASONS[530],
+    'queue': listening.REASONS[406],
+    'exchange': listening.REASONS[406],
+}
+"""What a broker may refuse at the start, and what is said about it."""
+
+
+@pytest.fixture(params=WORDS)
+def refusal(request, topic):
+    """A URL or topic that the broker refuses, and what undoes that."""
+    near = f'{HOST}:{PORT}'
+    url = f'rabbit://guest:guest@{near}//'
+    if request.param == 'password':
+        url = f'rabbit://guest:wrong-secret@{near}//'
+    elif request.param == 'virtual host':
+        url = f'rabbit://guest:guest@{near}/missing-{topic}'
+    with kombu.Connection(f'amqp://guest:guest@{near}//') as link:
+        channel = link.default_channel
+        if request.param == 'queue':
+            channel.queue_declare(topic, durable=True, auto_delete=False)
+        elif request.param == 'exchange':
+            channel.exchange_declare(f'{topic}_fanout', 'direct')
+
+        def undo():
+            channel.queue_delete(topic)
+            channel.exchange_delete(f'{topic}_fanout')
+
+        yield request.param, url, undo
+
+
+def test_service_starts_while_its_broker_refuses_it(
+    refusal, topic, woken, monkeypatch, caplog, serving
+):
+    """It says why, once a minute, and listens when it is accepted."""
+    monkeypatch.setattr(listening, 'PAUSE', 0.05)
+    kind, url, undo = refusal
+    far = rpc_servers.transport_to(url)
+    for server in ('one', 'two'):
+        serving(transport.HintListener(far, topic, server, woken.put))
+    wait_until(
+        lambda: bus_probe.send_ping(far, topic) is not None, 'it is known'
+    )
+    assert bus_probe.send_ping(far, topic) == f'the broker {WORDS[kind]}'
+    sender = transport.HintSender(far)
+    sender.send(topic, 'one', 'w1')
+    sender.stop(timeout=20)
+    assert (sender.sent, sender.failed) in ((0, 1), (1, 0))
+    said = [one for one in caplog.records if WORDS[kind] in one.message]
+    assert len(said) == 1
+    assert 'wrong-secret' not in caplog.text
+    threads = [one.threadName for one in caplog.records]
+    assert sum(name.startswith(listening.THREAD) for name in threads) == 1
+    if kind in ('queue', 'exchange'):
+        undo()
+        wait_until(lambda: far.refusals.reason is None, 'it listens')
+        sender = transport.HintSender(far)
+        sender.send(topic, 'one', 'w2')
+        while woken.get(timeout=10) != 'w2':
+            pass  # the exchange kind has accepted the first one
+        sender.stop()

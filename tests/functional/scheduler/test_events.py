@@ -19,6 +19,7 @@ from manila_lite.scheduler import events as sender
 from manila_lite.scheduler.event_kinds import KINDS
 from manila_lite.scheduler.events import EventSender
 from tests.support import cloud_snapshots
+from tests.support import sampling
 from tests.unit.states.test_states import MACHINES
 
 JOURNAL = engine.Transition.__table__
@@ -243,6 +244,7 @@ def test_moves_before_the_first_sender_are_not_sent(db, bus):
 # Nothing is lost
 
 
+@sampling.dialects
 def test_transaction_that_commits_late_is_not_skipped(
     database_url, db, started, bus
 ):
@@ -266,6 +268,7 @@ def test_transaction_that_commits_late_is_not_skipped(
     assert unsent(db) == 0
 
 
+@sampling.dialects
 def test_late_transaction_is_not_purged_unsent(db, started):
     add(db, id=20)
     add(db, id=21)
@@ -362,6 +365,7 @@ def test_slow_sends_keep_the_lease(db, bus):
     assert unsent(db) == 0
 
 
+@sampling.dialects
 def test_racing_senders_and_writers_lose_nothing(connect, started, bus):
     done = threading.Event()
     dbs = [connect() for _ in range(4)]
@@ -396,6 +400,7 @@ def test_racing_senders_and_writers_lose_nothing(connect, started, bus):
         assert own == sorted(own)
 
 
+@sampling.dialects
 def test_sender_that_was_paused_too_long_does_not_stop_the_next(
     db, connect, started, bus
 ):

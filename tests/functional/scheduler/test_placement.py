@@ -152,6 +152,7 @@ def test_user_is_notified_when_rivals_take_all_capacity(build_node, node):
     assert node.target(share).host is None
 
 
+@sampling.dialects
 @sampling.enumeration
 @pytest.mark.parametrize('seed', sampling.seeds(12, 1))
 def test_racing_schedulers_never_place_more_than_fits(build_node, seed):

@@ -7,6 +7,7 @@ from manila_lite.db.clock import db_now
 from manila_lite.db.models import services
 from manila_lite.db.queries.admin import pools
 from manila_lite.share.manager import pool_reports
+from tests.support import sampling
 from tests.support.service_process import CTX
 from tests.support.service_process import POOL
 
@@ -59,6 +60,7 @@ def report(node, free, known):
 # Allocation
 
 
+@sampling.dialects
 def test_allocation_is_limited_to_the_capacity(node):
     assert allocate(node, 60, 100.0)
     assert not allocate(node, 41, 100.0)
@@ -66,10 +68,12 @@ def test_allocation_is_limited_to_the_capacity(node):
     assert allocation(node) == (100, 100, 100.0)
 
 
+@sampling.dialects
 def test_allocation_without_a_limit_always_succeeds(node):
     assert allocate(node, 10**6, None)
 
 
+@sampling.dialects
 def test_allocation_based_on_an_older_report_is_refused(node):
     """A later report shows that the pool has been filled by others."""
     seen = pool(node).reported_at
@@ -78,6 +82,7 @@ def test_allocation_based_on_an_older_report_is_refused(node):
     assert allocate(node, 5, 5.0)
 
 
+@sampling.dialects
 def test_allocation_in_a_missing_pool_is_refused(node):
     seen = pool(node).reported_at
     node.db.write(pools.save_report, SERVICE, [], {})
@@ -86,6 +91,7 @@ def test_allocation_in_a_missing_pool_is_refused(node):
     )
 
 
+@sampling.dialects
 @pytest.mark.parametrize(
     'change',
     [
@@ -154,6 +160,7 @@ def test_report_excludes_pending_extensions(node, force):
     assert allocation(node) == (14, 0, 86.0)
 
 
+@sampling.dialects
 def test_concurrent_reports_subtract_nothing_twice(node):
     """Two managers of one back end report concurrently."""
     allocate(node, 10, None)

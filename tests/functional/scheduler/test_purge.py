@@ -13,6 +13,10 @@ from manila_lite.db.queries.admin import cluster_tasks as cluster_tasks_queries
 from manila_lite.db.queries.admin import retention
 from manila_lite.scheduler.purge import Purge
 from manila_lite.work import table
+from tests.support import sampling
+
+pytestmark = sampling.dialects
+
 
 JOURNAL = engine.Transition.__table__
 TASK = cluster_tasks.ClusterTask.__table__

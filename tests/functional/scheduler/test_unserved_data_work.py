@@ -12,7 +12,7 @@ from manila_lite.rpc import data
 from tests.support import host_assisted
 from tests.support import share_backups
 from tests.support import share_migrations as migrations
-from tests.support.databases import KINDS
+from tests.support.databases import EACH
 
 SERVICE = services.Service.__table__
 WORK = engine.Work.__table__
@@ -64,7 +64,7 @@ def run_pass(cloud):
     return cloud.scheduler.unserved_work.run_pass()
 
 
-@pytest.mark.parametrize('kind', KINDS)
+@pytest.mark.parametrize('kind', EACH)
 @pytest.mark.parametrize('is_removed', [False, True])
 def test_a_backup_ends_in_error_with_a_message(
     cloud, kind, is_removed, shared_database

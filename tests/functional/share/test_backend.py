@@ -358,6 +358,17 @@ def test_back_end_that_cannot_report_gets_no_shares(build_node):
     assert after.reported_at > before.reported_at
 
 
+def test_back_end_whose_file_server_does_not_answer_is_down(build_node):
+    node = build_node()
+    node.register()
+    node.driver().fail_next(
+        '_update_share_stats',
+        error=exception.FileServerUnresponsive(server='NFS'),
+    )
+    node.backend().report_or_be_down()
+    assert 'the NFS server does not answer' in health(node)
+
+
 @on_sqlite
 def test_database_error_does_not_blame_the_back_end(build_node):
     node = build_node()

@@ -318,3 +318,14 @@ def test_rescue_goes_to_the_back_end_that_keeps_the_backup(cloud, in_flight):
         shown = share_backups.show(cloud.api, backup)
         assert shown['status'] == 'available'
     assert not (cloud.folder / 'backups').exists()
+
+
+def test_a_share_with_a_backup_is_not_deleted_after_a_reset(cloud):
+    share = cloud.create_share()
+    share_backups.create(cloud, share, **share_backups.BY_DRIVER)
+    cloud.api.act(share, 'reset_status', {'status': 'deleting'})
+    cloud.settle()
+    assert cloud.api.show(share)['status'] == 'error_deleting'
+    assert len(cloud.driver().inventory()) == 1
+    cloud.api.act(share, 'reset_status', {'status': 'available'})
+    cloud.check_invariants()

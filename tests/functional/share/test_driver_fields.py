@@ -1,14 +1,14 @@
-"""What drivers are given has the fields that the designs show.
+"""What drivers are given has the published fields, of their types.
 
-Ported drivers read them as items. Where the design shows a time or a text,
-a value of this type is expected.
+Ported drivers read them as items.
 """
 
+import collections
 import datetime
 
 import pytest
 
-from tests.support import designs
+from tests.support import reference
 from tests.support.replicated import ReplicatedCloud
 
 DRIVER = """
@@ -22,7 +22,7 @@ OPTIONAL = {
     'share_server': 'none without share servers',
     'access_level': 'none on snapshots',
 }
-"""Fields that may be None where the example has a value, and why."""
+"""Fields of type text that may be None, and why."""
 
 
 @pytest.fixture(scope='module')
@@ -56,49 +56,47 @@ def calls(tmp_path_factory):
     cloud.db.dispose()
 
 
-def differences(fields, given):
-    """Yield where the fields of an example are not in what was given."""
-    for name, shown in fields.items():
-        if name not in given:
-            yield f'{name} is missing'
-        elif isinstance(shown, dict):
-            yield from differences(shown, given[name])
-        elif shown.startswith('datetime'):
-            # A share has no such time before it is first available.
-            if given[name] is None and given.get('status') == 'creating':
-                continue
-            if not isinstance(given[name], datetime.datetime):
-                yield f'{name} is {given[name]!r}, not a time'
-        elif shown in ('None', 'False'):
-            if shown == 'False' and given[name] is not False:
-                yield f'{name} is {given[name]!r}, not False'
-        elif shown.startswith("'") and not (
-            isinstance(given[name], str)
-            or (given[name] is None and name in OPTIONAL)
-        ):
-            yield f'{name} is {given[name]!r}, not a text'
+def has_type(kind, field, value, record):
+    """Tell whether a driver may be given this value."""
+    if kind == 'time':
+        # A share has no such time before it is first available.
+        return isinstance(value, datetime.datetime) or (
+            value is None and record.get('status') == 'creating'
+        )
+    if kind == 'text':
+        return isinstance(value, str) or (value is None and field in OPTIONAL)
+    return kind == 'any' or value is False
 
 
-def test_examples_are_found():
-    assert len(designs.examples('share-replication.txt')) > 20
+def value_of(record, path):
+    *parents, field = path.split('.')
+    for parent in parents:
+        record = record[parent]
+    return field, record[field], record
 
 
-def test_arguments_have_the_fields_of_the_examples(calls):
-    for example in designs.examples('share-replication.txt'):
-        given = [
-            arguments[example.parameter]
-            for name, arguments in calls
-            if name == example.method
-        ]
-        records = [
-            record
-            for one in given
-            for record in (one if isinstance(one, list) else [one])
-        ]
-        where = f'{example.method}({example.parameter})'
-        assert records, f'{where} was not called'
+ARGUMENTS = collections.defaultdict(list)
+for row in reference.table('driver-arguments.csv'):
+    ARGUMENTS[row['method'], row['parameter']].append(row)
+
+
+@pytest.mark.parametrize(
+    'method, parameter', ARGUMENTS, ids=map('-'.join, ARGUMENTS)
+)
+def test_arguments_have_the_published_fields(calls, method, parameter):
+    given = [
+        arguments[parameter] for name, arguments in calls if name == method
+    ]
+    records = [
+        record
+        for one in given
+        for record in (one if isinstance(one, list) else [one])
+    ]
+    assert records, 'it was not called'
+    for row in ARGUMENTS[method, parameter]:
         for record in records:
-            assert list(differences(example.fields, record)) == [], where
+            field, value, parent = value_of(record, row['field'])
+            assert has_type(row['type'], field, value, parent), row
 
 
 def test_snapshots_have_the_id_of_the_share_instance_twice(calls):

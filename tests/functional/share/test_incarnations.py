@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from manila_lite.db.models import services as models
 from manila_lite.db.queries.admin import incarnations
 from manila_lite.db.queries.admin import services
+from tests.support import sampling
 from tests.support.service_process import TIMEOUT
 
 SERVICE = models.Service.__table__
@@ -102,8 +103,8 @@ def test_late_heartbeat_of_an_ended_process_changes_nothing(pair):
     set_health(new, 'its driver failed')
     new.backend().deregister(old.process.id)
     assert shown(new).health == 'its driver failed'
-    assert not old.db.write(
-        incarnations.heartbeat,
+    assert not incarnations.beat(
+        old.db,
         **ALPHA,
         incarnation=old.process.id,
         health=None,
@@ -153,6 +154,7 @@ def test_rows_of_processes_that_died_long_ago_are_deleted(pair):
     assert processes(new) == {new.process.id}
 
 
+@sampling.dialects
 def test_simultaneous_heartbeats_show_the_last_word_of_each(pair):
     """The second transaction to commit has seen the first."""
     old, new = pair

@@ -10,8 +10,11 @@ import threading
 
 import pytest
 
+from tests.support import sampling
 from tests.support.access import ShareRules
 from tests.support.service_process import CTX
+
+pytestmark = sampling.dialects
 
 
 @pytest.fixture

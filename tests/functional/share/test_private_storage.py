@@ -13,6 +13,7 @@ from manila_lite.db.session import Database
 from manila_lite.share.manager.private_storage import DatabasePrivateStorage
 from manila_lite.work import table
 from tests.support import cloud_snapshots
+from tests.support import sampling
 from tests.support.dhss import SERVER
 from tests.support.dhss import ShareServersCloud
 from tests.support.replicated import ReplicatedCloud
@@ -115,12 +116,14 @@ def test_numbers_are_stored_as_texts(storage):
     assert storage.get(SHARE) == {'size': '3', 'ratio': '1.5', 'thin': 'True'}
 
 
+@sampling.dialects
 def test_keys_and_values_are_kept_exactly(storage):
     values = {'Key': 'A', 'key': 'a', 'ключ': 'значение', 'long': 'x' * 1023}
     storage.update(SHARE, values)
     assert storage.get(SHARE) == values
 
 
+@sampling.dialects
 def test_all_spellings_of_an_id_are_one(storage):
     storage.update(SHARE.replace('-', '').upper(), {'pool': 'fast'})
     assert storage.get(uuid.UUID(SHARE), 'pool') == 'fast'
@@ -159,6 +162,7 @@ def test_unsuitable_details_are_refused_whole(storage, details):
     assert storage.get(SHARE) == {}
 
 
+@sampling.dialects
 def test_concurrent_updates_of_one_id_are_all_made(database_url, db):
     """By threads of two processes, which do not see each other's inserts."""
     other = Database(database_url)

@@ -10,6 +10,9 @@ from manila_lite.db.queries.shares import shares as share_rows
 from tests.support import sampling
 from tests.support.service_process import CTX
 
+pytestmark = sampling.dialects
+
+
 CLIENTS = 6
 REQUESTS = 14
 RESETS = ('creating', 'deleting', 'error', 'error_deleting', 'migrating')

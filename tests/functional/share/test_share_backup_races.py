@@ -11,7 +11,7 @@ from tests.support import sampling
 from tests.support import share_backups
 from tests.support.concurrent_calls import status_codes
 
-pytestmark = sampling.enumeration
+pytestmark = [sampling.dialects, sampling.enumeration]
 
 CLIENTS = 8
 SEEDS = sampling.seeds(20, 3)

@@ -104,7 +104,8 @@ def test_of_two_requests_one_is_accepted(cloud):
 def test_a_restore_that_fails_shows_that_in_the_share(cloud):
     share = cloud.create_share()
     backup = share_backups.create(cloud, share)
-    (cloud.folder / 'backups' / backup).rename(cloud.folder / 'away')
+    [kept] = (cloud.folder / 'backups').iterdir()
+    kept.rename(cloud.folder / 'away')
     share_backups.restore(cloud.api, backup)
     cloud.settle()
     assert show(cloud, share)['status'] == 'backup_restoring_error'
@@ -112,7 +113,7 @@ def test_a_restore_that_fails_shows_that_in_the_share(cloud):
     [message] = cloud.api.get('/messages')['messages']
     assert message['action_id'] == '028'
     assert message['resource_id'] == share
-    (cloud.folder / 'away').rename(cloud.folder / 'backups' / backup)
+    (cloud.folder / 'away').rename(kept)
     share_backups.restore(cloud.api, backup)
     cloud.settle()
     assert show(cloud, share)['status'] == 'available'

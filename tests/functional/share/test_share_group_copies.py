@@ -6,6 +6,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.support import cloud_snapshots
+from tests.support import sampling
 from tests.support import share_groups
 from tests.support import share_transfers
 from tests.support.cloud import TYPE_ID
@@ -444,6 +445,7 @@ def test_quota_limits_the_shares_of_a_new_group(cloud, snapshot, resource):
     assert len(cloud.api.get('/share-groups')['share_groups']) == 1
 
 
+@sampling.dialects
 def test_snapshot_is_either_deleted_or_the_source_of_a_group(
     build_cloud, database_url
 ):

@@ -8,14 +8,17 @@ import itertools
 
 import pytest
 
+from manila_lite.db.models import share_groups as models
 from tests.support import cloud_snapshots
+from tests.support import databases
 from tests.support import sampling
 from tests.support import share_groups
 from tests.support.concurrent_calls import at_once
 from tests.support.concurrent_calls import status_codes
 
-pytestmark = sampling.enumeration
+pytestmark = [sampling.dialects, sampling.enumeration]
 
+GROUP = models.ShareGroup.__table__
 CLIENTS = 8
 SEEDS = sampling.seeds(20, 3)
 _CONF = """
@@ -63,6 +66,26 @@ def test_one_of_many_snapshots_of_a_group_is_taken_at_a_time(cloud, type_id):
     cloud.check_invariants()
 
 
+@pytest.mark.parametrize(
+    'database_url', ['mysql', 'postgresql'], indirect=True
+)
+def test_no_share_joins_a_group_whose_snapshot_is_being_accepted(
+    cloud, type_id, database_url
+):
+    group, _ = with_shares(cloud, type_id)
+    share_groups.request_snapshot(cloud.api, group)
+    cloud.settle()  # the next request commits once
+    locked = []
+    cloud.pause_at(
+        'commit',
+        lambda: locked.append(
+            databases.is_locked(database_url, GROUP, group, shared=True)
+        ),
+    )
+    share_groups.request_snapshot(cloud.api, group)
+    assert locked == [True]
+
+
 def create_share(cloud, group, share):
     return cloud.api.request(
         'POST',
@@ -102,7 +125,9 @@ REQUESTS = (
 )
 
 
-@pytest.mark.parametrize('first, second', itertools.combinations(REQUESTS, 2))
+@pytest.mark.parametrize(
+    'first, second', [*itertools.combinations(REQUESTS, 2)]
+)
 def test_any_two_requests_at_once_leave_nothing_half_done(
     cloud, type_id, first, second
 ):

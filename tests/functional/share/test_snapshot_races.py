@@ -17,7 +17,7 @@ from tests.support.racing_requests import extend
 from tests.support.racing_requests import revert
 from tests.support.racing_requests import take
 
-pytestmark = sampling.enumeration
+pytestmark = [sampling.dialects, sampling.enumeration]
 
 CLIENTS = 10
 SEEDS = sampling.seeds(60, 6)

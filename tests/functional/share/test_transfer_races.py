@@ -6,18 +6,22 @@ In real threads, on each database, over the API.
 from functools import partial
 
 import pytest
+import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
+from manila_lite.db.models import snapshots
 from manila_lite.db.queries.shares import shares
 from tests.support import cloud_snapshots
+from tests.support import databases
 from tests.support import sampling
 from tests.support import share_transfers
 from tests.support.concurrent_calls import at_once
 from tests.support.concurrent_calls import status_codes
 
-pytestmark = sampling.enumeration
+pytestmark = [sampling.dialects, sampling.enumeration]
 
+SNAPSHOT = snapshots.Snapshot.__table__
 CLIENTS = 8
 SEEDS = sampling.seeds(40, 4)
 _CONF = '[quota]\nsnapshots = -1\nsnapshot_gigabytes = -1'
@@ -168,6 +172,51 @@ def test_acceptance_beside_other_requests_keeps_the_books(
         cloud.beat()
         cloud.settle()
         cloud.check_invariants()
+
+
+@pytest.mark.parametrize(
+    'database_url', ['mysql', 'postgresql'], indirect=True
+)
+def test_snapshots_that_are_transferred_are_locked_before_they_are_counted(
+    cloud, share_id, database_url
+):
+    (snapshot,) = cloud.api.get(f'/snapshots?share_id={share_id}')['snapshots']
+    accept(cloud, share_transfers.offer(cloud.api, share_id))
+    locked = []
+
+    @sa.event.listens_for(cloud.db.engine, 'after_cursor_execute')
+    def look(connection, cursor, statement, *rest):
+        if 'FROM share_snapshots' in statement and 'size' in statement:
+            locked.append(
+                databases.is_locked(database_url, SNAPSHOT, snapshot['id'])
+            )
+
+    cloud.settle()
+    assert cloud.api.show(share_id)['project_id'] == 'another'
+    assert locked == [True]
+
+
+def accept_in_time(cloud, offered):
+    cloud.clock.advance(-301)
+    accept(cloud, offered, expect=202)
+    cloud.clock.advance(301)
+
+
+@pytest.mark.parametrize(
+    'database_url', ['mysql', 'postgresql'], indirect=True
+)
+def test_offer_that_is_accepted_once_it_is_found_to_expire_does_not(
+    cloud, share_id
+):
+    offered = share_transfers.offer(cloud.api, share_id)
+    # The second statement begins the transaction that ends the offer.
+    cloud.pause_at('statement', partial(accept_in_time, cloud, offered), 2)
+    expire(cloud, share_id, offered)
+    expire(cloud, share_id, offered)
+    cloud.beat()
+    cloud.settle()
+    assert cloud.api.show(share_id)['project_id'] == 'another'
+    cloud.check_invariants()
 
 
 @pytest.mark.parametrize('verb', ['delete', 'force_delete'])

@@ -8,6 +8,7 @@ import contextlib
 import fcntl
 import json
 import pathlib
+import shlex
 import signal
 import subprocess
 import sys
@@ -110,7 +111,7 @@ def deploy(node, lines):
     prepare = f"""
 set -euo pipefail
 source {ROOT}/deploy/lib/all.sh
-VENV={sys.prefix}
+VENV={shlex.quote(sys.prefix)}
 manage() {{
     "$VENV/bin/manila-lite-manage" "$@" --config-file {node.conf}
 }}
@@ -148,8 +149,16 @@ def test_one_of_two_share_services_is_stopped_then_the_other(node, user):
         assert user.wait_at_rest(share)['status'] == 'available'
     assert (first.begun, second.begun) == (1, 4)
 
-    # So its machine may be removed, and the back end remains.
+    # The first controller has the servers of this back end.
     host = node.service_host()
+    lines = f'SERVERS={node.folder}; OWN_DATABASE=yes'
+    code, output = deploy(node, f'{lines}; NODE_NAME=other refuse_served')
+    assert f'on {node.host} uses the servers of this node' in output
+    assert code == 1
+    lines += f'; NODE_NAME={node.host}; refuse_served'
+    assert deploy(node, lines) == (0, '')
+
+    # So its machine may be removed, and the back end remains.
     assert deploy(node, f'refuse_used {node.host} 0') == (0, '')
     code, output = deploy(node, f'remove_rows {node.host} --cancel-work')
     assert f'Kept {SHARE} on {host}: another machine serves it.' in output
@@ -298,4 +307,4 @@ def test_a_copy_is_handed_on_when_the_time_is_up(
     waiting_backups.wait_file(backups).unlink()
     installation.start()
     wait_until(lambda: not installation.pending_work(), 'it is complete')
-    assert (backups / backup).is_dir()
+    assert list(backups.glob(f'{backup}.*'))

@@ -11,6 +11,7 @@ import typing
 
 import pytest
 
+from manila_lite.share.drivers.local.disk import IDENTITY
 from manila_lite.share.drivers.local.disk import MARKER
 from tests.drivers import content
 from tests.drivers.driver_harness import exported_clients
@@ -338,5 +339,5 @@ def delete_all(deployment, share, snapshot):
         for path in root.rglob('*')
         if not path.is_dir()
         and path.parent.name != 'fencing'
-        and path.name != MARKER
+        and path.name not in (MARKER, IDENTITY)
     ] == []

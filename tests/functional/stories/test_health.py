@@ -2,8 +2,10 @@
 
 from concurrent import futures
 import contextlib
+import re
 import sqlite3
 
+import kombu
 import pytest
 import requests
 import sqlalchemy as sa
@@ -13,6 +15,8 @@ from manila_lite.cmd.build import health
 from manila_lite.cmd.build.process import Process
 from manila_lite.db import schema
 from manila_lite.db.session import Database
+from tests.support import broker
+from tests.support import requirements
 from tests.support.clock import ManualClock
 from tests.support.installation import SEPARATE
 from tests.support.processes import wait_until
@@ -150,3 +154,50 @@ def test_load_balancer_may_be_kept_away_without_a_scheduler(services):
     installation.running['scheduler'].stop()
     missed = (503, 'scheduler: none is up, see "service list"')
     wait_until(lambda: answer_of(installation) == missed, 'it is missed')
+
+
+@pytest.fixture
+def refusing_broker():
+    """The URL of a virtual host with queues that are declared otherwise."""
+    with broker.virtual_host() as url:
+        if url == broker.URL:
+            requirements.missing('rabbitmqctl cannot make a virtual host')
+        with kombu.Connection(url.replace('rabbit:', 'amqp:')) as link:
+            for topic in ('manila-scheduler', 'manila-share'):
+                link.default_channel.queue_declare(
+                    topic, durable=True, auto_delete=False
+                )
+        yield url
+
+
+def test_services_work_while_the_broker_refuses_their_queues(
+    install, refusing_broker
+):
+    """As after a change of the kind of queues in the configuration."""
+    installation = install(
+        kind=SEPARATE,
+        options='default_share_type = default\n'
+        f'transport_url = {refusing_broker}\n',
+        backends={'one': {}},
+    ).start()
+    user = installation.rest()
+    user.make_default_type()
+    share = user.create()
+    assert user.wait_at_rest(share['id'])['status'] == 'available'
+    # Written with the heartbeat, after the broker has refused.
+    for host in ('manila-scheduler', 'manila-share'):
+        wait_until(
+            lambda host=host: re.search(
+                f'^{host} .* up .* declared otherwise; only the sweep '
+                'finds work',
+                installation.manage('service', 'list'),
+                re.MULTILINE,
+            ),
+            f'{host} is up, and the list says what it lacks',
+        )
+    wait_until(
+        lambda: (
+            'services lack it, see "service list"' in state_of(installation)
+        ),
+        'the API says so',
+    )

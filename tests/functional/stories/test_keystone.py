@@ -2,6 +2,7 @@
 
 import getpass
 import pathlib
+import shlex
 import subprocess
 
 import pytest
@@ -53,9 +54,10 @@ KEYSTONE_DATABASE_URL=sqlite:///{folder}/keystone.sqlite
         """Run lines with the functions of deploy; return what they print."""
         variables = self.folder / 'local.conf'
         variables.write_text(self._variables)
+        venv = shlex.quote(str(BINARIES.parent))
         script = f"""{PREPARE}
-KEYSTONE_ETC={self.folder} KEYSTONE_VENV={BINARIES.parent}
-VENV={BINARIES.parent}
+KEYSTONE_ETC={self.folder} KEYSTONE_VENV={venv}
+VENV={venv}
 use_identity
 {lines}"""
         ended = subprocess.run(

@@ -26,4 +26,6 @@ def test_share_without_data_is_not_available_after_a_restart(tmp_path):
         told = user.get('/messages')['messages']
         assert [row['resource_id'] for row in told] == [lost]
         user.delete(lost)
+        assert user.wait_at_rest(lost)['status'] == 'error_deleting'
+        user.act(lost, 'force_delete')
         user.wait_gone(lost)

@@ -4,8 +4,10 @@ Requests use the official command line. The clients are real ones, on other
 addresses of this machine and in another network namespace.
 """
 
+import json
 import os
 import pathlib
+import signal
 import time
 import typing
 
@@ -139,6 +141,29 @@ def test_clients_have_the_access_of_their_rules(deployment):
     with refused('ACCESS'):
         writer.write_at(file, 0, b'late')
     assert reader.read(path, 'notes') == b'hello'
+
+
+def test_server_and_supervisor_that_hang_together_are_replaced(deployment):
+    """What is asked for meanwhile is applied then."""
+    share = deployment.create()
+    deployment.allow(share, WRITER)
+    path = deployment.path(share)
+    deployment.client(WRITER).write(path, 'notes', b'hello')
+    pids = _pids(deployment)
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    deployment.allow(share, READER, 'ro')
+    assert deployment.client(READER).read(path, 'notes') == b'hello'
+    assert set(pids).isdisjoint(_pids(deployment))
+
+
+def _pids(deployment):
+    """Return the recorded ids of the supervisor and of the NFS server."""
+    records = (
+        deployment.root / 'nfs' / f'{name}.json'
+        for name in ('supervisor', 'server')
+    )
+    return [json.loads(record.read_text())['pid'] for record in records]
 
 
 def test_size_is_a_limit_until_it_is_extended(deployment):

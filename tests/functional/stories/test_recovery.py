@@ -72,7 +72,8 @@ MISMATCHES = {
     ('extending', 'larger'): ('available', 5),
     ('shrinking', 'larger'): ('available', 5),
     ('shrinking', 'spoilt'): ('shrinking_error', 2),
-    ('deleting', 'lost'): (GONE, None),
+    # Nobody has begun to remove it.
+    ('deleting', 'lost'): ('error_deleting', 2),
 }
 
 

@@ -136,7 +136,7 @@ def test_what_a_restored_database_and_back_ends_disagree_about(
     wait_until(lambda: statuses(openstack) == expected, 'all was compared')
     wait_until(lambda: not installation.in_flight(), 'nothing is in flight')
 
-    openstack('share delete', 'deleted', '--wait')
+    openstack('share delete', 'deleted', '--force', '--wait')
     openstack('share resize', 'extended', 2, '--wait')
     # Its own record still claims the directory, so it gets a copy.
     rescued = tmp_path / 'root' / 'rescued'

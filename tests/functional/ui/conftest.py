@@ -51,6 +51,11 @@ class _Caller(ApiClient):
 
 
 @pytest.fixture
+def copies_clouds():
+    return True
+
+
+@pytest.fixture
 def cloud(build_ui):
     return build_ui()
 

@@ -1,6 +1,7 @@
 """A project with a resource of each kind that the pages show."""
 
 from collections.abc import Iterator, Mapping
+import functools
 import typing
 
 import sqlalchemy as sa
@@ -38,6 +39,12 @@ class Estate(typing.NamedTuple):
 
 def build(cloud: Cloud, api: typing.Any, admin_api: typing.Any) -> Estate:
     """Let alice create a resource of each kind; nothing is in flight then."""
+    return cloud.prepare(
+        functools.partial(_build, cloud, api, admin_api), 'estate'
+    )
+
+
+def _build(cloud: Cloud, api: typing.Any, admin_api: typing.Any) -> Estate:
     share = api.create(name=f'{MARK} share', description=MARK)['id']
     cloud.settle()
     api.act(

@@ -33,7 +33,7 @@ BUDGETS = {
     '/ui/migrations': 4,
     '/ui/capacity': 2,
     '/ui/quotas': 3,
-    '/ui/services': 3,
+    '/ui/services': 4,
 }
 """At most so many statements take a page of an administrator."""
 

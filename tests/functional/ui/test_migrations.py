@@ -5,12 +5,10 @@ import re
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db.models import share_migrations
 from manila_lite.db.models import shares
 from manila_lite.states.share_task import ShareTask
 
 SHARE = shares.Share.__table__
-MIGRATION = share_migrations.ShareMigration.__table__
 INSTANCE = shares.ShareInstance.__table__
 
 
@@ -19,41 +17,29 @@ def test_migrations_are_shown(root):
 
 
 @pytest.fixture
-def migrating(cloud, admin_api):
-    """A share whose migration waits for an administrator."""
-    share = admin_api.create(name='moving')
+def on_alpha(cloud, api, admin_api):
+    """The id of an available share of alice, which beta could have."""
+    service = {'host': 'node@beta', 'binary': 'manila-share'}
+    admin_api.request('PUT', '/services/disable', service, expect=200)
+    share_id = api.create(name='moving')['id']
     cloud.settle()
-    insert = sa.insert(MIGRATION)
+    admin_api.request('PUT', '/services/enable', service, expect=200)
+    return share_id
 
-    def start(session):
-        session.run(
-            sa.update(SHARE)
-            .where(SHARE.c.id == share['id'])
-            .values(task_state=ShareTask.PHASE1_DONE)
-        )
-        (instance,) = session.rows(
-            sa.select(INSTANCE.c.id).where(INSTANCE.c.share_id == share['id'])
-        )
-        session.run(
-            insert,
-            id='migration',
-            share_id=share['id'],
-            open_for=share['id'],
-            source_instance_id=instance.id,
-            source_host='node@alpha#pool',
-            destination_host='node@beta#pool',
-            writable=False,
-            nondisruptive=False,
-            preserve_metadata=True,
-            preserve_snapshots=False,
-            phase=1,
-            casts_rules=False,
-            progress=100,
-            created_at=session.now,
-        )
 
-    cloud.db.write(start)
-    return share['id']
+@pytest.fixture
+def migrating(cloud, on_alpha, admin_api):
+    """The share, when its migration waits for an administrator."""
+    body = {
+        'host': 'node@beta#pool',
+        'writable': False,
+        'nondisruptive': False,
+        'preserve_metadata': True,
+        'preserve_snapshots': False,
+    }
+    admin_api.act(on_alpha, 'migration_start', body)
+    cloud.settle()
+    return on_alpha
 
 
 def test_migration_of_a_share_is_shown_with_what_it_waits_for(
@@ -92,17 +78,6 @@ def test_migration_is_ended_by_typing_the_name(migrating, root, event):
     assert 'The migration is being' in page.text
 
 
-@pytest.fixture
-def on_alpha(cloud, api, admin_api):
-    """The id of an available share of alice, which beta could have."""
-    service = {'host': 'node@beta', 'binary': 'manila-share'}
-    admin_api.request('PUT', '/services/disable', service, expect=200)
-    share_id = api.create(name='data')['id']
-    cloud.settle()
-    admin_api.request('PUT', '/services/enable', service, expect=200)
-    return share_id
-
-
 def path(share_id):
     return f'/ui/shares/{share_id}/migration'
 
@@ -126,7 +101,7 @@ def test_share_is_migrated_and_followed_to_its_end(cloud, on_alpha, root):
     assert 'An administrator has to complete or cancel it.' in text
     assert 'Migrate the share: not possible. The state of' in text
     page = root.submit(
-        form(root, on_alpha, 'complete-migration'), confirm='data'
+        form(root, on_alpha, 'complete-migration'), confirm='moving'
     )
     assert 'The migration is being completed.' in page.text
     cloud.settle()
@@ -160,7 +135,7 @@ def test_migration_gives_a_new_type_and_demands_what_is_checked(
     assert 'New type gold' in page.text
     assert 'Demanded Keep the share writable meanwhile Copied' in page.text
     cloud.settle()
-    root.submit(form(root, on_alpha, 'complete-migration'), confirm='data')
+    root.submit(form(root, on_alpha, 'complete-migration'), confirm='moving')
     cloud.settle()
     assert admin_api.show(on_alpha)['share_type'] == gold
 
@@ -188,8 +163,8 @@ def test_migration_is_cancelled_by_typing_the_name(cloud, on_alpha, root):
     cloud.settle()
     cancel = form(root, on_alpha, 'cancel-migration')
     refused = root.submit(cancel, expect=400, confirm='other')
-    assert 'type the name data' in refused.text
-    root.submit(form(root, on_alpha, 'cancel-migration'), confirm='data')
+    assert 'type the name moving' in refused.text
+    root.submit(form(root, on_alpha, 'cancel-migration'), confirm='moving')
     cloud.settle()
     text = root.open(path(on_alpha)).text
     assert 'migration cancelled' in text
@@ -204,7 +179,7 @@ def test_state_of_a_migration_is_reset_by_typing_the_name(
     reset = {'task_state': ShareTask.ERROR}
     where = form(root, on_alpha, 'reset-migration')
     root.submit(where, expect=400, confirm='other', **reset)
-    page = root.submit(where, confirm='data', **reset)
+    page = root.submit(where, confirm='moving', **reset)
     assert 'The state of the migration has been set.' in page.text
     cloud.settle()
     assert '✗ migration error' in root.open(path(on_alpha)).text

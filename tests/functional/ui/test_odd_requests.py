@@ -48,20 +48,23 @@ QUERIES = [
     'kind=share_instance&condition=failed&after=%00',
     'recount=1&project=%D9%A3',
 ]
+BODIES = ['%ff', 'form_token=%ff', 'a=\x00', 70000 * 'x', 'user=%ED%A0%80']
 
 
-@pytest.mark.parametrize('query', QUERIES, ids=range(len(QUERIES)))
 @pytest.mark.parametrize('path', PATHS)
-def test_odd_queries_do_no_harm(root, path, query):
-    assert root.send('GET', f'{path}?{query}').status_int < 500
+def test_odd_queries_do_no_harm(root, path):
+    for query in QUERIES:
+        answer = root.send('GET', f'{path}?{query}')
+        assert answer.status_int < 500, query
 
 
-@pytest.mark.parametrize(
-    'body', ['%ff', 'form_token=%ff', 'a=\x00', 70000 * 'x', 'user=%ED%A0%80']
-)
 @pytest.mark.parametrize('path', ['/ui/sign-in', '/ui/sign-out', '/ui/shares'])
-def test_odd_forms_do_no_harm(root, path, body):
-    assert root.send('POST', path, body, Origin=HOST).status_int < 500
+def test_odd_forms_do_no_harm(root, path):
+    signed_in = root.cookies.copy()
+    for body in BODIES:
+        root.cookies = signed_in.copy()
+        answer = root.send('POST', path, body, Origin=HOST)
+        assert answer.status_int < 500, body[:100]
 
 
 @pytest.mark.parametrize(

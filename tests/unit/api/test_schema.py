@@ -120,7 +120,12 @@ def test_value_is_accepted_and_converted(make, value, result):
             {'k': 'v' * 1024},
             'x.k must be a string of 1 to 1023 characters',
         ),
-        (s.metadata, {'': 'v'}, 'x. must be a string of 1 to 255 characters'),
+        (
+            s.metadata,
+            {'': 'v'},
+            'x. must be a string of 1 to 255 characters without white space '
+            'at either end, and without . and .. as a part of a path',
+        ),
         (
             s.array(s.positive_int, 2),
             [1, 2, 3],

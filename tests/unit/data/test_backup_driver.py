@@ -2,13 +2,15 @@
 
 import contextlib
 import os
+import shutil
 import types
 
 import pytest
 
 from manila_lite import exception
-from manila_lite.data.backup_driver import Copying
 from manila_lite.data.backup_driver import FolderBackups
+from manila_lite.data.gate import Copying
+from manila_lite.data.progress import Position
 from manila_lite.share.drivers import trees
 
 
@@ -45,18 +47,21 @@ def killed_at(count):
     yield check
 
 
-def copying(token=1, check=lambda: None, ignored=()):
-    return Copying(lambda count: None, check, token, ignored)
+def copying(token=1, check=lambda: None, ignored=(), add=lambda count: None):
+    return Copying(add, check, lambda: None, token, ignored)
 
 
 def create(backups, share, **how):
+    """Return what was kept."""
     with trees.opened_directory(share) as directory:
-        backups.create('b', directory, copying(**how))
+        return backups.create('b', directory, copying(**how))
 
 
-def restore(backups, folder, **how):
+def restore(backups, kept, folder, position=None, **how):
     with trees.opened_directory(folder) as directory:
-        backups.restore('b', directory, copying(**how))
+        backups.restore(
+            'b', kept, directory, copying(**how), position or Position()
+        )
 
 
 def content(folder):
@@ -69,85 +74,157 @@ def content(folder):
     }
 
 
+def names(tmp_path):
+    return [path.name for path in (tmp_path / 'kept').iterdir()]
+
+
 def test_restored_share_equals_the_share_when_it_was_backed_up(backups, share):
     before = content(share)
-    create(backups, share)
+    kept = create(backups, share)
     (share / 'first').write_text('changed')
     (share / 'sub' / 'second').unlink()
     (share / 'more').write_text('more')
-    restore(backups, share)
+    restore(backups, kept, share)
     assert content(share) == before
 
 
 def test_ignored_names_are_neither_kept_nor_removed(backups, share):
     (share / 'lost+found').mkdir()
     (share / 'lost+found' / 'old').write_text('old')
-    create(backups, share, ignored=['lost+found'])
+    kept = create(backups, share, ignored=['lost+found'])
     (share / 'lost+found' / 'old').write_text('new')
-    restore(backups, share, ignored=['lost+found'])
+    restore(backups, kept, share, ignored=['lost+found'])
     assert content(share)['lost+found/old'] == 'new'
 
 
-def test_attempt_that_is_killed_leaves_no_backup_and_the_next_one_makes_it(
+def test_attempt_that_fails_leaves_nothing_and_the_next_one_makes_it(
     backups, share, tmp_path
 ):
     before = content(share)
     for count in range(100):
         with killed_at(count) as check:
             try:
-                create(backups, share, token=count, check=check)
+                kept = create(backups, share, token=count + 1, check=check)
             except Killed:
-                with pytest.raises(exception.InvalidBackup):
-                    backups.size_of('b')
+                assert not (tmp_path / 'kept').exists() or not names(tmp_path)
             else:
                 break
     assert count > 3
-    assert [path.name for path in (tmp_path / 'kept').iterdir()] == ['b']
+    assert names(tmp_path) == [f'b.{count + 1}']
     target = tmp_path / 'target'
     target.mkdir()
-    restore(backups, target)
+    restore(backups, kept, target)
     assert content(target) == before
 
 
-def test_complete_backup_is_kept_when_its_creation_is_repeated(backups, share):
-    create(backups, share)
-    before = content(share)
-    (share / 'first').write_text('changed')
-    create(backups, share, token=2)
-    restore(backups, share)
-    assert content(share) == before
+def test_copies_of_earlier_attempts_are_removed_and_those_of_later_are_not(
+    backups, share, tmp_path
+):
+    for token in (3, 4):
+        create(backups, share, token=token)
+        assert names(tmp_path) == [f'b.{token}']
+    for late in (
+        lambda: create(backups, share, token=3),
+        lambda: backups.delete('b', copying(token=4)),
+    ):
+        with pytest.raises(exception.StaleFencingToken):
+            late()
+        assert names(tmp_path) == ['b.4']
 
 
-def test_restore_that_is_killed_is_completed_by_the_next_one(backups, share):
+@pytest.mark.parametrize(
+    'spoil',
+    [
+        lambda copy: (copy / 'first').unlink(),
+        lambda copy: (copy / 'first').write_text('two'),
+        lambda copy: (copy / 'first').write_text(''),
+        lambda copy: (copy / 'first').chmod(0o600),
+        lambda copy: (copy / 'first').rename(copy / 'renamed'),
+        lambda copy: (copy / 'more').write_text(''),
+        lambda copy: (copy / 'sub').chmod(0o711),
+        lambda copy: (
+            (copy / 'link').unlink(),
+            (copy / 'link').symlink_to('/etc/shadow'),
+        ),
+        shutil.rmtree,
+    ],
+    ids=[
+        *('gone', 'changed', 'emptied', 'mode', 'renamed', 'more'),
+        *('directory', 'link', 'all'),
+    ],
+)
+def test_changed_content_is_no_backup(backups, share, tmp_path, spoil):
+    kept = create(backups, share)
+    backups.verify('b', kept, copying())
+    spoil(tmp_path / 'kept' / 'b.1')
+    with pytest.raises(exception.InvalidBackup):
+        backups.verify('b', kept, copying())
+
+
+def test_copy_that_is_emptied_while_it_is_made_is_no_backup(
+    backups, share, tmp_path
+):
+    copy = tmp_path / 'kept' / 'b.1'
+
+    def empty(name):
+        if name == 'after apply' and (copy / 'first').exists():
+            shutil.rmtree(copy / 'sub')
+            (copy / 'first').unlink()
+
+    with (
+        trees.opened_directory(share) as directory,
+        pytest.raises(exception.InvalidBackup, match='were copied'),
+    ):
+        backups.create('b', directory, copying()._replace(on_step=empty))
+    assert names(tmp_path) == []
+
+
+def test_restore_that_is_stopped_is_continued_and_writes_nothing_twice(
+    backups, share, tmp_path
+):
+    (share / 'sub' / 'linked').hardlink_to(share / 'first')
+    kept = create(backups, share)
     before = content(share)
-    create(backups, share)
     for count in range(100):
-        (share / 'first').write_text('changed')
-        with killed_at(count) as check:
-            try:
-                restore(backups, share, check=check)
-            except Killed:
-                continue
-        break
-    assert count > 3
-    assert content(share) == before
+        target = tmp_path / f'target-{count}'
+        target.mkdir()
+        (target / 'stranger').write_text('old')
+        position = Position()
+        with killed_at(count) as check, contextlib.suppress(Killed):
+            restore(backups, kept, target, position, check=check)
+            break
+        written = content(target).keys() & before.keys() - {'link'}
+        for name in written:
+            (target / name).write_text(f'{before[name]} written since')
+        restore(backups, kept, target, Position(position.done))
+        assert content(target) == {
+            name: f'{text} written since' if name in written else text
+            for name, text in before.items()
+        }, count
+    assert count > 5
 
 
 def test_deleted_backup_is_gone_and_deleting_it_again_succeeds(
     backups, share, tmp_path
 ):
-    create(backups, share)
+    kept = create(backups, share)
     for token in (2, 3):
-        backups.delete('b', token)
-    assert list((tmp_path / 'kept').iterdir()) == []
+        backups.delete('b', copying(token=token))
+    assert names(tmp_path) == []
     with pytest.raises(exception.InvalidBackup):
-        restore(backups, share)
+        restore(backups, kept, share)
 
 
-def test_size_of_a_backup_is_what_its_restore_reports(backups, share):
+def test_size_of_a_backup_is_what_its_check_and_its_restore_report(
+    backups, share
+):
     (share / 'large').write_bytes(b'x' * 300_000)
-    create(backups, share)
+    (share / 'linked').hardlink_to(share / 'large')
+    kept = create(backups, share)
+    size = backups.size_of('b', kept)
+    assert size >= 300_000
     done = []
-    with trees.opened_directory(share) as directory:
-        backups.restore('b', directory, Copying(done.append, lambda: None, 1))
-    assert sum(done) == backups.size_of('b') >= 300_000
+    backups.verify('b', kept, copying(add=done.append))
+    assert sum(done) == size
+    restore(backups, kept, share, add=done.append)
+    assert sum(done) == 2 * size

@@ -1,3 +1,4 @@
+from oslo_db import exception as db_exc
 import pytest
 
 from manila_lite import exception
@@ -34,11 +35,9 @@ def recorded():
 
 @pytest.fixture
 def progress_of(db, claimed, recorded, clock):
-    job = jobs.JobContext(
-        db, claimed, jobs.Settings(), lease.Lease(lease.boot_time() + 60)
-    )
+    job = jobs.JobContext(db, claimed, jobs.Settings(), lease.Lease(60, clock))
     return lambda total: CopyProgress(
-        job, total, lambda session, percent: recorded.append(percent), clock
+        job, total, lambda session, percent: recorded.append(percent)
     )
 
 
@@ -79,3 +78,20 @@ def test_nothing_to_copy_has_no_percentage(progress_of):
     progress = progress_of(0)
     progress.add(1)
     assert progress.percent == 0
+
+
+def test_copy_goes_on_while_the_database_does_not_answer(
+    db, claimed, recorded, clock
+):
+    outages = [db_exc.DBConnectionError(), exception.DatabaseBusy()]
+
+    def record(session, percent):
+        if outages:
+            raise outages.pop()
+        recorded.append(percent)
+
+    job = jobs.JobContext(db, claimed, jobs.Settings(), lease.Lease(60, clock))
+    progress = CopyProgress(job, 10, record)
+    for clock.now in (1.0, 2.0, 3.0):
+        progress.check()
+    assert recorded == [0]

@@ -7,6 +7,10 @@ from sqlalchemy import event
 from manila_lite.db import connection_pool
 from manila_lite.db.models import shares
 from tests.support import databases
+from tests.support import sampling
+
+pytestmark = sampling.dialects
+
 
 SHARE = shares.Share.__table__
 

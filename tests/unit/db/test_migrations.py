@@ -18,6 +18,7 @@ from manila_lite.db import schema
 from manila_lite.db.session import Database
 from tests.support import databases
 from tests.support import expansion
+from tests.support import sampling
 from tests.support.processes import wait_until
 
 
@@ -197,9 +198,12 @@ class Interrupted(BaseException):  # which nothing wraps
     pass
 
 
-@pytest.mark.parametrize('make_empty', ['mysql'], indirect=True)
+@sampling.enumeration
+@pytest.mark.parametrize('make_empty', ['mysql', 'postgresql'], indirect=True)
 def test_migration_goes_on_after_any_of_its_statements(make_empty):
-    """MariaDB commits each of them; the version changes with the last."""
+    """Each of them is committed; the version changes with the last."""
+    step = 1 if sampling.tries_every_case() else 6
+    first = sampling.seed() % step
     created, interrupted = make_empty(), make_empty()
     schema.sync(created)
     interrupted.write(schema.migrate, schema.FIRST_RELEASED)
@@ -211,7 +215,8 @@ def test_migration_goes_on_after_any_of_its_statements(make_empty):
             and statement not in seen
         ):
             seen.add(statement)
-            raise Interrupted
+            if len(seen) % step == first:
+                raise Interrupted
 
     sa.event.listen(interrupted.engine, 'after_cursor_execute', interrupt)
     while schema.version(interrupted) != schema.HEAD:
@@ -219,6 +224,54 @@ def test_migration_goes_on_after_any_of_its_statements(make_empty):
             schema.sync(interrupted)
     assert catalog(interrupted) == catalog(created)
     assert len(seen) > int(schema.HEAD) - int(schema.FIRST_RELEASED)
+
+
+@pytest.mark.parametrize('make_empty', ['postgresql'], indirect=True)
+def test_tables_can_be_changed_while_they_get_indexes(make_empty):
+    """Others wait for no more than a statement that changes a table."""
+    empty = make_empty()
+    empty.write(schema.migrate, schema.FIRST_RELEASED)
+    held = {}
+
+    def look(connection, cursor, statement, *rest):
+        with empty.engine.connect() as other:
+            held[statement] = other.exec_driver_sql(
+                'SELECT COUNT(*) FROM pg_locks JOIN pg_class '
+                'ON pg_class.oid = relation '
+                "WHERE relkind = 'r' AND relnamespace = "
+                'current_schema()::regnamespace AND mode IN '
+                "('ShareLock', 'AccessExclusiveLock')"
+            ).scalar_one()
+
+    migrating = Database(empty.url)
+    sa.event.listen(migrating.engine, 'after_cursor_execute', look)
+    schema.sync(migrating)
+    migrating.dispose()
+    assert set(held.values()) == {0}
+    indexes = [one for one in held if one.lstrip().startswith('CREATE INDEX')]
+    assert len(indexes) > 5
+    assert all(' INDEX CONCURRENTLY ' in one for one in indexes)
+
+
+@pytest.mark.parametrize('make_empty', ['postgresql'], indirect=True)
+def test_index_whose_creation_was_interrupted_is_created_again(make_empty):
+    empty = make_empty()
+    empty.write(schema.migrate, schema.FIRST_RELEASED)
+    with empty.engine.begin() as connection:
+        connection.exec_driver_sql(
+            'CREATE INDEX ix_messages_resource_id_created_at '
+            'ON messages (resource_id, created_at)'
+        )
+        connection.exec_driver_sql(
+            'UPDATE pg_index SET indisvalid = false WHERE indexrelid = '
+            "'ix_messages_resource_id_created_at'::regclass"
+        )
+    schema.sync(empty)
+    assert empty.read(
+        lambda session: session.value(
+            sa.text('SELECT bool_and(indisvalid) FROM pg_index')
+        )
+    )
 
 
 @pytest.mark.parametrize('make_empty', ['mysql'], indirect=True)

@@ -6,6 +6,10 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db import read_limit
+from tests.support import sampling
+
+pytestmark = sampling.dialects
+
 
 SLOW = sa.text(
     'WITH RECURSIVE n (i) AS '

@@ -10,8 +10,12 @@ from manila_lite import metrics
 from manila_lite.db import engines
 from manila_lite.db.session import ConcurrentChange
 from tests.support import conflicts
+from tests.support import sampling
 from tests.support.rows import SHARE
 from tests.support.rows import insert_share
+
+pytestmark = sampling.dialects
+
 
 COUNT = sa.select(sa.func.count()).select_from(SHARE)
 

@@ -23,6 +23,10 @@ from manila_lite.db.session import Hint
 from manila_lite.db.session import read_transaction
 from manila_lite.db.session import transaction
 from tests.support import databases
+from tests.support import sampling
+
+pytestmark = sampling.dialects
+
 
 SHARE = shares.Share.__table__
 

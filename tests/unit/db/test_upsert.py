@@ -5,6 +5,10 @@ import sqlalchemy as sa
 
 from manila_lite.db.session import Database
 from manila_lite.db.upsert import build_upsert
+from tests.support import sampling
+
+pytestmark = sampling.dialects
+
 
 TABLE = sa.Table(
     'counters',

@@ -8,11 +8,13 @@ import sys
 import threading
 import time
 
+from oslo_db import exception as db_exc
 import oslo_messaging
 import pytest
 
 from manila_lite import conf as options
 from manila_lite import exception
+from manila_lite.db import errors
 from tests.support.rpc_servers import transport_to
 from tests.unit.rpc.conftest import Received
 from tests.unit.rpc.conftest import exposed
@@ -20,6 +22,17 @@ from tests.unit.rpc.conftest import exposed
 
 class Fault(Exception):
     pass
+
+
+DATABASE_OUTAGES = {
+    one.__name__: one
+    for one in (
+        db_exc.DBConnectionError,
+        db_exc.DBDeadlock,
+        errors.StaleConnection,
+        errors.ReadOnlyServer,
+    )
+}
 
 
 class Recorder:
@@ -50,6 +63,10 @@ class Recorder:
     @exposed
     def break_down(self, ctx):
         raise Fault('a fault of the other side')
+
+    @exposed
+    def lose_database(self, ctx, error):
+        raise DATABASE_OUTAGES[error]()
 
     def secret(self, ctx):
         self.received.add('secret')
@@ -109,6 +126,16 @@ def test_call_raises_remote_error_for_a_fault_of_the_server(
         rpc_transport.client('topic').call(ctx, 'break_down', {}, timeout=5)
 
 
+@pytest.mark.parametrize('error', DATABASE_OUTAGES)
+def test_call_of_a_server_without_its_database_may_be_repeated(
+    rpc_transport, recorder, ctx, error
+):
+    with pytest.raises(exception.ServiceUnavailable, match=error):
+        rpc_transport.client('topic').call(
+            ctx, 'lose_database', {'error': error}, timeout=5
+        )
+
+
 def test_call_times_out_and_a_late_reply_is_ignored(
     rpc_transport, recorder, ctx
 ):
@@ -145,8 +172,9 @@ def test_unknown_methods_are_logged_once_and_without_a_stack(
     client = rpc_transport.client(
         'topic', namespace=namespace, version=version
     )
-    for _ in range(2):
+    for _ in range(10):
         client.cast(ctx, 'later', {'work_id': 'w'})
+    for _ in range(2):
         with pytest.raises(exception.NewerReleaseNeeded, match='later'):
             client.call(ctx, 'later', {'work_id': 'w'}, timeout=5)
     logged = [one for one in caplog.records if 'later' in one.getMessage()]

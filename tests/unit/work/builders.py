@@ -28,11 +28,11 @@ def claim(db, work_id, owner='me', lease=60.0, queues=('blue',), **values):
     return db.write(table.claim, work_id, queues, owner, lease, **values)
 
 
-def taken_over(db, **values):
+def taken_over(db, by='another', **values):
     """Return two claims of one row: the lost one and the current one."""
     work_id = submit_work(db, **values)
     lost = claim(db, work_id, lease=-1.0)
-    return lost, claim(db, work_id, 'another', abandoned=True)
+    return lost, claim(db, work_id, by, abandoned=True)
 
 
 def row(db, work_id):

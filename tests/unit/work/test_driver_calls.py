@@ -11,6 +11,7 @@ from manila_lite.work import driver_calls
 from manila_lite.work import job as jobs
 from manila_lite.work import lease
 from manila_lite.work import table
+from tests.support import sampling
 from tests.unit.work.builders import claim
 from tests.unit.work.builders import submit_work
 
@@ -80,6 +81,7 @@ def test_calls_are_recorded_once(db, claimed):
     assert [row.method for row in recorded(db)] == ['paint', 'dry']
 
 
+@sampling.dialects
 def test_commit_that_is_not_confirmed_leaves_no_second_row(db, claimed):
     call(db, claimed)
     db.write(table.checkpoint, claimed, 'half')
@@ -108,6 +110,7 @@ def test_running_call_is_recorded_when_the_lease_is_renewed(db, claimed):
     assert row.outcome == 'ok'
 
 
+@sampling.dialects
 def test_lost_claim_records_no_running_call(db):
     claimed = claim(db, submit_work(db), lease=-1.0)
     claim(db, claimed.id, 'another', abandoned=True)

@@ -15,6 +15,7 @@ from manila_lite.rpc.contract import durable
 from manila_lite.rpc.share import ProvisioningRpc
 from manila_lite.rpc.share import ReconciliationRpc
 from manila_lite.work import table
+from tests.support import sampling
 from tests.support.concurrent_calls import at_once
 from tests.unit.work.builders import claim
 from tests.unit.work.builders import row
@@ -22,6 +23,9 @@ from tests.unit.work.builders import submit
 from tests.unit.work.builders import submit_work
 from tests.unit.work.builders import sweep
 from tests.unit.work.builders import taken_over
+
+pytestmark = sampling.dialects
+
 
 THREADS = 8
 SOON = 3600.0
@@ -134,7 +138,20 @@ class GildingRpc(Contract):
     def gild(self, ctx, leaves, thin=False): ...
 
 
+def renew(session, job):
+    if not table.renew(session, job, 60.0):
+        raise exception.ClaimLost(id=job.id)
+
+
 WRITES = {
+    'renew': renew,
+    'raise_fence': lambda session, job: table.raise_fence(
+        session, job, job.fence + 1
+    ),
+    'abandon': lambda session, job: table.abandon(session, job, 0.0, 'wet'),
+    'release_waiting': lambda session, job: table.release_waiting(
+        session, job, 0.0, 'wet'
+    ),
     'checkpoint': lambda session, job: table.checkpoint(session, job, 'half'),
     'finish': table.finish,
     'continue_with': lambda session, job: table.continue_with(
@@ -148,9 +165,11 @@ WRITES = {
 }
 
 
+@pytest.mark.parametrize('by', ['another', 'me'])
 @pytest.mark.parametrize('name', WRITES)
-def test_a_lost_claim_writes_nothing(db, hints, name):
-    lost, held = taken_over(db)
+def test_a_lost_claim_writes_nothing(db, hints, name, by):
+    """Also if its process has claimed its overdue work again."""
+    lost, held = taken_over(db, by)
     before = row(db, held.id)
     hints.clear()
     with pytest.raises(exception.ClaimLost):

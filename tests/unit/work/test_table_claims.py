@@ -8,12 +8,16 @@ import sqlalchemy as sa
 from manila_lite import exception
 from manila_lite.work import table
 from manila_lite.work.statements import WORK
+from tests.support import sampling
 from tests.support.concurrent_calls import at_once
 from tests.unit.work.builders import claim
 from tests.unit.work.builders import row
 from tests.unit.work.builders import submit_work
 from tests.unit.work.builders import sweep
 from tests.unit.work.builders import taken_over
+
+pytestmark = sampling.dialects
+
 
 THREADS = 8
 SOON = 3600.0

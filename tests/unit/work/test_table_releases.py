@@ -8,9 +8,13 @@ from manila_lite.context import RequestContext
 from manila_lite.rpc.contract import Contract
 from manila_lite.rpc.contract import durable
 from manila_lite.work import table
+from tests.support import sampling
 from tests.unit.work.builders import claim
 from tests.unit.work.builders import row
 from tests.unit.work.builders import submit_work
+
+pytestmark = sampling.dialects
+
 
 CTX = RequestContext(project_id='p', request_id='r')
 NEWER = release.NUMBER + 1

@@ -6,6 +6,7 @@ import sqlalchemy as sa
 
 from manila_lite.work import table
 from manila_lite.work import waiting
+from tests.support import sampling
 from tests.unit.work.builders import claim
 from tests.unit.work.builders import row
 from tests.unit.work.builders import submit_work
@@ -47,6 +48,7 @@ def test_released_work_shows_what_it_waits_for(db):
     assert row(db, held.id).error == 'the storage is starting'
 
 
+@sampling.dialects
 def test_lost_claim_explains_nothing(db):
     lost, current = taken_over(db)
     db.write(waiting.explain, lost, 'the storage is starting')

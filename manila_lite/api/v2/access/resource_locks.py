@@ -92,10 +92,7 @@ class ResourceLocksController(wsgi.Controller):
     def index(self, req: wsgi.Request) -> dict:
         """List a page of the locks of the project, or of all projects."""
         page = paging.parse(
-            req.query,
-            cap=self._max_limit,
-            sort_keys=_SORT_KEYS,
-            strict_direction=False,
+            req.query, cap=self._max_limit, sort_keys=_SORT_KEYS
         )
         with_count = paging.parse_flag(req.query, 'with_count')
         rows, total = self.services.db.read(

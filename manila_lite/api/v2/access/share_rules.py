@@ -42,7 +42,7 @@ ALLOW = s.schema(
 
 # `unrestrict` is documented since 2.82, and honoured by every version.
 DENY = s.schema(
-    ['access_id'], access_id=s.string(255, 1), unrestrict=s.boolean
+    ['access_id'], access_id=s.trimmed(255, 1), unrestrict=s.boolean
 )
 
 

@@ -16,7 +16,7 @@ ALLOW = s.schema(
     access_type=s.string(255, 1),
     access_to=s.string(255, 1),
 )
-DENY = s.schema(['access_id'], access_id=s.string(255, 1))
+DENY = s.schema(['access_id'], access_id=s.trimmed(255, 1))
 
 VIEW = fields(
     Field('id'), Field('access_type'), Field('access_to'), Field('state')

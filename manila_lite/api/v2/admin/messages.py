@@ -9,6 +9,7 @@ from manila_lite.api import wsgi
 from manila_lite.api.fields import LINKS
 from manila_lite.api.fields import Field
 from manila_lite.api.fields import fields
+from manila_lite.api.fields import fn
 from manila_lite.api.fields import fn2
 from manila_lite.api.filters import Filter
 from manila_lite.api.filters import exact
@@ -29,7 +30,7 @@ ITEM = fields(
     Field('id'),
     Field('project_id'),
     Field('action_id'),
-    Field('detail_id'),
+    Field('detail_id', fn(words.stored_detail, 'detail_id'), shape=str),
     Field('message_level'),
     Field('created_at'),
     Field('expires_at'),
@@ -75,10 +76,7 @@ class MessagesController(wsgi.Controller):
         Administrators see those of all projects.
         """
         page = paging.parse(
-            req.query,
-            cap=self._max_limit,
-            sort_keys=_SORT_KEYS,
-            strict_direction=False,
+            req.query, cap=self._max_limit, sort_keys=_SORT_KEYS
         )
         rows = self.services.db.read(
             queries.list_messages,

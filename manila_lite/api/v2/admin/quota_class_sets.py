@@ -10,6 +10,7 @@ from manila_lite.api import wsgi
 from manila_lite.api.v2.admin.quota_sets import LIMITS
 from manila_lite.api.v2.admin.quota_sets import SHOWN
 from manila_lite.api.v2.admin.quota_sets import UPDATED
+from manila_lite.api.v2.admin.quota_sets import check_not_empty
 from manila_lite.api.v2.admin.quota_sets import limits_of_version
 from manila_lite.quota import sets
 
@@ -50,6 +51,7 @@ class QuotaClassSetsController(wsgi.Controller):
                 'characters'
             )
         args.pop('class_name', None)  # the one in the URL counts
+        check_not_empty(args)
         limits = self.services.db.write(
             sets.change_class, self.services.limits, class_name, args
         )

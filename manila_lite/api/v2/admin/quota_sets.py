@@ -151,6 +151,7 @@ class QuotaSetsController(wsgi.Controller):
         """Set some limits; they apply from the next request on."""
         args.pop('tenant_id', None)
         force = args.pop('force', False)
+        check_not_empty(args)
         try:
             limits = self._run(
                 self.services.db.write,
@@ -200,10 +201,12 @@ def _scope(
         return sets.scope_of(
             quota_target.project_id, user_id=quota_target.user_id
         )
+    wanted = quota_target.share_type
     found = share_types.find_usable(
-        session, quota_target.share_type, quota_target.project_id, ctx.is_admin
+        session, wanted, quota_target.project_id, ctx.is_admin
     )
-    if found is None:
+    if found is None or wanted not in (found.id, found.name):
+        # MariaDB finds a name with further spaces at its end, too.
         raise exception.ShareTypeNotFound(
             share_type_id=quota_target.share_type
         )
@@ -216,13 +219,20 @@ def _response(
     return {'quota_set': more | limits_of_version(limits, req.minor)}
 
 
+def check_not_empty(limits: Mapping[str, object]) -> None:
+    """Refuse an update that would change nothing."""
+    if not limits:
+        raise exception.InvalidInput(reason='at least one quota is required')
+
+
 def _check_id(name: str, id: str) -> str:
     """Return the id; raises InvalidInput if it cannot be stored.
 
     An empty user id is refused too: it would mean the whole project.
     """
-    if not 1 <= len(id) <= _ID_LENGTH:
+    if not 1 <= len(id) <= _ID_LENGTH or id != id.strip():
         raise exception.InvalidInput(
-            reason=f'{name} must have 1 to {_ID_LENGTH} characters'
+            reason=f'{name} must have 1 to {_ID_LENGTH} characters, without '
+            'white space at either end'
         )
     return id

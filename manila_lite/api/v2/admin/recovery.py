@@ -87,7 +87,7 @@ class RecoveryController(wsgi.Controller):
             resource_type=_resource_type(req),
             host=req.query.get('host'),
         )
-        return IN_FLIGHT.many(req.minor)(found[page.offset :], {})
+        return IN_FLIGHT.many(req.minor)(page.cut(found), {})
 
     @wsgi.method(
         'recovery:log',
@@ -104,7 +104,7 @@ class RecoveryController(wsgi.Controller):
             resource_id=req.query.get('resource_id'),
             host=req.query.get('host'),
         )
-        return {'log': DECISION.many(req.minor)(found, {})}
+        return {'log': DECISION.many(req.minor)(page.check(found), {})}
 
     @wsgi.method(
         'recovery:run',

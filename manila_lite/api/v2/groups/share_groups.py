@@ -34,9 +34,9 @@ CREATE = s.schema(
     description=_NAME,
     share_types=s.array(s.uuid, max=100),
     share_group_type_id=s.uuid,
-    source_share_group_snapshot_id=s.string(255, nullable=True),
-    share_network_id=s.string(255, nullable=True),
-    availability_zone=s.string(255, nullable=True),
+    source_share_group_snapshot_id=s.trimmed(255, nullable=True),
+    share_network_id=s.trimmed(255, nullable=True),
+    availability_zone=s.trimmed(255, nullable=True),
 )
 
 UPDATE = s.schema(
@@ -65,13 +65,15 @@ DETAIL = fields(
     Field('consistent_snapshot_support', since='2.34'),
 )
 
+_ADMIN_KEYS = ('share_server_id',)
+
 _CRITERIA = Criteria(
     Filter('group_type_id', 'share_group_type_id'),
     # As the command line client calls them.
     Filter('share_group_type', 'share_group_type_id'),
     Filter('snapshot', 'source_share_group_snapshot_id'),
     Filter('share_network', 'share_network_id'),
-    *exact(*share_groups.FILTERS),
+    *exact(*share_groups.FILTERS, admin_only=_ADMIN_KEYS),
 )
 _SORT_KEYS = {name: name for name in share_groups.SORT_KEYS}
 
@@ -131,7 +133,10 @@ class ShareGroupsController(ShareGroupTargetController):
 
     def _page(self, req: wsgi.Request) -> paging.Page:
         return paging.parse(
-            req.query, cap=self._max_limit, sort_keys=_SORT_KEYS
+            req.query,
+            cap=self._max_limit,
+            sort_keys=_SORT_KEYS,
+            ignored_keys=() if req.ctx.is_admin else _ADMIN_KEYS,
         )
 
     @wsgi.method(

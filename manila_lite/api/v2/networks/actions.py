@@ -13,7 +13,7 @@ from manila_lite.api.v2.targets import ShareNetworkTargetController
 from manila_lite.api.v2.targets import get_security_service
 from manila_lite.db import rows
 
-_ID = s.string(255)  # an empty one is not found, as published
+_ID = s.trimmed(255)  # an empty one is not found, as published
 _SERVICE: dict[str, typing.Any] = {'security_service_id': _ID}
 _SERVICES: dict[str, typing.Any] = {
     'current_service_id': _ID,

@@ -28,8 +28,8 @@ MANAGE = s.schema(
     ['host', 'share_network_id', 'identifier'],
     wrapper='share_server',
     host=s.string(255, 1),
-    share_network_id=s.string(36, 1),
-    share_network_subnet_id=s.since('2.51', s.string(36, nullable=True)),
+    share_network_id=s.trimmed(36, 1),
+    share_network_subnet_id=s.since('2.51', s.trimmed(36, nullable=True)),
     identifier=s.string(255, 1),
     driver_options=s.obj(extra='allow', nullable=True),
 )

@@ -17,6 +17,11 @@ SORT_KEYS: dict[str, str] = {
     'name': 'display_name',
     'description': 'display_description',
 }
+_POLICIES = {
+    'host': 'share:list_by_host',
+    'share_server_id': 'share:list_by_share_server_id',
+}
+"""The policies of keys that filter by, or sort by, hidden fields."""
 
 _ON_SHARE = filters(
     Filter('name', 'display_name'),
@@ -35,8 +40,7 @@ _ON_INSTANCE = filters(
     *exact('status', 'share_type_id', 'share_network_id'),
     Filter('share_type', 'share_type_id'),
     Filter('mount_point_name', since='2.84'),
-    Filter('host', policy='share:list_by_host'),
-    Filter('share_server_id', policy='share:list_by_share_server_id'),
+    *(Filter(key, policy=policy) for key, policy in _POLICIES.items()),
     Filter('encryption_key_ref', since='2.90', admin_only=True),
 )
 _LIKE = filters(
@@ -77,6 +81,7 @@ def parse(req: wsgi.Request) -> share_views.ShareFilter:
     return share_views.ShareFilter(
         project_id=_project_id(req),
         include_hidden=targets.sees_hidden(req.ctx),
+        admin_exports=bool(req.ctx.is_admin),
         share={'is_soft_deleted': False} | _ON_SHARE.values(req),
         instance=_ON_INSTANCE.values(req),
         like=_LIKE.values(req),
@@ -96,3 +101,10 @@ def lists_all_projects(req: wsgi.Request) -> bool:
     return paging.parse_flag(req.query, 'all_tenants') and req.ctx.can(
         'share:list_all_projects'
     )
+
+
+def ignored_sort_keys(req: wsgi.Request) -> set[str]:
+    """Return the sort keys that the caller may not filter by either."""
+    return {
+        key for key, policy in _POLICIES.items() if not req.ctx.can(policy)
+    }

@@ -48,12 +48,12 @@ MANAGE = s.schema(
     protocol=s.string(255, 1),
     export_path=_ExportPath(),
     service_host=s.string(255, 1),
-    share_type=s.string(255, nullable=True),
+    share_type=s.trimmed(255, nullable=True),
     name=s.alias('display_name', _NAME),
     description=s.alias('display_description', _NAME),
     driver_options=s.obj(extra='allow', nullable=True),
     is_public=s.since('2.8', s.boolean),
-    share_server_id=s.since('2.49', s.string(36, nullable=True)),
+    share_server_id=s.since('2.49', s.trimmed(36, nullable=True)),
     mount_point_name=s.since('2.92', s.string(255, nullable=True)),
 )
 

@@ -6,6 +6,7 @@ from manila_lite import exception
 from manila_lite.api import answers
 from manila_lite.api import schema as s
 from manila_lite.api import wsgi
+from manila_lite.api.fields import timestamp
 from manila_lite.api.v2.targets import ShareTargetController
 from manila_lite.db import rows
 from manila_lite.share.operations.migrations.share_migrations import (
@@ -31,8 +32,8 @@ MIGRATE = s.schema(
     preserve_metadata=s.boolean,
     preserve_snapshots=s.boolean,
     force_host_assisted_migration=s.boolean,
-    new_share_network_id=s.string(36, 1, nullable=True),
-    new_share_type_id=s.string(36, 1, nullable=True),
+    new_share_network_id=s.trimmed(36, 1, nullable=True),
+    new_share_type_id=s.trimmed(36, 1, nullable=True),
 )
 TASK_STATE = s.schema(
     ['task_state'], task_state=s.string(255, 1, nullable=True)
@@ -40,6 +41,7 @@ TASK_STATE = s.schema(
 _PROGRESS: answers.Shape = {
     'total_progress': int | None,
     'task_state': str,
+    'last_heard_at': str | None,
     answers.MayLack('details'): dict,
 }
 REFUSED: wsgi.Refusals = {exception.InvalidStatus: exception.InvalidShare}
@@ -112,7 +114,10 @@ class ShareMigrationActionsController(wsgi.Controller):
     def migration_get_progress(
         self, req: wsgi.Request, share: rows.ShareTarget
     ) -> dict:
-        """Return the progress of the latest migration of a share."""
+        """Return the progress of the latest migration of a share.
+
+        `last_heard_at` is the time of the last reply of the back end.
+        """
         return self._progress(req, share)
 
     @wsgi.action(
@@ -140,6 +145,7 @@ class ShareMigrationActionsController(wsgi.Controller):
         shown: dict[str, typing.Any] = {
             'total_progress': found.total,
             'task_state': found.task_state,
+            'last_heard_at': timestamp(found.heard_at),
         }
         if req.minor >= DETAILS_SINCE:
             shown['details'] = found.details

@@ -49,14 +49,14 @@ CREATE = s.schema(
     name=s.alias('display_name', _NAME),
     description=s.alias('display_description', _NAME),
     share_type=s.alias(
-        'volume_type', s.string(255, nullable=True), when_both='refuse'
+        'volume_type', s.trimmed(255, nullable=True), when_both='refuse'
     ),
-    share_network_id=s.string(255, nullable=True),
-    snapshot_id=s.string(255, nullable=True),
-    availability_zone=s.string(255, nullable=True),
+    share_network_id=s.trimmed(255, nullable=True),
+    snapshot_id=s.trimmed(255, nullable=True),
+    availability_zone=s.trimmed(255, nullable=True),
     metadata=s.mapping(s.string(1023, 1), nullable=True),
     is_public=s.boolean,
-    share_group_id=s.since('2.31', s.string(255, nullable=True)),
+    share_group_id=s.since('2.31', s.trimmed(255, nullable=True)),
     scheduler_hints=s.since(
         '2.65',
         s.obj(
@@ -205,6 +205,7 @@ class SharesController(targets.ShareTargetController):
             if share_filters.lists_all_projects(req)
             else self._max_limit * _OWN_LIST_FACTOR,
             sort_keys=share_filters.SORT_KEYS,
+            ignored_keys=share_filters.ignored_sort_keys(req),
             empty_at_zero=True,
         )
         with_count = (detailed or req.minor >= 42) and paging.parse_flag(

@@ -110,10 +110,7 @@ class ShareTransfersController(wsgi.Controller):
 
     def _list(self, req: wsgi.Request, view: View, path: str) -> dict:
         page = paging.parse(
-            req.query,
-            cap=self._max_limit,
-            sort_keys=_SORT_KEYS,
-            strict_direction=False,
+            req.query, cap=self._max_limit, sort_keys=_SORT_KEYS
         )
         found = self.services.db.read(
             transfers.list_transfers, self._parse_filters(req), page

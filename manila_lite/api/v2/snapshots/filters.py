@@ -21,6 +21,7 @@ SORT_KEYS: dict[str, str] = {
     'name': 'display_name',
     'description': 'display_description',
 }
+ADMIN_SORT_KEYS = ('provider_location',)
 
 _USAGE = {'any': None, 'used': True, 'unused': False}
 

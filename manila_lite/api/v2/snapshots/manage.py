@@ -16,7 +16,7 @@ _NAME = s.string(255, nullable=True)
 MANAGE = s.schema(
     ['share_id', 'provider_location'],
     wrapper='snapshot',
-    share_id=s.string(255, 1),
+    share_id=s.trimmed(255, 1),
     provider_location=s.string(255, 1),
     name=s.alias('display_name', _NAME),
     description=s.alias('display_description', _NAME),

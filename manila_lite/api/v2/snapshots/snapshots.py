@@ -29,7 +29,7 @@ _NAME = s.string(255, nullable=True)
 CREATE = s.schema(
     ['share_id'],
     wrapper='snapshot',
-    share_id=s.string(255, 1),
+    share_id=s.trimmed(255, 1),
     name=s.alias('display_name', _NAME),
     description=s.alias('display_description', _NAME),
     metadata=s.since('2.73', s.mapping(s.string(1023, 1), nullable=True)),
@@ -121,6 +121,9 @@ class SnapshotsController(targets.SnapshotTargetController):
             req.query,
             cap=self._max_limit,
             sort_keys=snapshot_filters.SORT_KEYS,
+            ignored_keys=()
+            if req.ctx.is_admin
+            else snapshot_filters.ADMIN_SORT_KEYS,
         )
         filters = snapshot_filters.parse(req)
         with_count = (detailed or req.minor >= 79) and paging.parse_flag(

@@ -157,11 +157,17 @@ def check_consistency(specs: Mapping[str, str]) -> None:
         )
 
 
-def matches(specs: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+def matches(
+    specs: Mapping[str, str], wanted: Mapping[str, str], admin: bool
+) -> bool:
     """Return whether a type with these extra specs matches a filter.
 
-    A filter by zones matches types that have them all or name none.
+    A filter by zones matches types that have them all or name none. Filters
+    of projects do not match extra specs that they cannot see: they would
+    find the names of back ends by trying.
     """
+    if not admin:
+        specs = _of_projects(specs)
     for key, value in wanted.items():
         if key == ZONES:
             if not set(split_zones(value)) <= set(
@@ -183,7 +189,11 @@ def visible_specs(
     """
     if admin:
         return specs
-    return TENANT_DEFAULTS.function(minor)(None) | {
+    return TENANT_DEFAULTS.function(minor)(None) | _of_projects(specs)
+
+
+def _of_projects(specs: Mapping[str, str]) -> dict[str, str]:
+    return {
         key: value for key, value in specs.items() if key in TENANT_VISIBLE
     }
 

@@ -27,8 +27,8 @@ CREATE = schema.schema(
     ['share_group_type'],
     share_group_type=schema.obj(
         ['name', 'share_types'],
-        name=schema.string(**share_types.NAME),
-        share_types=schema.array(schema.string(255, 1)),
+        name=schema.trimmed(255, 1),
+        share_types=schema.array(schema.trimmed(255, 1)),
         group_specs=group_specs.GROUP_SPECS,
         is_public=schema.boolean,
     ),

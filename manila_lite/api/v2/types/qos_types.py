@@ -12,7 +12,6 @@ from manila_lite.api.filters import Filter
 from manila_lite.api.filters import exact
 from manila_lite.api.filters import filters
 from manila_lite.api.services import ApiServices
-from manila_lite.api.v2.types import share_types
 from manila_lite.api.v2.types import specs
 from manila_lite.api.v2.types.spec_values import SENT
 from manila_lite.api.v2.types.spec_values import Specs
@@ -33,7 +32,7 @@ _SPECS = Specs(bool, int, float)
 CREATE = schema.schema(
     ['name'],
     wrapper='qos_type',
-    name=schema.string(**share_types.NAME),
+    name=schema.trimmed(255, 1),
     description=_DESCRIPTION,
     specs=_SPECS,
 )

@@ -25,10 +25,6 @@ _IS_PUBLIC = 'share_type_access:is_public'
 _FILTER_BY_SPECS = versions.window(since='2.43')
 
 _text = schema.string(255, nullable=True)
-NAME: dict[str, typing.Any] = {
-    'pattern': r'[\s\S]*\S[\s\S]*',
-    'description': 'a string of 1 to 255 characters, not all blank',
-}
 
 # Their names are not identifiers.
 _NEW_IS_PUBLIC: dict[str, typing.Any] = {
@@ -42,7 +38,7 @@ CREATE = schema.schema(
         'volume_type',
         schema.obj(
             ['name', 'extra_specs'],
-            name=schema.string(**NAME),
+            name=schema.trimmed(255, 1),
             extra_specs=extra_specs.NEW_EXTRA_SPECS,
             description=schema.since('2.41', _text, below='refuse'),
             **_NEW_IS_PUBLIC,
@@ -54,7 +50,7 @@ UPDATE = schema.schema(
     share_type=schema.alias(
         'volume_type',
         schema.obj(
-            name=schema.string(nullable=True, **NAME),
+            name=schema.trimmed(255, 1, nullable=True),
             description=_text,
             **_CHANGED_IS_PUBLIC,
         ),
@@ -80,7 +76,7 @@ ITEM = fields(
     Field(
         'required_extra_specs',
         lambda row: extra_specs.required_specs(row.extra_specs),
-        shape=dict[str, str],
+        shape=dict[str, str | bool],
     ),
     Field('os-share-type-access:is_public', attr('is_public'), until='2.6'),
     Field('share_type_access:is_public', attr('is_public'), since='2.7'),
@@ -115,7 +111,9 @@ class ShareTypesController(wsgi.Controller):
             [
                 record
                 for record in found
-                if extra_specs.matches(record.extra_specs, filters)
+                if extra_specs.matches(
+                    record.extra_specs, filters, bool(req.ctx.is_admin)
+                )
             ],
             self._more(req),
         )
@@ -155,7 +153,7 @@ class ShareTypesController(wsgi.Controller):
         if req.minor in extra_specs.SNAPSHOT_SUPPORT_DEFAULT:
             specs.setdefault(extra_specs.SNAPSHOT_SUPPORT, 'True')
         extra_specs.check_consistency(specs)
-        return self._type_response(
+        return self._written(
             req,
             self.services.db.write(
                 _create,
@@ -176,7 +174,7 @@ class ShareTypesController(wsgi.Controller):
     def update(self, req: wsgi.Request, args: dict, type_id: str) -> dict:
         """Update a type; an empty description removes it."""
         values = _changes(args['share_type'])
-        return self._type_response(
+        return self._written(
             req,
             self.services.db.write(
                 _update, req.ctx, type_id, values, by=req.ctx
@@ -193,6 +191,16 @@ class ShareTypesController(wsgi.Controller):
     ) -> dict:
         items = ITEM.function(req.minor)(record, self._more(req))
         return {'share_type': items, 'volume_type': items}
+
+    def _written(self, req: wsgi.Request, record: ShareTypeRecord) -> dict:
+        """Return a type that was written, its required specs as booleans."""
+        answer = self._type_response(req, record)
+        items = answer['share_type']
+        items['required_extra_specs'] = {
+            key: schema.boolean.at(req.minor)(value)
+            for key, value in items['required_extra_specs'].items()
+        }
+        return answer
 
     def _more(self, req: wsgi.Request) -> dict:
         return {

@@ -40,7 +40,11 @@ _SET_START = (
 )
 _UNSENT = (
     sa.select(
-        *(column for column in JOURNAL.c if column is not JOURNAL.c.is_sent)
+        *(
+            column
+            for column in JOURNAL.c
+            if column.key not in ('is_sent', 'transaction_id')
+        )
     )
     .where(JOURNAL.c.is_sent.is_(None), JOURNAL.c.id > sa.bindparam('start'))
     # The order of the index, which PostgreSQL would not use for the id alone.

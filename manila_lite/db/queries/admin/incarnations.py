@@ -3,19 +3,30 @@
 Several processes may serve one host. Each has a row of its own, and the row
 of the service shows the best of them: one that is alive and healthy, else
 one that is alive, and of several the one that was started last.
+
+A session that is frozen may have locked the row of the service. Heartbeats
+are written nevertheless, and nothing waits for that row longer than
+ROW_PATIENCE: a later heartbeat registers or shows the process.
 """
 
 from collections.abc import Collection, Sequence
+import enum
+import logging
 import typing
 
+from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
+from manila_lite import exception
 from manila_lite.db.clock import db_now
 from manila_lite.db.models import base
 from manila_lite.db.models import services
 from manila_lite.db.queries.admin import releases
 from manila_lite.db.queries.admin.services import get_or_create_zone_id
+from manila_lite.db.session import Database
 from manila_lite.db.session import Session
+
+LOG = logging.getLogger(__name__)
 
 SERVICE = services.Service.__table__
 INCARNATION = services.ServiceIncarnation.__table__
@@ -32,16 +43,23 @@ STOPPED = 'It was stopped.'
 STOPPING = 'It is stopping.'
 """The health of a process that waits for the end of its running work."""
 
+_LOCKED = 'another session has locked the row of the service'
+
+ROW_PATIENCE = 1.0
+"""Seconds to wait for the row of a service that another session has locked."""
+
 _IS_SERVICE = (
     SERVICE.c.host == sa.bindparam('of_host'),
     SERVICE.c.binary == sa.bindparam('of_binary'),
 )
-_LOCK = sa.select(SERVICE.c.id).where(*_IS_SERVICE).with_for_update()
+_ID = sa.select(SERVICE.c.id).where(*_IS_SERVICE)
+_LOCK = _ID.with_for_update(skip_locked=True)
 _IS_OWN = (
     INCARNATION.c.service_id == sa.bindparam('of_service'),
     INCARNATION.c.incarnation == sa.bindparam('of_incarnation'),
 )
 _HEALTH = sa.bindparam('new_health', type_=base.MaskedText)
+_WARNING = sa.bindparam('new_warning', type_=base.MaskedText)
 _READY_AT = sa.case((_HEALTH.is_(None), db_now()), else_=sa.null())
 _BEAT = (
     sa.update(INCARNATION)
@@ -49,6 +67,7 @@ _BEAT = (
     .values(
         heartbeat_at=db_now(),
         health=_HEALTH,
+        warning=_WARNING,
         ready_at=sa.func.coalesce(INCARNATION.c.ready_at, _READY_AT),
     )
 )
@@ -56,9 +75,13 @@ _START = sa.insert(INCARNATION).values(
     started_at=db_now(),
     heartbeat_at=db_now(),
     health=_HEALTH,
+    warning=_WARNING,
     ready_at=_READY_AT,
 )
 _END = sa.delete(INCARNATION).where(*_IS_OWN)
+_SERVED = sa.select(INCARNATION.c.service_id).where(
+    INCARNATION.c.incarnation == sa.bindparam('of_incarnation')
+)
 _FORGET = sa.delete(INCARNATION).where(
     INCARNATION.c.service_id == sa.bindparam('of_service'),
     INCARNATION.c.heartbeat_at < db_now() - FORGOTTEN_AFTER,
@@ -88,7 +111,8 @@ _UNSERVED = (
         ),
     )
     .order_by(SERVICE.c.id)
-    .with_for_update()
+    # A row that another session has locked is left as it is.
+    .with_for_update(skip_locked=True)
 )
 _RETIRE = (
     sa.update(SERVICE)
@@ -107,7 +131,24 @@ _STOP = (
     .where(SERVICE.c.id == sa.bindparam('service_id'))
     .values(health=STOPPED, updated_at=sa.bindparam('now'))
 )
+_WARNINGS = (
+    sa.select(INCARNATION.c.service_id, INCARNATION.c.warning)
+    .where(
+        INCARNATION.c.warning.is_not(None),
+        INCARNATION.c.heartbeat_at
+        >= db_now() - sa.bindparam('silence', type_=sa.Double()),
+    )
+    .order_by(INCARNATION.c.started_at)
+)
 _RECENTLY = db_now() - sa.bindparam('silence', type_=sa.Double())
+_PROBLEMS = (
+    sa.select(INCARNATION.c.service_id, INCARNATION.c.health)
+    .where(
+        INCARNATION.c.health.is_not(None),
+        INCARNATION.c.heartbeat_at >= _RECENTLY,
+    )
+    .order_by(INCARNATION.c.service_id, INCARNATION.c.started_at)
+)
 _STARTING = (
     sa.select(SERVICE.c.host)
     .where(
@@ -131,6 +172,21 @@ _STARTING = (
 )
 
 
+class ServiceLocked(db_exc.DBDeadlock):
+    """Another transaction has locked the row of the service."""
+
+    def __init__(self) -> None:
+        super().__init__(_LOCKED)
+
+
+class Heartbeat(enum.Enum):
+    """What became of a heartbeat."""
+
+    UNKNOWN = 'the process is not registered'
+    WRITTEN = 'written, but another session has the row of the service'
+    SHOWN = 'written, and the row of the service shows the best process'
+
+
 def register(
     session: Session,
     *,
@@ -142,15 +198,16 @@ def register(
     enabled: bool,
     down_time: float,
     health: str | None = None,
+    warning: str | None = None,
     release: releases.Release | None = None,
 ) -> None:
     """Record that a process serves this host from now on.
 
-    It is of this release if none is given.
+    It is of this release if none is given. Raises ServiceLocked.
     """
     own = release or releases.current()
     zone_id = get_or_create_zone_id(session, zone)
-    service_id = session.value(_LOCK, of_host=host, of_binary=binary)
+    service_id = _lock(session, host, binary)
     if service_id is None:
         session.insert_unique(
             sa.insert(SERVICE).values(heartbeat_at=db_now()),
@@ -179,6 +236,7 @@ def register(
         service_id=service_id,
         incarnation=incarnation,
         new_health=health,
+        new_warning=warning,
         release_number=own.number,
         version=own.version,
         schema_version=own.schema_version,
@@ -194,18 +252,90 @@ def heartbeat(
     incarnation: str,
     health: str | None,
     down_time: float,
-) -> bool:
-    """Write the heartbeat of a process; False if it is not registered."""
-    service_id = session.value(_LOCK, of_host=host, of_binary=binary)
+    warning: str | None = None,
+) -> Heartbeat:
+    """Write the heartbeat of a process, and show the best one if possible."""
+    names = {'of_host': host, 'of_binary': binary}
+    locked_id = session.value(_LOCK, **names)
+    # A frozen session must not let others take this process for dead.
+    service_id = locked_id or session.value(_ID, **names)
     if service_id is None or not session.run(
         _BEAT,
         of_service=service_id,
         of_incarnation=incarnation,
         new_health=health,
+        new_warning=warning,
     ):
-        return False
-    _show_best(session, service_id, down_time)
-    return True
+        return Heartbeat.UNKNOWN
+    if locked_id is None:
+        return Heartbeat.WRITTEN
+    _show_best(session, locked_id, down_time)
+    return Heartbeat.SHOWN
+
+
+def register_if_free(
+    db: Database, *, host: str, binary: str, **values: typing.Any
+) -> None:
+    """Register a process, or leave it to a later heartbeat.
+
+    That is for a row of the service that another session has locked.
+    """
+    try:
+        db.write(
+            register,
+            host=host,
+            binary=binary,
+            retry_limit=ROW_PATIENCE,
+            **values,
+        )
+    except exception.DatabaseBusy as busy:
+        LOG.warning(
+            '%s on %s is not registered yet: %s',
+            binary,
+            host,
+            busy.__cause__ or busy,
+        )
+
+
+def beat(
+    db: Database,
+    *,
+    host: str,
+    binary: str,
+    down_time: float,
+    **values: typing.Any,
+) -> bool:
+    """Write the heartbeat of a process; False if it is not registered.
+
+    The row of the service shows it as soon as it is free: of simultaneous
+    heartbeats the last one to lock the row has seen all others.
+    """
+    service: dict[str, typing.Any] = {
+        'host': host,
+        'binary': binary,
+        'down_time': down_time,
+    }
+    found = db.write(heartbeat, **service, **values)
+    if found is Heartbeat.WRITTEN:
+        try:
+            db.write(show, **service, retry_limit=ROW_PATIENCE)
+        except exception.DatabaseBusy as busy:
+            LOG.warning(
+                'The heartbeat of %s on %s is not shown yet: %s',
+                binary,
+                host,
+                busy.__cause__ or busy,
+            )
+    return found is not Heartbeat.UNKNOWN
+
+
+def show(
+    session: Session, *, host: str, binary: str, down_time: float
+) -> None:
+    """Show the best process of a service; raises ServiceLocked."""
+    service_id = _lock(session, host, binary)
+    if service_id is not None:
+        _show_best(session, service_id, down_time)
 
 
 def deregister(
@@ -218,9 +348,10 @@ def deregister(
 ) -> None:
     """Record that a process has ended.
 
-    The service of a host without any process is down at once.
+    The service of a host without any process is down at once. Raises
+    ServiceLocked.
     """
-    service_id = session.value(_LOCK, of_host=host, of_binary=binary)
+    service_id = _lock(session, host, binary)
     if (
         service_id is not None
         and session.run(
@@ -241,9 +372,11 @@ def deregister_all(session: Session) -> None:
 
 def forget(session: Session, incarnation: str) -> None:
     """Record that a process has ended, whatever it served."""
-    session.run(
-        sa.delete(INCARNATION).where(INCARNATION.c.incarnation == incarnation)
-    )
+    # By the whole key: a scan would wait for the rows of frozen processes.
+    for row in session.rows(_SERVED, of_incarnation=incarnation):
+        session.run(
+            _END, of_service=row.service_id, of_incarnation=incarnation
+        )
 
 
 def retire(
@@ -277,6 +410,24 @@ def list_of_service(
     return session.rows(_OF_SERVICE, of_service=service_id)
 
 
+def problems_by_service(
+    session: Session, down_time: float
+) -> dict[int, list[str]]:
+    """Return what is wrong with processes that are alive, by service."""
+    found: dict[int, list[str]] = {}
+    for row in session.rows(_PROBLEMS, silence=down_time):
+        found.setdefault(row.service_id, []).append(row.health)
+    return found
+
+
+def warnings_by_service(session: Session, silence: float) -> dict[int, str]:
+    """Return what live processes lack, by the ids of their services."""
+    return {
+        row.service_id: row.warning
+        for row in session.rows(_WARNINGS, silence=silence)
+    }
+
+
 def list_starting(
     session: Session, binary: str, silence: float
 ) -> Sequence[str]:
@@ -289,6 +440,15 @@ def list_starting(
         row.host
         for row in session.rows(_STARTING, of_binary=binary, silence=silence)
     ]
+
+
+def _lock(session: Session, host: str, binary: str) -> int | None:
+    """Lock the row of a service and return its id; None if there is none."""
+    names = {'of_host': host, 'of_binary': binary}
+    service_id = session.value(_LOCK, **names)
+    if service_id is None and session.value(_ID, **names) is not None:
+        raise ServiceLocked
+    return service_id
 
 
 def _show_best(session: Session, service_id: int, down_time: float) -> bool:

@@ -357,6 +357,39 @@ def list_log(
     )
 
 
+# Repetitions
+
+_SINCE_LAST_MOVE = (
+    sa.select(JOURNAL.c.made_at)
+    .where(
+        JOURNAL.c.resource == sa.bindparam('of_resource'),
+        JOURNAL.c.resource_id == sa.bindparam('of_id'),
+    )
+    .order_by(JOURNAL.c.id.desc())
+    .limit(1)
+    .scalar_subquery()
+)
+_COUNT_REPETITIONS = sa.select(sa.func.count()).where(
+    LOG.c.resource == sa.bindparam('of_resource'),
+    LOG.c.resource_id == sa.bindparam('of_id'),
+    LOG.c.evidence == sa.bindparam('of_kind', type_=LOG.c.evidence.type),
+    # Without a journal, no earlier move is known.
+    sa.func.coalesce(LOG.c.made_at >= _SINCE_LAST_MOVE, sa.true()),
+)
+
+
+def count_repetitions(
+    session: Session, resource: str, resource_id: str, work_kind: str
+) -> int:
+    """Return how often this work was asked for since the last move."""
+    return session.value(
+        _COUNT_REPETITIONS,
+        of_resource=resource,
+        of_id=resource_id,
+        of_kind=work_kind,
+    )
+
+
 # Queued rescues
 
 _LAST_EVENT = (

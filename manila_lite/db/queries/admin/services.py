@@ -28,6 +28,11 @@ _ONE = _LIST.where(
     SERVICE.c.binary == sa.bindparam('of_binary'),
 )
 _ONE_LOCKED = _ONE.with_for_update(of=SERVICE)
+_LOCK_IF_FREE = (
+    sa.select(SERVICE.c.id)
+    .where(SERVICE.c.id == sa.bindparam('service_id'))
+    .with_for_update(skip_locked=True)
+)
 _ENSURE = (
     sa.update(SERVICE)
     .where(SERVICE.c.id == sa.bindparam('service_id'))
@@ -131,6 +136,11 @@ def set_disabled(
         != 1
     ):
         raise exception.ServiceNotFound(binary=binary, host=host)
+
+
+def lock_if_free(session: Session, service_id: int) -> bool:
+    """Lock a service; False if another transaction has locked it."""
+    return session.value(_LOCK_IF_FREE, service_id=service_id) is not None
 
 
 def begin_ensuring(session: Session, service_id: int) -> bool:

@@ -42,6 +42,9 @@ SORT_KEYS = (
     'updated_at',
 )
 
+UNKNOWN_POSITION = -1
+"""The `restore_position` of a restore while a worker writes."""
+
 _LIST = sa.select(BACKUP, ZONE.c.name.label('availability_zone')).select_from(
     BACKUP.outerjoin(ZONE)
 )
@@ -88,6 +91,11 @@ _RESTORE_PROGRESS = (
         restore_progress=sa.bindparam('percent'),
         updated_at=sa.bindparam('now'),
     )
+)
+_SET_POSITION = (
+    sa.update(BACKUP)
+    .where(_BY_ID, BACKUP.c.status == BackupStatus.RESTORING)
+    .values(restore_position=sa.bindparam('position'))
 )
 _SET_SOURCE = (
     sa.update(SHARE)
@@ -199,6 +207,13 @@ def set_restore_progress(
         percent=percent,
         now=session.now,
     )
+
+
+def set_restore_position(
+    session: Session, backup_id: str, position: int
+) -> None:
+    """Record how many steps of a restore are done, or UNKNOWN_POSITION."""
+    session.run(_SET_POSITION, backup_id=backup_id, position=position)
 
 
 def set_source(session: Session, share_id: str, backup_id: str) -> None:

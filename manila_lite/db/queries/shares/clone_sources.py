@@ -24,6 +24,7 @@ _CREATING = (InstanceStatus.CREATING, InstanceStatus.CREATING_FROM_SNAPSHOT)
 _LOCK_SHARED = (
     sa.select(
         SNAPSHOT.c.id,
+        SNAPSHOT.c.project_id,
         SNAPSHOT.c.size,
         SNAPSHOT.c.share_proto,
         SNAPSHOT_INSTANCE.c.id.label('instance_id'),

@@ -104,6 +104,16 @@ _RELEASE_HOST = (
         updated_at=sa.bindparam('now'),
     )
 )
+_BEGIN_REMOVAL = (
+    sa.update(INSTANCE)
+    .where(INSTANCE.c.id == sa.bindparam('instance_id'))
+    .values(removal_began_at=sa.bindparam('now'))
+)
+_FORGET_REMOVAL = (
+    sa.update(INSTANCE)
+    .where(INSTANCE.c.id == sa.bindparam('instance_id'))
+    .values(removal_began_at=None)
+)
 _SET_PROGRESS = (
     sa.update(INSTANCE)
     .where(INSTANCE.c.id == sa.bindparam('instance_id'))
@@ -111,7 +121,7 @@ _SET_PROGRESS = (
         progress=sa.bindparam('new_progress'), updated_at=sa.bindparam('now')
     )
 )
-_WITHOUT_DATA = (
+WITHOUT_DATA = (
     InstanceStatus.CREATING,
     InstanceStatus.CREATING_FROM_SNAPSHOT,
     InstanceStatus.ERROR,
@@ -129,7 +139,7 @@ _WITH_DATA = (
     sa.select(INSTANCE.c.id)
     .where(
         INSTANCE.c.service_host == sa.bindparam('of_service'),
-        INSTANCE.c.status.not_in(_WITHOUT_DATA),
+        INSTANCE.c.status.not_in(WITHOUT_DATA),
     )
     .limit(1)
 )
@@ -430,6 +440,19 @@ def list_failed_deferred_deletions(
     """
     return session.rows(
         _DELETING_FAILED, of_service=service_host, after=after, most=most
+    )
+
+
+def begin_removal(session: Session, instance_id: str) -> None:
+    """Record that a driver that has the share is asked to remove it."""
+    session.run(_BEGIN_REMOVAL, instance_id=instance_id, now=session.now)
+
+
+def forget_removal(session: Session, instance_id: str) -> None:
+    """Record that a share is in use again, so it must be on its back end."""
+    session.run(
+        _FORGET_REMOVAL.where(INSTANCE.c.removal_began_at.is_not(None)),
+        instance_id=instance_id,
     )
 
 

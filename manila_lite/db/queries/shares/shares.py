@@ -7,6 +7,7 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import exception
+from manila_lite.db.models import share_backups
 from manila_lite.db.models import share_groups
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
@@ -22,6 +23,8 @@ from manila_lite.states.share_replica import PASSIVE
 SHARE = shares.Share.__table__
 INSTANCE = shares.ShareInstance.__table__
 SNAPSHOT = snapshots.Snapshot.__table__
+BACKUP = share_backups.ShareBackup.__table__
+SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
 GROUP_MEMBER = share_groups.ShareGroupSnapshotMember.__table__
 METADATA = MetadataTable(shares.ShareMetadata.__table__, 'share_id', SHARE)
 AFFINITY_KEYS = {
@@ -119,6 +122,22 @@ _HAS_SNAPSHOTS = sa.select(
     sa.or_(
         sa.exists().where(SNAPSHOT.c.share_id == sa.bindparam('of_share')),
         sa.exists().where(GROUP_MEMBER.c.share_id == sa.bindparam('of_share')),
+    )
+)
+_OF_INSTANCE: sa.BindParameter[str] = sa.bindparam('of_instance')
+_NEEDS_INSTANCE = sa.select(
+    sa.or_(
+        *(
+            sa.exists().where(column == _OF_INSTANCE)
+            for column in (
+                SNAPSHOT_INSTANCE.c.share_instance_id,
+                GROUP_MEMBER.c.share_instance_id,
+            )
+        ),
+        sa.exists().where(
+            BACKUP.c.share_id == INSTANCE.c.share_id,
+            INSTANCE.c.id == _OF_INSTANCE,
+        ),
     )
 )
 _EXPIRED = (
@@ -245,6 +264,11 @@ def remove(session: Session, share_id: str) -> bool:
 def has_snapshots(session: Session, share_id: str) -> bool:
     """Whether the share has any snapshot, also as one of its group."""
     return bool(session.value(_HAS_SNAPSHOTS, of_share=share_id))
+
+
+def is_needed(session: Session, share_instance_id: str) -> bool:
+    """Whether an instance has any snapshot, or its share any backup."""
+    return bool(session.value(_NEEDS_INSTANCE, of_instance=share_instance_id))
 
 
 def filter_visible(

@@ -72,7 +72,8 @@ class ShareFilter:
     `share` and `instance` are exact column values of the share and of its
     displayed instance; `like` are substrings; all pairs of `metadata` and
     `extra_specs` must be present. Shares hidden by deferred deletion are
-    left out unless `include_hidden` is set.
+    left out unless `include_hidden` is set. Export locations match if they
+    are for everyone, or with `admin_exports`.
     """
 
     project_id: str | None = None
@@ -86,6 +87,7 @@ class ShareFilter:
     zone: str | None = None
     export_id: str | None = None
     export_path: str | None = None
+    admin_exports: bool = True
 
 
 def _to_show(column: sa.Column) -> sa.ColumnElement:
@@ -389,6 +391,8 @@ def _export_conditions(criteria: ShareFilter) -> list[sa.ColumnElement]:
     ]
     if not asked:
         return []
+    if not criteria.admin_exports:
+        asked.append(EXPORT.c.is_admin_only.is_(False))
     return [
         _some_instance(EXPORT.c.share_instance_id == INSTANCE.c.id, *asked)
     ]

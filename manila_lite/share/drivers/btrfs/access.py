@@ -12,7 +12,7 @@ from manila_lite.share.drivers.btrfs import closing
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.catalog import RecordsUnreadable
-from manila_lite.share.drivers.btrfs.protocols import volume_at
+from manila_lite.share.drivers.btrfs.protocols import volume_of
 from manila_lite.share.drivers.btrfs.roles import BtrfsRoles
 
 LOG = log.getLogger(__name__)
@@ -47,13 +47,11 @@ class BtrfsAccess:
         is_revoking = not add_rules or bool(delete_rules or update_rules)
         with (
             self._backend.changing(share['name']),
-            self._failing_closed(Kind.SHARE, _volume_of(share), is_revoking),
+            self._failing_closed(Kind.SHARE, volume_of(share), is_revoking),
         ):
             found = self._backend.find(Kind.SHARE, share['name'])
             if found is None:
                 self._backend.require()
-                if not access_rules:
-                    return {}
             pool, record = found or self._backend.get_share(share['name'])
             is_closed = closing.is_closed(pool, share['name'])
             if is_closed and share['status'] != _MIGRATING:
@@ -93,8 +91,6 @@ class BtrfsAccess:
             found = self._backend.find(Kind.SNAPSHOT, snapshot['name'])
             if found is None:
                 self._backend.require()
-                if not access_rules:
-                    return {}
             pool, record = found or self._backend.get_snapshot(snapshot)
             return self._backend.exports.publish(
                 Kind.SNAPSHOT,
@@ -125,13 +121,3 @@ class BtrfsAccess:
                 )
                 self._backend.exports.withdraw(kind, volume)
             raise
-
-
-def _volume_of(share: base.ShareForDriver) -> str:
-    """Return the volume of a share whose record cannot be read.
-
-    Only a managed one has another name than its share.
-    """
-    paths = [one['path'] for one in share['export_locations']]
-    found = (volume_at(share['share_proto'], path) for path in paths)
-    return next((volume for volume in found if volume), share['name'])

@@ -14,6 +14,7 @@ from manila_lite.host import Host
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs import copies
 from manila_lite.share.drivers.btrfs import departures
+from manila_lite.share.drivers.btrfs import handle_guard
 from manila_lite.share.drivers.btrfs import options
 from manila_lite.share.drivers.btrfs import ownership
 from manila_lite.share.drivers.btrfs import root_directory
@@ -30,6 +31,7 @@ from manila_lite.share.drivers.btrfs.locks import Locks
 from manila_lite.share.drivers.btrfs.mounting import is_mounted
 from manila_lite.share.drivers.btrfs.mounting import mounted_pool
 from manila_lite.share.drivers.btrfs.pool import Pool
+from manila_lite.share.drivers.btrfs.pool_disks import PoolDisks
 from manila_lite.share.drivers.btrfs.protocols import CIFS
 from manila_lite.share.drivers.btrfs.protocols import Exporters
 from manila_lite.share.drivers.btrfs.protocols import Protocols
@@ -57,6 +59,7 @@ class BtrfsBackend:
         self.fencing = FencingTokens(self.root / 'fencing')
         self.departures = Departures(self.root)
         self.pools: dict[str, Pool] = {}
+        self.disks = PoolDisks(self.root)
         self.before_exports: Callable[[Pool], None] = lambda pool: None
         self._addresses: list[str] = configuration.btrfs_export_addresses
 
@@ -69,6 +72,7 @@ class BtrfsBackend:
         """
         options.check(self.configuration, self.root)
         options.check_privileges(self.configuration)
+        handle_guard.require()
         root_directory.prepare(self.root)
         for folder in ('locks', 'fencing', 'pools'):
             (self.root / folder).mkdir(parents=True, exist_ok=True)
@@ -84,7 +88,7 @@ class BtrfsBackend:
                 self._serve()
         self.fencing.forget_old(time.time())
         if problems:
-            raise problems[0]
+            raise _joined(problems)
 
     def _open_pools(
         self, has_shares: bool, stack: contextlib.ExitStack
@@ -100,6 +104,7 @@ class BtrfsBackend:
         for name, source in self.configuration.btrfs_pools.items():
             try:
                 pool = Pool(name, self._mounted(name, pathlib.Path(source)))
+                self.disks.claim(pool, source)
                 are_new = pool.is_new() and are_new
             except (OSError, exception.DriverError) as error:
                 problems.append(_problem_of(name, error))
@@ -110,12 +115,12 @@ class BtrfsBackend:
                 exception.StorageUnavailable(
                     reason='no pool has a directory "shares"; are these the '
                     'right file systems? If the shares are lost for good, '
-                    'create it'
+                    'say so with "manila-lite-manage storage declare-lost"'
                 )
             )
             raise problems[0]
         if not pools:
-            raise problems[0]
+            raise _joined(problems)
         stack.enter_context(ownership.claimed(pools.values(), self.root))
         self.pools = pools
         for pool in pools.values():
@@ -177,11 +182,13 @@ class BtrfsBackend:
     def _serve(self) -> None:
         nfs, cifs = self._exporters
         nfs.restore_mounts(self._find_volume)
+        self.daemons.end_blind_server(nfs.is_seen_by)
         if cifs:
             cifs.prepare()
         self.daemons.start()
         try:
             nfs.reconcile()
+            self.daemons.require_guarded()
         finally:
             if cifs:
                 cifs.reconcile()
@@ -276,10 +283,11 @@ class BtrfsBackend:
         """
         if not (self.root / 'locks').is_dir():
             return False
+        found = (Pool(name, top) for name, top in self._tops().items())
         self.pools = {
-            name: Pool(name, top)
-            for name, top in self._tops().items()
-            if is_mounted(top)
+            pool.name: pool
+            for pool in found
+            if is_mounted(pool.top) and self.disks.is_claimed(pool)
         }
         if not hasattr(self, 'exports'):
             self._assemble()
@@ -323,6 +331,30 @@ class BtrfsBackend:
                 raise exception.StorageUnavailable(
                     reason=f'pool {name} is not mounted'
                 )
+            if self.disks.is_replaced(self.pools[name]):
+                raise exception.StorageUnavailable(
+                    reason=f'another disk is mounted as pool {name}'
+                )
+
+    def keep_exportable(self) -> None:
+        """Mount again what exports need, if somebody has unmounted it.
+
+        The servers are started again where they would not see it.
+        """
+        if not hasattr(self, 'exports'):
+            return  # it has not been started
+        exports = (
+            [server.exports for server in self.servers.ready()]
+            if self.has_servers
+            else [self._exporters.nfs]
+        )
+        if not all(one.is_in_place() for one in exports):
+            LOG.error(
+                'Mounts of exports in %s were unmounted: they are mounted '
+                'again',
+                self.root,
+            )
+            self.start(has_shares=True)
 
     def _require_writable(self, pool: Pool) -> None:
         if not pool.is_read_only():
@@ -344,11 +376,14 @@ class BtrfsBackend:
             self.require()
         except exception.StorageUnavailable:
             self.start(has_shares=True)
+        handle_guard.require()  # a server that is started next needs it
+        self.keep_exportable()
         if not self.has_servers:
             self.daemons.keep_supervised()
         for pool in self.pools.values():
             self._require_writable(pool)
             try:
+                self.disks.check(pool)
                 pool.read()
                 if pool.count_again():
                     LOG.warning(
@@ -362,7 +397,13 @@ class BtrfsBackend:
             self.servers.check_health()
         else:
             self._require_answers()
+            self.daemons.require_guarded()
+            self.daemons.require_free_files()
         self.fencing.forget_old(time.time())
+
+    def watch(self) -> None:
+        """Replace the supervisor of the servers if it has ended or hangs."""
+        (self.servers if self.has_servers else self.daemons).watch()
 
     def _require_answers(self) -> None:
         silent = self.daemons.silent_server()
@@ -387,7 +428,7 @@ class BtrfsBackend:
             for folder in Pool(name, top).folders
         ]
 
-    def _smb_config(self) -> str:
+    def _smb_config(self) -> smb_settings.SmbConfig:
         return smb_settings.base_config(
             self.root / 'smb',
             self.configuration.btrfs_smb_port,
@@ -507,13 +548,15 @@ class BtrfsBackend:
             )
         return found
 
-    def remove(self, kind: Kind, name: str) -> None:
-        """Remove a share or snapshot; a missing one is success.
+    def remove(self, kind: Kind, name: str) -> bool:
+        """Remove a share or snapshot; return whether there was one.
 
         What a killed process left behind of its creation is removed as well.
         """
+        was_arriving = False
         if kind is Kind.SHARE:
             for pool in self.pools.values():
+                was_arriving |= pool.catalog.arriving.find(name) is not None
                 self._remove_arriving_snapshots(pool, name)
                 pool.catalog.arriving.drop(name)
                 Copies(pool.top, name).drop()
@@ -526,6 +569,7 @@ class BtrfsBackend:
             for pool in self.pools.values():
                 pool.catalog.replicas.drop(name)
                 pool.catalog.leaving.drop(name)
+        return found is not None or was_arriving
 
     def _remove_arriving_snapshots(self, pool: Pool, name: str) -> None:
         """Remove what a share that does not arrive has got before it."""
@@ -650,6 +694,18 @@ class BtrfsBackend:
 def _text_of(error: OSError, path: pathlib.Path) -> str:
     """Return a text that names what has failed."""
     return f'{error.filename or path}: {error.strerror or error}'
+
+
+def _joined(problems: list[exception.DriverError]) -> exception.DriverError:
+    """Return an error that names all pools that cannot be used."""
+    reasons = [
+        str(problem.params['reason'])
+        for problem in problems
+        if isinstance(problem, exception.StorageUnavailable)
+    ]
+    if len(reasons) < len(problems):
+        return problems[0]
+    return exception.StorageUnavailable(reason='; '.join(reasons))
 
 
 def _problem_of(name: str, error: Exception) -> exception.DriverError:

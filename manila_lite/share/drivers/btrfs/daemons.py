@@ -1,6 +1,6 @@
 """The daemons of a back end, which outlive the share service."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 import contextlib
 import fcntl
 from importlib import metadata
@@ -11,9 +11,12 @@ import subprocess
 import sys
 import time
 
+from oslo_log import log
+
 from manila_lite import exception
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.btrfs import ganesha
+from manila_lite.share.drivers.btrfs import handle_guard
 from manila_lite.share.drivers.btrfs import processes
 from manila_lite.share.drivers.btrfs import smb_settings
 from manila_lite.share.drivers.btrfs import supervisor
@@ -21,21 +24,46 @@ from manila_lite.share.drivers.btrfs.smb_server import CONFIG
 from manila_lite.share.drivers.btrfs.smb_server import RECORD
 from manila_lite.share.drivers.btrfs.smb_server import SmbServer
 
-START_TIMEOUT = 60.0
+LOG = log.getLogger(__name__)
+
+START_TIMEOUT = supervisor.START_TIMEOUT
 RESTART_TIMEOUT = 10.0
 STOP_TIMEOUT = 10.0
 INTERVAL = 0.01
+SUPERVISOR_SILENCE = 3.0
+"""Seconds without a sign of life after which a supervisor is replaced.
+
+It wakes up every second. If it was only slow, nothing is lost: its daemons
+go on. What has hung together with it is then replaced in time, too."""
+
+_LOOKS = 3
+_ALMOST_ALL = 0.95
 _SUPERVISOR = 'manila_lite.share.drivers.btrfs.supervisor'
 # The longest path that the bus takes, less than the kernel does.
 _SOCKET_PATH_LENGTH = 99
 
 
 class Supervision:
-    """A supervisor and what it is to run, in one folder."""
+    """A supervisor and what it is to run, in one folder.
 
-    def __init__(self, folder: pathlib.Path, module: str = _SUPERVISOR):
+    Several processes may have the same one: that of a service which is being
+    replaced, for example. The lock of the folder lets one supervisor run, and
+    only that one kills daemons.
+    """
+
+    def __init__(
+        self,
+        folder: pathlib.Path,
+        module: str = _SUPERVISOR,
+        clock: Callable[[], float] = time.monotonic,
+    ):
         self._folder = folder
         self._module = module
+        self._clock = clock
+        self._applied: records.Record | None = None
+        self._activity: processes.Activity | None = None
+        self._active_at = clock()
+        self._looks = 0
 
     def apply(self, wanted: records.Record) -> bool:
         """Let a supervisor run what it should; return whether it does.
@@ -57,6 +85,7 @@ class Supervision:
                 return False
             time.sleep(INTERVAL)
             self.keep()
+        self._applied = wanted
         return True
 
     def _has(self, wanted: records.Record) -> bool:
@@ -65,14 +94,61 @@ class Supervision:
     def keep(self) -> None:
         """Start a supervisor if there is none."""
         if not processes.is_running(self._folder / supervisor.RECORD):
-            with open(self._folder / supervisor.LOG_FILE, 'ab') as log:
-                subprocess.run(
-                    [sys.executable, '-m', self._module, str(self._folder)],
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    check=True,
-                )
+            self._start()
+
+    def _start(self, *arguments: str) -> None:
+        with open(self._folder / supervisor.LOG_FILE, 'ab') as file:
+            subprocess.run(
+                [
+                    *(sys.executable, '-m', self._module),
+                    *(str(self._folder), *arguments),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+                check=True,
+            )
+
+    def watch(self) -> None:
+        """Replace the supervisor if it has ended or hangs.
+
+        This is called every second. It does nothing if the daemons were
+        stopped on purpose, or if another process has applied other settings
+        since this one has, such as those of a later release.
+        """
+        if not self._is_in_charge():
+            self._activity = None
+            return
+        now, before = self._clock(), self._activity
+        found = processes.find_activity(self._folder / supervisor.RECORD)
+        if before is None or (found is not None and found != before):
+            self._activity, self._active_at, self._looks = found, now, 0
+        if found is not None:
+            self._looks += 1
+            if (
+                self._looks <= _LOOKS
+                or now - self._active_at < SUPERVISOR_SILENCE
+            ):
+                return
+            LOG.warning(
+                'The supervisor in %s hangs, and is replaced', self._folder
+            )
+            # This process and no other one, which may have just begun.
+            processes.end_process(
+                found.process, signal.SIGKILL, RESTART_TIMEOUT
+            )
+        self._start(
+            supervisor.REPLACE, f'{self._clock() - self._active_at:.3f}'
+        )
+
+    def _is_in_charge(self) -> bool:
+        """Return whether there should be a supervisor as applied here."""
+        return (
+            self._applied is not None
+            and (self._folder / supervisor.RECORD).exists()
+            and records.find(self._folder / supervisor.SPECIFICATION)
+            == self._applied
+        )
 
     def end(self) -> None:
         """End the supervisor; the daemons go on."""
@@ -85,7 +161,7 @@ class Supervision:
         """End the supervisor; no other one starts daemons in the block.
 
         A daemon that is just being started has its lock until the record of
-        the daemon is there.
+        the daemon is there. After the block the supervisor is not replaced.
         """
         self.end()
         if not self._folder.is_dir():
@@ -99,6 +175,8 @@ class Supervision:
             while not _try_lock(lock) and time.monotonic() < deadline:
                 time.sleep(INTERVAL)
                 self.end()
+            # While it is locked: one that is to replace it looks for this.
+            (self._folder / supervisor.RECORD).unlink(missing_ok=True)
             yield
         finally:
             os.close(lock)
@@ -134,6 +212,7 @@ def nfs_specification(
     bus, server = folder / 'bus.conf', folder / 'server.conf'
     return {
         'socket': str(socket),
+        'nfs_port': port,
         'exports': str(exports),
         'bus': {
             'config': str(bus),
@@ -147,7 +226,9 @@ def nfs_specification(
         },
         'server': {
             'config': str(server),
-            'text': ganesha.base_config(port, folder / 'recovery'),
+            'text': ganesha.base_config(
+                port, folder / 'recovery', handle_guard.require().parent
+            ),
             'command': [
                 *prefix,
                 'ganesha.nfsd',
@@ -165,15 +246,58 @@ def nfs_specification(
     }
 
 
+def require_guarded(folder: pathlib.Path, server: ganesha.Ganesha) -> None:
+    """End an NFS server that exports volumes without the guard of handles.
+
+    The supervisor starts another one, as its specification says.
+    """
+    record = folder / 'server.json'
+    pid = processes.find_pid(record)
+    if (
+        not server.numbers()
+        or handle_guard.is_loaded(folder, pid)
+        or processes.find_pid(record) != pid  # it has just been started
+    ):
+        return
+    processes.end(record, signal.SIGKILL, STOP_TIMEOUT)
+    raise exception.StorageUnavailable(
+        reason=f'the NFS server of {folder} had not loaded the guard of file '
+        'handles, and was ended'
+    )
+
+
+def open_files(folder: pathlib.Path) -> processes.OpenFiles | None:
+    """Return the open files of an NFS server, or None if it has ended."""
+    pid = processes.find_pid(folder / 'server.json')
+    return None if pid is None else processes.open_files(pid)
+
+
+def require_free_files(folder: pathlib.Path) -> None:
+    """Raise StorageUnavailable if an NFS server can open hardly any file.
+
+    One client may have them all, and those of other shares get errors.
+    """
+    found = open_files(folder)
+    if found is not None and found.used >= found.most * _ALMOST_ALL:
+        raise exception.StorageUnavailable(
+            reason=f'the NFS server of {folder} has {found.used} files open, '
+            f'of {found.most} that it may have'
+        )
+
+
 def smb_specification(
-    folder: pathlib.Path, text: str, prefix: Sequence[str] = ()
+    folder: pathlib.Path,
+    settings: smb_settings.SmbConfig,
+    prefix: Sequence[str] = (),
 ) -> records.Record:
     """Return the same for smbd, whose configuration begins with a text."""
     config = folder / CONFIG
     return {
+        'smb_address': settings.addresses[0],
+        'smb_port': settings.port,
         'smbd': {
             'config': str(config),
-            'text': text,
+            'text': settings.text,
             'environment': smb_settings.environment(folder),
             'command': [
                 *prefix,
@@ -182,8 +306,15 @@ def smb_specification(
                 '--no-process-group',
                 f'--configfile={config}',
             ],
-        }
+        },
     }
+
+
+def end_blind(record: pathlib.Path, sees: Callable[[int], bool]) -> None:
+    """End a server that does not see the mounts of its exports."""
+    pid = processes.find_pid(record)
+    if pid is not None and not sees(pid):
+        processes.end(record, signal.SIGKILL, STOP_TIMEOUT)
 
 
 class Daemons:
@@ -195,7 +326,7 @@ class Daemons:
         exports: pathlib.Path,
         port: int,
         trash: list[pathlib.Path],
-        smb_config: str | None = None,
+        smb_config: smb_settings.SmbConfig | None = None,
     ):
         self._folder = folder
         self._exports = exports
@@ -232,9 +363,20 @@ class Daemons:
             f'supervisor.log in {self._folder}'
         )
 
+    def end_blind_server(self, sees: Callable[[int], bool]) -> None:
+        """End an NFS server that does not see the mounts of its exports.
+
+        The supervisor starts another one.
+        """
+        end_blind(self._folder / 'server.json', sees)
+
     def keep_supervised(self) -> None:
         """Start a supervisor if there is none."""
         self._supervision.keep()
+
+    def watch(self) -> None:
+        """Replace the supervisor if it has ended or hangs."""
+        self._supervision.watch()
 
     def silent_server(self, seconds: float = RESTART_TIMEOUT) -> str:
         """Return which server does not answer; wait while it restarts."""
@@ -248,6 +390,18 @@ class Daemons:
                     return name
                 time.sleep(INTERVAL)
         return ''
+
+    def require_guarded(self) -> None:
+        """End the NFS server if clients could leave their shares."""
+        require_guarded(self._folder, self.server)
+
+    def open_files(self) -> processes.OpenFiles | None:
+        """Return the open files of the NFS server, if it runs."""
+        return open_files(self._folder)
+
+    def require_free_files(self) -> None:
+        """Raise StorageUnavailable if clients can open hardly any file."""
+        require_free_files(self._folder)
 
     def stop(self) -> None:
         """End the daemons; clients are interrupted."""

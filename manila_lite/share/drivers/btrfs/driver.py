@@ -42,11 +42,15 @@ from manila_lite.share.drivers.space import GIB
 
 def _admit_call(driver: 'BtrfsDriver') -> None:
     driver.backend.require()
+    if not driver.driver_handles_share_servers:
+        driver.backend.keep_exportable()
     driver.backend.fencing.admit_call()
 
 
 def _admit_with_lost_pools(driver: 'BtrfsDriver') -> None:
     """Do the same for methods that require only the pool of a share."""
+    if not driver.driver_handles_share_servers:
+        driver.backend.keep_exportable()
     driver.backend.fencing.admit_call()
 
 
@@ -187,6 +191,7 @@ class BtrfsDriver(
                 reason=f'back end "{self.configuration.config_group}": '
                 'btrfs_replication_type needs a replication_domain'
             )
+        self.backend.disks.registry = self.disks
         self.backend.start(self.has_shares)
         self.snapshots.limit_interrupted()
         self.migration.forget_ended()
@@ -194,6 +199,10 @@ class BtrfsDriver(
     def check_health(self) -> None:
         """Check that clients can use the shares."""
         self.backend.check_health()
+
+    def keep_serving(self) -> None:
+        """Replace the supervisor of the servers if it has ended or hangs."""
+        self.backend.watch()
 
     def get_backend_info(self, context: RequestContext) -> dict[str, str]:
         port = {'port': str(self.configuration.btrfs_nfs_port)}
@@ -362,10 +371,21 @@ class BtrfsDriver(
                 'share_server_multiple_subnet_support': (
                     self.driver_handles_share_servers
                 ),
+                'server_open_files_ratio': self._open_files_ratio(),
                 'pools': pools,
                 **(data or {}),
             }
         )
+
+    def _open_files_ratio(self) -> float:
+        """Return what the NFS server with most open files has of its limit."""
+        servers = (
+            self.backend.servers.ready()
+            if self.driver_handles_share_servers
+            else [self.backend.daemons]
+        )
+        found = [server.open_files() for server in servers]
+        return max((one.used / one.most for one in found if one), default=0.0)
 
     def _pool_stats(self, pool: Pool) -> base.Stats:
         total, free = pool.capacity_bytes()

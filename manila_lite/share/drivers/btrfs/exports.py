@@ -3,6 +3,8 @@
     exports/<kind>.<volume>.conf      what a restarted server reads
     exports/mounts/<kind>.<volume>    the volume: the server of Debian does
                                       not find the subvolumes of a btrfs
+    exports/mount.json                which mount exports/mounts is, so that
+                                      servers see what is mounted in it
     exports/numbers.json              the numbers of the exports
     exports/mtab                      see `mount_table`
     exports/locks/<kind>.<volume>     while an export is being changed
@@ -35,6 +37,7 @@ LOG = log.getLogger(__name__)
 
 _CLOSE_TIMEOUT = 10.0
 _CLOSE_INTERVAL = 0.005
+_NOBODY = 65534
 
 
 def pseudo_path(kind: Kind, volume: str) -> str:
@@ -55,6 +58,7 @@ class Exports:
     ):
         self._folder = folder
         self._mounts = folder / 'mounts'
+        self._record = folder / 'mount.json'
         self._server = server
         self._locks = Locks(folder / 'locks')
         self._numbers = ExportNumbers(folder / 'numbers.json', locks)
@@ -64,6 +68,30 @@ class Exports:
         for folder in (self._mounts, self._folder / 'locks'):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         kernel.share_mounts(self._mounts)
+        found = {'id': kernel.mount_id(self._mounts)}
+        if records.find(self._record) != found:
+            records.write(self._record, found)
+
+    def is_in_place(self) -> bool:
+        """Return whether servers see what is mounted for exports.
+
+        They do not if somebody has unmounted the folder of the mounts: a
+        client would write to the directory below.
+        """
+        record = records.find(self._record)
+        try:
+            return record is None or (
+                record['id'] == kernel.mount_id(self._mounts)
+            )
+        except FileNotFoundError:
+            return False
+
+    def is_seen_by(self, pid: int) -> bool:
+        """Return whether a server that runs sees what is mounted."""
+        try:
+            return kernel.is_mount_seen(self._mounts, pid)
+        except (FileNotFoundError, ProcessLookupError):
+            return True  # it has ended, and the next one does
 
     def publish(
         self,
@@ -264,8 +292,7 @@ class Exports:
                 return
             if not kernel.is_mount_of(source, target):
                 self._detach(name)
-                target.mkdir(mode=0o700, exist_ok=True)
-                kernel.bind_mount(source, target)
+                _cover(source, target)
 
     def detach_lost(self, tops: Iterable[pathlib.Path]) -> bool:
         """Let go of file systems other than those that are mounted.
@@ -336,14 +363,18 @@ class Exports:
 
     def _mount(self, name: str, number: int, source: pathlib.Path) -> None:
         target = self._mounts / name
+        if not self.is_in_place():
+            raise exception.StorageUnavailable(
+                reason=f'{self._mounts} was unmounted: nothing is exported '
+                'before the NFS server has been started again'
+            )
         if kernel.is_mount_of(source, target):
             return
         if os.path.ismount(target):
             # It shows what was there before: no client may keep it.
             self._server.remove(number)
             self._unmount(name)
-        target.mkdir(mode=0o700, exist_ok=True)
-        kernel.bind_mount(source, target)
+        _cover(source, target)
 
     def _unmount_idle(self, name: str) -> None:
         deadline = time.monotonic() + _CLOSE_TIMEOUT
@@ -359,6 +390,15 @@ class Exports:
     def _unmount(self, name: str) -> None:
         while os.path.ismount(self._mounts / name):
             kernel.unmount(self._mounts / name)
+
+
+def _cover(source: pathlib.Path, target: pathlib.Path) -> None:
+    """Mount a volume on a directory that clients cannot use without it."""
+    target.mkdir(mode=0, exist_ok=True)
+    if not os.path.ismount(target):
+        os.chown(target, _NOBODY, _NOBODY)
+        target.chmod(0)
+    kernel.bind_mount(source, target)
 
 
 def _name(kind: Kind, volume: str) -> str:

@@ -7,6 +7,7 @@ exports are what a restarted server reads.
 
 from collections.abc import Callable, Iterable, Sequence
 import contextlib
+import ipaddress
 import os
 import pathlib
 import re
@@ -26,6 +27,7 @@ from jeepney.io.blocking import open_dbus_connection
 from manila_lite import exception
 from manila_lite.share.drivers.btrfs import silence
 from manila_lite.share.drivers.nfs_clients import Client
+from manila_lite.share.drivers.nfs_clients import Network
 
 _MANAGER = DBusAddress(
     '/org/ganesha/nfsd/ExportMgr',
@@ -59,7 +61,9 @@ def safe_path(path: pathlib.Path) -> str:
     return str(path)
 
 
-def base_config(port: int, recovery: pathlib.Path) -> str:
+def base_config(
+    port: int, recovery: pathlib.Path, plugins: pathlib.Path
+) -> str:
     """Return the settings besides exports: NFS 4 and nothing else."""
     return f"""\
 # Written by manila_lite. What is changed here will be lost.
@@ -71,6 +75,7 @@ NFS_CORE_PARAM {{
     Enable_UDP = false;
     mount_path_pseudo = true;
     fsid_device = true;
+    Plugins_Dir = "{safe_path(plugins)}";
 }}
 NFSv4 {{
     Graceless = true;
@@ -91,10 +96,23 @@ EXPORT_DEFAULTS {{
 """
 
 
+def refusal(network: Network) -> str | None:
+    """Return why the server cannot have a network as a client, or None.
+
+    It does not parse prefixes of three digits: such a client matches none.
+    """
+    if 99 < network.prefixlen < network.max_prefixlen:
+        return (
+            'the NFS server takes IPv6 networks with prefixes of up to 99 '
+            'bits, and single addresses'
+        )
+    return None
+
+
 def export_config(export: Export) -> str:
     """Return the block of one export. The first matching client counts."""
     clients = ''.join(
-        f'    CLIENT {{ Clients = {client.network}; '
+        f'    CLIENT {{ Clients = {_networks(client)}; '
         f'Access_Type = {client.level.upper()}; Protocols = 4; }}\n'
         for client in export.clients
     )
@@ -108,6 +126,17 @@ EXPORT {{
     FSAL {{ Name = VFS; }}
 {clients}}}
 """
+
+
+def _networks(client: Client) -> str:
+    """Return the network of a client, all addresses as two halves.
+
+    The server parses 0.0.0.0/0 as a path, and ::/0 matches no client.
+    """
+    network = ipaddress.ip_network(client.network)
+    if network.prefixlen:
+        return client.network
+    return ', '.join(str(half) for half in network.subnets())
 
 
 def bus_config(socket: pathlib.Path) -> str:
@@ -217,13 +246,11 @@ class Ganesha:
             except OSError as error:  # it is being restarted
                 if time.monotonic() > deadline:
                     silence.record(self)
-                    raise exception.ShareBackendException(
-                        msg=f'the NFS server does not answer: {error}'
+                    raise exception.FileServerUnresponsive(
+                        server='NFS'
                     ) from error
                 time.sleep(_RETRY_INTERVAL)
-        raise exception.ShareBackendException(
-            msg='the NFS server does not answer'
-        )
+        raise exception.FileServerUnresponsive(server='NFS')
 
     def _try_call(
         self, method: str, signature: str, body: Iterable[Any]

@@ -1,6 +1,6 @@
 """What the driver asks of the kernel: all of its system calls.
 
-    mounts, loop devices, mount namespaces    CAP_SYS_ADMIN
+    mounts, loop devices, namespaces    CAP_SYS_ADMIN
     set_limit, enable_quota  CAP_SYS_ADMIN
     sizes, nested_subvolumes    CAP_SYS_ADMIN (a search in a tree)
     destroy, destroy_nested  CAP_SYS_ADMIN
@@ -17,9 +17,11 @@ import errno
 import fcntl
 import os
 import pathlib
+import socket
 import struct
 import sys
 from typing import BinaryIO, NamedTuple
+import uuid
 
 _READ, _WRITE = 2, 1
 
@@ -38,6 +40,7 @@ _SNAPSHOT_CREATE_V2 = _code(_WRITE, 23, 4096)
 _START_SYNC = _code(_READ, 24, 8)
 _GET_FLAGS = _code(_READ, 25, 8)
 _SET_FLAGS = _code(_WRITE, 26, 8)
+_FS_INFO = _code(_READ, 31, 1024)
 _GET_SUBVOLUME_INFO = _code(_READ, 60, 504)
 _SNAPSHOT_DESTROY_V2 = _code(_WRITE, 63, 4096)
 _QUOTA_CONTROL = _code(_READ | _WRITE, 40, 16)
@@ -63,7 +66,7 @@ _LOOP_AUTOCLEAR = 4
 _MS_NOSUID, _MS_NODEV, _MS_NOATIME, _MS_BIND = 2, 4, 1024, 4096
 _MS_REC, _MS_SLAVE, _MS_SHARED = 1 << 14, 1 << 19, 1 << 20
 _MNT_DETACH, _UMOUNT_NOFOLLOW = 2, 8
-_CLONE_NEWNS = 1 << 17
+_CLONE_NEWNS, _CLONE_NEWNET = 1 << 17, 1 << 30
 _OPEN_TREE, _MOVE_MOUNT = 428, 429  # the same on all machines
 _OPEN_TREE_CLONE, _MOVE_MOUNT_EMPTY_PATH = 1, 4
 _AT_SYMLINK_NOFOLLOW = 0x100
@@ -144,6 +147,12 @@ def is_subvolume(path: pathlib.Path) -> bool:
         )
     except FileNotFoundError:
         return False
+
+
+def file_system_id(path: pathlib.Path) -> str:
+    """Return the UUID of the file system."""
+    found = _call(path, _FS_INFO, bytearray(1024))
+    return str(uuid.UUID(bytes=bytes(found[16:32])))
 
 
 def is_read_only(path: pathlib.Path) -> bool:
@@ -514,6 +523,44 @@ def share_mounts(folder: pathlib.Path) -> None:
     )
 
 
+def mount_id(path: pathlib.Path) -> int:
+    """Return the number of the mount that shows a path."""
+    with _opened(path) as directory:
+        info = pathlib.Path(f'/proc/self/fdinfo/{directory}').read_text()
+    return int(info.partition('mnt_id:')[2].split()[0])
+
+
+def is_mount_seen(folder: pathlib.Path, pid: int) -> bool:
+    """Return whether a process sees what is mounted in a folder later.
+
+    The folder is a mount of itself. The process has the same mount, or one
+    of its own that follows it.
+    """
+    own = _mount_line(folder, 'self')
+    other = _mount_line(folder, str(pid))
+    if own is None or other is None:
+        return own is other
+    return own[0] == other[0] or any(
+        f'{kind}:{group}' in other
+        for tag in own
+        if tag.startswith('shared:')
+        for group in [tag.removeprefix('shared:')]
+        for kind in ('shared', 'master')
+    )
+
+
+def _mount_line(folder: pathlib.Path, process: str) -> list[str] | None:
+    """Return the fields of the last mount at a folder, if there is one."""
+    target = str(folder.resolve())
+    found = None
+    with open(f'/proc/{process}/mountinfo', errors='surrogateescape') as file:
+        for line in file:
+            fields = line.partition(' - ')[0].split(' ')
+            if fields[4] == target:
+                found = fields
+    return found
+
+
 def lost_mounts(
     folder: pathlib.Path, tops: Iterable[pathlib.Path]
 ) -> list[pathlib.Path]:
@@ -537,12 +584,34 @@ def lost_mounts(
     ]
 
 
-# Mount namespaces
+# Namespaces
 
 
 def leave_mount_namespace() -> None:
     """Give this process a namespace of its own, with the same mounts."""
     _check(_libc.unshare(_CLONE_NEWNS), pathlib.Path('/proc/self/ns/mnt'))
+
+
+def socket_in(
+    namespace: pathlib.Path, family: socket.AddressFamily
+) -> socket.socket:
+    """Return a socket for streams in a network namespace.
+
+    Only this thread is there for a moment.
+    """
+    own = os.open('/proc/thread-self/ns/net', os.O_RDONLY)
+    try:
+        other = os.open(namespace, os.O_RDONLY)
+        try:
+            _check(_libc.setns(other, _CLONE_NEWNET), namespace)
+        finally:
+            os.close(other)
+        try:
+            return socket.socket(family, socket.SOCK_STREAM)
+        finally:
+            _check(_libc.setns(own, _CLONE_NEWNET), namespace)
+    finally:
+        os.close(own)
 
 
 def make_mounts_follow() -> None:

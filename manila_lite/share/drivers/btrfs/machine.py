@@ -10,6 +10,7 @@ import subprocess
 from typing import NamedTuple
 
 from manila_lite import exception
+from manila_lite.share.drivers.btrfs import handle_guard
 from manila_lite.share.drivers.btrfs import privileges
 
 _SMALLEST_POOL = 128 << 20
@@ -63,10 +64,12 @@ REQUIREMENTS = (
     Requirement(
         'ganesha/libfsalvfs.so',
         'install the package nfs-ganesha-vfs',
-        lambda: any(
-            glob.glob(f'/usr/{folder}/ganesha/libfsalvfs.so')
-            for folder in ('lib', 'lib64', 'lib/*')
-        ),
+        lambda: handle_guard.find_plugin() is not None,
+    ),
+    Requirement(
+        'guard of NFS file handles',
+        handle_guard.REMEDY,
+        lambda: handle_guard.find() is not None,
     ),
 )
 

@@ -11,6 +11,7 @@ from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.pool import Pool
 from manila_lite.share.drivers.btrfs.protocols import volume_at
+from manila_lite.share.drivers.btrfs.protocols import volume_of
 from manila_lite.share.drivers.records import Record
 from manila_lite.share.drivers.space import managed_size
 
@@ -135,6 +136,16 @@ class BtrfsManaging:
                 rewriting.limit_interrupted(pool, share['name'])
                 pool.catalog.unmanage(Kind.SHARE, share['name'])
                 pool.commit()
+            elif not self._is_unmanaged(share):
+                raise exception.ShareResourceNotFound(share_id=share['id'])
+
+    def _is_unmanaged(self, share: base.ShareForDriver) -> bool:
+        """Return whether an earlier call has ended the managing of a share."""
+        volume = volume_of(share)
+        return any(
+            pool.catalog.find_unmanaged(Kind.SHARE, volume) is not None
+            for pool in self._backend.pools.values()
+        )
 
     def manage_existing_snapshot(
         self,

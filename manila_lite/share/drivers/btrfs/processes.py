@@ -10,6 +10,8 @@ import errno
 import json
 import os
 import pathlib
+import re
+import resource
 import select
 import signal
 import time
@@ -19,6 +21,7 @@ from manila_lite.share.drivers import records
 
 _BOOT_ID = pathlib.Path('/proc/sys/kernel/random/boot_id')
 _INTERVAL = 0.005
+_LONGEST_WAIT = 1.0
 # The last two: it is the id of a thread now, as older and newer kernels say.
 _NO_PROCESS = (errno.ESRCH, errno.EINVAL, errno.ENOENT)
 
@@ -46,8 +49,10 @@ def write(path: pathlib.Path, record: ProcessRecord) -> None:
 def find_running(path: pathlib.Path) -> int | None:
     """Return a pidfd of the recorded process, or None if it has ended."""
     record = _find(path)
-    if record is None:
-        return None
+    return None if record is None else _opened(record)
+
+
+def _opened(record: ProcessRecord) -> int | None:
     try:
         descriptor = os.pidfd_open(record.pid)
     except OSError as error:
@@ -83,6 +88,73 @@ def find_pid(path: pathlib.Path) -> int | None:
     return record.pid if record else None
 
 
+class Activity(NamedTuple):
+    """A process, and how often it has waited for something so far.
+
+    The number of one that is stopped, or waits for ever, does not change.
+    """
+
+    process: ProcessRecord
+    waits: int
+
+
+def find_activity(path: pathlib.Path) -> Activity | None:
+    """Return what the recorded process has done; None if it has ended."""
+    record = _find(path)
+    descriptor = None if record is None else _opened(record)
+    if record is None or descriptor is None:
+        return None
+    try:
+        status = pathlib.Path(f'/proc/{record.pid}/status').read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    finally:
+        os.close(descriptor)
+    found = re.search(r'^voluntary_ctxt_switches:\s*([0-9]+)', status, re.M)
+    return Activity(record, int(found[1])) if found else None
+
+
+def find_processor_time(path: pathlib.Path) -> int | None:
+    """Return the ticks that the recorded process has used, if it runs."""
+    record = _find(path)
+    fields = None if record is None else _fields_of(record.pid)
+    if record is None or fields is None or int(fields[19]) != record.started:
+        return None
+    return int(fields[11]) + int(fields[12])
+
+
+class OpenFiles(NamedTuple):
+    """How many files a process has open, and how many it may have."""
+
+    used: int
+    most: int
+
+
+def open_files(pid: int) -> OpenFiles | None:
+    """Return the open files of a process, or None if it has ended."""
+    folder = pathlib.Path(f'/proc/{pid}')
+    try:
+        # Before Linux 6.2 the size is 0.
+        used = (folder / 'fd').stat().st_size or len(os.listdir(folder / 'fd'))
+        limits = (folder / 'limits').read_text()
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return None
+    found = re.search(r'^Max open files +([0-9]+)', limits, re.M)
+    return OpenFiles(used, int(found[1])) if found else None
+
+
+def allow_open_files(wanted: int) -> None:
+    """Let this process and its children open that many files, if it may.
+
+    Otherwise they may open as many as this process could ask for.
+    """
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for limit in (max(most, wanted), most):
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+            return
+
+
 def is_running(path: pathlib.Path) -> bool:
     descriptor = find_running(path)
     if descriptor is None:
@@ -95,17 +167,32 @@ def wait(descriptors: Iterable[int], seconds: float) -> bool:
     """Return whether a process has ended, at the latest after this time.
 
     `descriptors` are pidfds. They may be any numbers: a process with many
-    files open has some that `select` does not take.
+    files open has some that `select` does not take. This process wakes up
+    meanwhile, see `Activity`.
     """
     poll = select.poll()
     for descriptor in descriptors:
         poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(seconds * 1000))
+    deadline = time.monotonic() + seconds
+    while True:
+        left = max(deadline - time.monotonic(), 0)
+        if poll.poll(min(left, _LONGEST_WAIT) * 1000):
+            return True
+        if left <= _LONGEST_WAIT:
+            return False
 
 
 def end(path: pathlib.Path, number: signal.Signals, seconds: float) -> bool:
     """Signal the recorded process; return whether it has ended."""
-    descriptor = find_running(path)
+    record = _find(path)
+    return record is None or end_process(record, number, seconds)
+
+
+def end_process(
+    record: ProcessRecord, number: signal.Signals, seconds: float
+) -> bool:
+    """Do the same for this process, whatever is recorded now."""
+    descriptor = _opened(record)
     if descriptor is None:
         return True
     try:
@@ -171,13 +258,18 @@ def _members(session: int) -> list[int]:
 
 def _started(pid: int) -> int | None:
     """Return when a process started; None if it has ended."""
+    fields = _fields_of(pid)
+    return None if fields is None or fields[0] in 'ZX' else int(fields[19])
+
+
+def _fields_of(pid: int) -> list[str] | None:
+    """Return what the kernel says of a process, from its state on."""
     try:
         text = pathlib.Path(f'/proc/{pid}/stat').read_text()
     except (FileNotFoundError, ProcessLookupError):
         return None
     # The second field is a name, which may contain anything.
-    fields = text.rpartition(')')[2].split()
-    return None if fields[0] in 'ZX' else int(fields[19])
+    return text.rpartition(')')[2].split()
 
 
 def _boot() -> str:

@@ -11,6 +11,7 @@ from oslo_utils import netutils
 
 from manila_lite import exception
 from manila_lite.share.drivers import base
+from manila_lite.share.drivers.btrfs import ganesha
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.exports import Exports
 from manila_lite.share.drivers.btrfs.exports import pseudo_path
@@ -111,7 +112,7 @@ class Protocols:
                 denies_all,
                 record.get('of'),
             )
-        clients, replies = clients_of(rules, read_only=read_only)
+        clients, replies = clients_of(rules, read_only, ganesha.refusal)
         if denies_all:
             clients = []
         if kind is Kind.SNAPSHOT and not clients:
@@ -248,3 +249,13 @@ def _unc_host(address: str) -> str:
     if ':' in address:
         return f'{address.replace(":", "-")}.ipv6-literal.net'
     return address
+
+
+def volume_of(share: base.ShareForDriver) -> str:
+    """Return the volume of a share whose record is not found.
+
+    Only a managed one has another name than its share.
+    """
+    paths = [one['path'] for one in share['export_locations']]
+    found = (volume_at(share['share_proto'], path) for path in paths)
+    return next((volume for volume in found if volume), share['name'])

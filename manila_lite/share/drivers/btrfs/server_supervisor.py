@@ -62,8 +62,14 @@ def wake(folder: pathlib.Path) -> None:
 class ServerSupervisor:
     """The NFS servers of all share servers, each with its bus."""
 
-    def __init__(self, folder: pathlib.Path, specification: dict[str, Any]):
+    def __init__(
+        self,
+        folder: pathlib.Path,
+        specification: dict[str, Any],
+        unwatched: float = 0.0,
+    ):
         self._folder = folder
+        self._unwatched = unwatched
         self._specification = specification
         self._servers = pathlib.Path(specification['servers'])
         self._locks = Locks(pathlib.Path(specification['locks']))
@@ -99,6 +105,7 @@ class ServerSupervisor:
             del self._watched[server_id]
             self._errors.forget(server_id)
         failed = [each for each in sorted(names) if not self._try(each)]
+        self._unwatched = 0.0
         self._trash.empty()
         self._is_well = not failed
         return self._is_well
@@ -121,7 +128,7 @@ class ServerSupervisor:
                 self._watched.pop(server_id, None)
                 return True
             if self._watched.get(server_id, (None,))[0] != version:
-                found = Supervisor(folder, wanted)
+                found = Supervisor(folder, wanted, self._unwatched)
                 found.adopt_settings()
                 self._watched[server_id] = version, found
             return self._watched[server_id][1].check()
@@ -131,7 +138,10 @@ class ServerSupervisor:
         known = self._watched.get(server_id)
         if version is None or known is None:
             return version is None and known is None
-        return version == known[0] and known[1].is_complete()
+        if version != known[0]:
+            return False
+        known[1].ask()
+        return known[1].is_complete()
 
     def wait(self) -> None:
         """Wait until a daemon ends or there is a change, or for a while."""
@@ -141,7 +151,11 @@ class ServerSupervisor:
             for descriptor in each.descriptors
             if self._is_well
         ]
-        processes.wait([self._wake, *descriptors], supervisor.INTERVAL)
+        interval = min(
+            (each.interval for _, each in self._watched.values()),
+            default=supervisor.INTERVAL,
+        )
+        processes.wait([self._wake, *descriptors], interval)
         with contextlib.suppress(BlockingIOError):
             os.read(self._wake, 4096)
 
@@ -156,4 +170,4 @@ def _version(folder: pathlib.Path) -> Version | None:
 
 
 if __name__ == '__main__':
-    supervisor.main(pathlib.Path(sys.argv[1]), ServerSupervisor)
+    supervisor.main(sys.argv[1:], ServerSupervisor)

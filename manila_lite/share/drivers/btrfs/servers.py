@@ -141,6 +141,9 @@ class ShareServer:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.exports.prepare()
         self.exports.restore_mounts(find)
+        daemons.end_blind(
+            self._daemons / 'server.json', self.exports.is_seen_by
+        )
         if self.has_cifs():
             self.smb.prepare()
         file = self._daemons / supervisor.SPECIFICATION
@@ -162,13 +165,13 @@ class ShareServer:
             self._folder / _SOCKET,
             ports.nfs,
             prefix,
-        ) | {'trash': []}
+        ) | {'trash': [], 'namespace': str(self.network.namespace)}
         if ports.smb is not None and self.has_cifs():
-            text = smb_settings.base_config(
+            config = smb_settings.base_config(
                 self.smb_folder, ports.smb, [link.host for link in links]
             )
             specification |= daemons.smb_specification(
-                self.smb_folder, text, prefix
+                self.smb_folder, config, prefix
             )
         return specification
 
@@ -206,6 +209,19 @@ class ShareServer:
         self.exports.reconcile()
         if self.runs_smb():
             self.smb.reconcile()
+        self.require_guarded()
+
+    def require_guarded(self) -> None:
+        """End its NFS server if clients could leave their shares."""
+        daemons.require_guarded(self._daemons, self.nfs)
+
+    def open_files(self) -> processes.OpenFiles | None:
+        """Return the open files of its NFS server, if it runs."""
+        return daemons.open_files(self._daemons)
+
+    def require_free_files(self) -> None:
+        """Raise StorageUnavailable if clients can open hardly any file."""
+        daemons.require_free_files(self._daemons)
 
     # End
 
@@ -471,6 +487,14 @@ class Servers:
                 reason=f'the {silent.daemon} server of share server '
                 f'{silent.server.id} does not answer'
             )
+        for server in ready:
+            if server.is_ready():
+                server.require_guarded()
+                server.require_free_files()
+
+    def watch(self) -> None:
+        """Replace the supervisor if it has ended or hangs."""
+        self._supervision.watch()
 
     def _repair(self, server: ShareServer) -> None:
         with self._locks.locked(server.id):

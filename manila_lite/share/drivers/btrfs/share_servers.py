@@ -20,7 +20,12 @@ class BtrfsShareServers:
         self._migration = migration
 
     def set_up(self, network_info: list[base.NetworkInfo]) -> dict[str, str]:
-        """Create a server with its addresses; return its details."""
+        """Create a server with its addresses; return its details.
+
+        A network with security services is refused: its owner would believe
+        that they protect the shares.
+        """
+        _refuse_security_services(network_info)
         server_id = network_info[0]['server_id']
         links = server_network.links_for(
             server_id, network_info, self._backend.configuration.btrfs_bridge
@@ -49,6 +54,18 @@ class BtrfsShareServers:
     ) -> list[dict[str, Any]]:
         """Return all pools: a server exports volumes of any of them."""
         return [{'pool_name': name} for name in self._backend.pools]
+
+
+def _refuse_security_services(network_info: list[base.NetworkInfo]) -> None:
+    types = {
+        service['type']
+        for info in network_info
+        for service in info['security_services']
+    }
+    if types:
+        raise exception.SecurityServicesUnsupported(
+            types=', '.join(sorted(types))
+        )
 
 
 def _details(server_id: str, links: list[Link]) -> dict[str, str]:

@@ -131,7 +131,8 @@ class BtrfsShares:
         The supervisor of the daemons empties it.
         """
         with self._backend.changing(share['name']):
-            self._backend.remove(Kind.SHARE, share['name'])
+            if not self._backend.remove(Kind.SHARE, share['name']):
+                raise exception.ShareResourceNotFound(share_id=share['id'])
 
     def extend_share(
         self,

@@ -157,9 +157,7 @@ class SmbServer:
                 silence.record(self)
                 break
             time.sleep(_RETRY_INTERVAL)
-        raise exception.ShareBackendException(
-            msg='the SMB server does not answer'
-        )
+        raise exception.FileServerUnresponsive(server='SMB')
 
     def _has_started(self, record: Record) -> bool:
         """Return whether an smbd takes commands; it goes on to do so."""

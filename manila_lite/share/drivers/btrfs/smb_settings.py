@@ -13,6 +13,7 @@ import pathlib
 import shlex
 import stat
 import sys
+from typing import NamedTuple
 
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.btrfs.ganesha import safe_path
@@ -48,15 +49,23 @@ def command_environment(folder: pathlib.Path) -> dict[str, str]:
     return os.environ | environment(folder)
 
 
+class SmbConfig(NamedTuple):
+    """The settings besides shares, and where smbd listens with them."""
+
+    text: str
+    addresses: Sequence[str]
+    port: int
+
+
 def base_config(
     folder: pathlib.Path, port: int, addresses: Sequence[str]
-) -> str:
+) -> SmbConfig:
     """Return the settings besides shares: SMB 2 and later, and no printers.
 
     Links are not followed: they could lead to files of this machine.
     """
     path = safe_path(folder)
-    return f"""\
+    text = f"""\
 # Written by manila_lite. What is changed here will be lost.
 [global]
     netbios name = MANILA
@@ -91,3 +100,4 @@ def base_config(
     dfree cache time = 10
     include = {path}/{INDEX}
 """
+    return SmbConfig(text, addresses, port)

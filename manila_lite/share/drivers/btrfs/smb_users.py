@@ -19,7 +19,8 @@ from manila_lite.share.drivers.btrfs import privileges
 from manila_lite.share.drivers.btrfs import smb_settings
 from manila_lite.share.drivers.btrfs.smb_server import sessions
 
-_NAME = re.compile(r'[a-z0-9_][a-z0-9._-]{0,31}')
+# Shorter ones cannot be in access rules.
+_NAME = re.compile(r'[a-z0-9_][a-z0-9._-]{3,31}')
 _FIRST_UID = 100000
 _GROUP = 100000
 _RESERVED = ('root', 'nobody')
@@ -53,7 +54,9 @@ class SmbUsers:
             # For the commands here, before smbd has been started.
             records.write_text(
                 self._folder / 'users.conf',
-                smb_settings.base_config(self._folder, 445, ['127.0.0.1']),
+                smb_settings.base_config(
+                    self._folder, 445, ['127.0.0.1']
+                ).text,
             )
 
     def names(self) -> list[str]:
@@ -63,7 +66,7 @@ class SmbUsers:
         """Add a user, or change the password of an existing one."""
         if not _NAME.fullmatch(name) or name in _RESERVED:
             raise exception.InvalidInput(
-                reason=f'{name!r} is not a name of a user: use up to 32 '
+                reason=f'{name!r} is not a name of a user: use 4 to 32 '
                 'lower-case letters, digits and . _ -'
             )
         if (

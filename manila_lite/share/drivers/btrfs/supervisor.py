@@ -9,10 +9,14 @@ has started with other settings, and a server that cannot be used because the
 bus it talks to is gone. It starts no second one: only one supervisor has the
 lock.
 
+A daemon that runs and does not answer is killed and started again, too, see
+`probes`. Only the supervisor kills daemons for that, and a share service the
+supervisor, see `daemons.Supervision`.
+
 It also removes the volumes in the trash of the pools.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 import contextlib
 import fcntl
 import json
@@ -26,40 +30,77 @@ import time
 from typing import Any, NoReturn, Protocol
 
 from manila_lite.share.drivers import records
+from manila_lite.share.drivers.btrfs import handle_guard
 from manila_lite.share.drivers.btrfs import mount_table
 from manila_lite.share.drivers.btrfs import privileges
+from manila_lite.share.drivers.btrfs import probes
 from manila_lite.share.drivers.btrfs import processes
 from manila_lite.share.drivers.btrfs.limited_log import LimitedLog
+from manila_lite.share.drivers.btrfs.probes import Probe
+from manila_lite.share.drivers.btrfs.probes import Question
 from manila_lite.share.drivers.btrfs.trash import Trash
 
 LOG = logging.getLogger(__name__)
 
 SPECIFICATION, LOCK, RECORD = 'spec.json', 'supervisor.lock', 'supervisor.json'
 LOG_FILE = 'supervisor.log'
+REPLACE = '--replace'
 RUNNING = 'running.json'
 """The specification that the supervisor and its daemons were started with."""
 
 INTERVAL = 1.0
+START_TIMEOUT = 60.0
+"""Seconds until a daemon that was started answers for the first time.
+
+With many exports an NFS server needs more than those of `probes.SILENCE`, but
+then it has something to do."""
+
+GANESHA = 'org.ganesha.nfsd'
+"""The name of the NFS server on its bus."""
+
+_LONGEST_GAP = 10.0
 _RESTART_INTERVAL = 1.0
 _BUS_TIMEOUT = 10.0
 _STOP_TIMEOUT = 10.0
 _LOG_SIZE = 16 << 20
+# What Debian's own unit allows NFS-Ganesha.
+_OPEN_FILES = 524288
 
 
 class Daemon:
-    """One daemon, which may have been started by an earlier supervisor."""
+    """One daemon, which may have been started by an earlier supervisor.
+
+    `questions` are asked to see whether it answers; `unwatched` is the time in
+    seconds for which no supervisor has asked them.
+    """
 
     def __init__(
-        self, folder: pathlib.Path, name: str, specification: dict[str, Any]
+        self,
+        folder: pathlib.Path,
+        name: str,
+        specification: dict[str, Any],
+        questions: Sequence[Question] = (),
+        unwatched: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
     ):
         self.name = name
+        self._clock = clock
         self.config = pathlib.Path(specification['config'])
         self._text: str = specification['text']
         self._command: list[str] = specification['command']
         self._record = folder / f'{name}.json'
         self._log = folder / f'{name}.log'
+        self._answered = folder / f'{name}.answered'
         self._descriptor: int | None = processes.find_running(self._record)
         self._start_after = 0.0
+        # Nothing is known of a longer time: it may have answered meanwhile.
+        waited = unwatched if unwatched < _LONGEST_GAP else 0.0
+        self._probes = [Probe(each, waited, clock) for each in questions]
+        self._has_answered = self._descriptor is not None and (
+            records.find(self._answered) == records.find(self._record)
+        )
+        self._processor_time: int | None = None
+        self._idle_since = 0.0
 
     @property
     def descriptor(self) -> int | None:
@@ -77,6 +118,48 @@ class Daemon:
             self._descriptor = processes.find_running(self._record)
         return self._descriptor is None
 
+    def ask(self) -> None:
+        """Look whether it answers, at most every half second."""
+        if self._descriptor is None:
+            return
+        for probe in self._probes:
+            probe.ask()
+        if self._has_answered:
+            return
+        now = processes.find_processor_time(self._record)
+        if now != self._processor_time:
+            self._processor_time, self._idle_since = now, self._clock()
+        if all(probe.has_reply for probe in self._probes):
+            # The next supervisor need not wait for it as long as for one
+            # that starts.
+            self._has_answered = True
+            record = records.find(self._record)
+            if record is not None:
+                records.write(self._answered, record)
+
+    def is_silent(self) -> bool:
+        """Return whether it runs and does not answer."""
+        if self._descriptor is None:
+            return False
+        if self._has_answered or self._is_idle():
+            return self.silent_for() >= probes.SILENCE
+        return self.silent_for() >= START_TIMEOUT
+
+    def silent_for(self) -> float:
+        """Return for how many seconds it has not answered."""
+        return max((one.silent_for() for one in self._probes), default=0.0)
+
+    def _is_idle(self) -> bool:
+        """Return whether one that starts has done nothing for a while."""
+        return self._clock() - self._idle_since >= probes.SILENCE
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether there was no reply to the last question but one."""
+        return self._descriptor is not None and any(
+            probe.is_waiting for probe in self._probes
+        )
+
     def start(
         self,
         environment: dict[str, str],
@@ -90,6 +173,7 @@ class Daemon:
         """
         if time.monotonic() < self._start_after:
             return False
+        self._forget()
         self._start_after = time.monotonic() + _RESTART_INTERVAL
         records.write_text(self.config, self._text + lines)
         _rotate(self._log)
@@ -132,6 +216,7 @@ class Daemon:
             os.dup2(log, 1)
             os.dup2(log, 2)
             enter()
+            processes.allow_open_files(_OPEN_FILES)
             privileges.become_root()
             os.execvpe(
                 self._command[0], self._command, os.environ | environment
@@ -145,12 +230,21 @@ class Daemon:
         if self._descriptor is not None:
             os.close(self._descriptor)
         self._descriptor = None
+        self._has_answered = False
+        self._processor_time = None
+        for probe in self._probes:
+            probe.reset()
 
 
 class Supervisor:
     """The NFS server, the bus that controls it, and perhaps smbd."""
 
-    def __init__(self, folder: pathlib.Path, specification: dict[str, Any]):
+    def __init__(
+        self,
+        folder: pathlib.Path,
+        specification: dict[str, Any],
+        unwatched: float = 0.0,
+    ):
         self._specification = specification
         self._running = folder / RUNNING
         self._socket = specification['socket']
@@ -160,14 +254,27 @@ class Supervisor:
         )
         self._errors = LimitedLog(LOG)
         self._is_well = True
+        self._guard = folder / handle_guard.RECORD
         self._environment = {
-            'DBUS_SYSTEM_BUS_ADDRESS': f'unix:path={self._socket}'
+            'DBUS_SYSTEM_BUS_ADDRESS': f'unix:path={self._socket}',
+            handle_guard.VARIABLE: str(self._guard),
         }
-        self._bus = Daemon(folder, 'bus', specification['bus'])
-        self._server = Daemon(folder, 'server', specification['server'])
+        questions = questions_of(specification)
+        self._bus, self._server = (
+            Daemon(
+                folder, name, specification[name], questions[name], unwatched
+            )
+            for name in ('bus', 'server')
+        )
         self._smb_record = folder / 'smbd.json'
         self._smb = (
-            Daemon(folder, 'smbd', specification['smbd'])
+            Daemon(
+                folder,
+                'smbd',
+                specification['smbd'],
+                questions['smbd'],
+                unwatched,
+            )
             if 'smbd' in specification
             else None
         )
@@ -197,12 +304,14 @@ class Supervisor:
         What has failed does not keep the rest from it.
         """
         reap()
+        self.ask()
         parts = {
             'SMB': self._check_smb,
             'NFS': self._check_nfs,
             'trash': self._trash.empty,
         }
         failed = [name for name in parts if not self._try(name, parts[name])]
+        self.ask()  # what has been started
         self._is_well = not failed
         return self._is_well
 
@@ -214,12 +323,23 @@ class Supervisor:
             return False
         return True
 
+    def ask(self) -> None:
+        """Look whether the daemons answer."""
+        for daemon in self._daemons:
+            self._try(daemon.name, daemon.ask)
+
     def _check_smb(self) -> None:
+        if self._smb and self._smb.is_silent():
+            _replace(self._smb)
         if self._smb and self._smb.has_ended():
             processes.end_orphans(self._smb_record)
             self._smb.start(self._specification['smbd']['environment'])
 
     def _check_nfs(self) -> None:
+        if self._bus.is_silent():  # then nothing on it is heard, either
+            _replace(self._bus)
+        elif self._server.is_silent():
+            _replace(self._server)
         if self._bus.has_ended():
             # A server without its bus serves, but cannot be changed.
             self._server.kill()
@@ -233,7 +353,16 @@ class Supervisor:
 
         One that has ended and cannot be started would not let it wait.
         """
-        processes.wait(self.descriptors if self._is_well else [], INTERVAL)
+        processes.wait(
+            self.descriptors if self._is_well else [], self.interval
+        )
+
+    @property
+    def interval(self) -> float:
+        """How long to wait: one that may be silent is asked more often."""
+        if any(daemon.is_waiting for daemon in self._daemons):
+            return probes.RETRY_INTERVAL
+        return INTERVAL
 
     @property
     def descriptors(self) -> list[int]:
@@ -245,8 +374,11 @@ class Supervisor:
         ]
 
     def is_complete(self) -> bool:
-        """Return whether all daemons run."""
-        return not any(daemon.has_ended() for daemon in self._daemons)
+        """Return whether all daemons run and answer."""
+        return not any(
+            daemon.has_ended() or daemon.is_silent()
+            for daemon in self._daemons
+        )
 
     @property
     def _daemons(self) -> list[Daemon]:
@@ -275,11 +407,48 @@ class Supervisor:
                 mounts.append(mount)
             else:
                 LOG.error('%s is not exported: it is not mounted', file.stem)
+        self._guard.unlink(missing_ok=True)
         self._server.start(
             self._environment,
             ''.join(lines),
             lambda: enter(mounts) if enter else None,
         )
+
+
+def questions_of(specification: dict[str, Any]) -> dict[str, list[Question]]:
+    """Return what the daemons are asked, by their names.
+
+    A specification of an earlier release does not say where they listen.
+    """
+    address = specification['socket']
+    name = specification.get('namespace')
+    namespace = pathlib.Path(name) if name else None
+    found: dict[str, list[Question]] = {'bus': [], 'server': [], 'smbd': []}
+    if 'nfs_port' in specification:
+        found['bus'] = [probes.bus(address)]
+        found['server'] = [
+            probes.nfs(specification['nfs_port'], namespace),
+            probes.bus(address, GANESHA),
+        ]
+    if 'smb_address' in specification:
+        found['smbd'] = [
+            probes.smb(
+                specification['smb_address'],
+                specification['smb_port'],
+                namespace,
+            )
+        ]
+    return found
+
+
+def _replace(daemon: Daemon) -> None:
+    """Kill a daemon that does not answer; it is then started again."""
+    LOG.error(
+        '%s has not answered for %.1f s, and is replaced',
+        daemon.name,
+        daemon.silent_for(),
+    )
+    daemon.kill()
 
 
 def _rotate(log: pathlib.Path) -> bool:
@@ -340,10 +509,18 @@ def _run(supervisor: Runnable, log: pathlib.Path) -> NoReturn:
 
 
 def main(
-    folder: pathlib.Path,
-    supervise: Callable[[pathlib.Path, dict[str, Any]], Runnable] = Supervisor,
+    arguments: Sequence[str],
+    supervise: Callable[
+        [pathlib.Path, dict[str, Any], float], Runnable
+    ] = Supervisor,
 ) -> None:
-    """Continue in the background, unless there is a supervisor already."""
+    """Continue in the background, unless there is a supervisor already.
+
+    The arguments are a folder and perhaps REPLACE, with the seconds since the
+    last sign of life of the supervisor that is replaced. If its record is
+    missing, it was stopped on purpose meanwhile.
+    """
+    folder = pathlib.Path(arguments[0])
     lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     recorded, is_recorded = os.pipe()
     if os.fork():
@@ -356,16 +533,21 @@ def main(
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os._exit(0)
+    unwatched = 0.0
+    if arguments[1:2] == [REPLACE]:
+        if not (folder / RECORD).exists():
+            os._exit(0)
+        unwatched = float(arguments[2])
     logging.basicConfig(
         level=logging.INFO, format='%(asctime)s %(levelname)s %(message)s'
     )
     processes.write(folder / RECORD, processes.this_process())
     os.close(is_recorded)
     supervisor = supervise(
-        folder, json.loads((folder / SPECIFICATION).read_bytes())
+        folder, json.loads((folder / SPECIFICATION).read_bytes()), unwatched
     )
     _run(supervisor, folder / LOG_FILE)
 
 
 if __name__ == '__main__':
-    main(pathlib.Path(sys.argv[1]))
+    main(sys.argv[1:])

@@ -12,6 +12,7 @@ import tempfile
 from typing import NamedTuple
 import uuid
 
+from manila_lite.share.drivers.btrfs import handle_guard
 from manila_lite.share.drivers.btrfs import kernel
 
 _SIZE = 128 << 20
@@ -96,6 +97,12 @@ TRIALS = (
         ('mkfs.btrfs',),
         'a container needs CAP_SYS_ADMIN and loop devices',
         _mount_file,
+    ),
+    Trial(
+        'guard of NFS file handles in libfsalvfs.so',
+        (),
+        'build it, or install another version of nfs-ganesha',
+        handle_guard.load,
     ),
 )
 

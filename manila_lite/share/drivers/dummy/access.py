@@ -69,8 +69,7 @@ class DummyAccess:
         share_server: base.ShareServerMapping | None = None,
     ) -> base.AccessReplies:
         with self._backend.lock:
-            if access_rules:
-                self._backend.get_share(share['id'])
+            self._backend.get_share(share['id'])
             return self.change(
                 'update_access',
                 self._backend.state.access,
@@ -91,8 +90,7 @@ class DummyAccess:
         share_server: base.ShareServerMapping | None = None,
     ) -> base.AccessReplies:
         with self._backend.lock:
-            if access_rules:
-                self._backend.get_snapshot(snapshot['id'])
+            self._backend.get_snapshot(snapshot['id'])
             return self.change(
                 'snapshot_update_access',
                 self._backend.state.snapshot_access,

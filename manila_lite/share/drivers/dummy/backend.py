@@ -10,8 +10,11 @@ from typing import Any
 from manila_lite import exception
 from manila_lite.host import Host
 from manila_lite.share.drivers import base
+from manila_lite.share.drivers import disk_identity
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.contract.configuration import Configuration
+from manila_lite.share.drivers.contract.disks import Disk
+from manila_lite.share.drivers.contract.disks import DiskRegistry
 from manila_lite.share.drivers.dummy import faults
 from manila_lite.share.drivers.dummy.fencing import FencingGate
 from manila_lite.share.drivers.dummy.replication_domain import READABLE
@@ -54,6 +57,22 @@ class DummyBackend:
         )
         self.faults = _injector(
             options, self.state, methods, sleep, self.fencing
+        )
+
+    def claim_disk(self, registry: DiskRegistry) -> None:
+        """Raise StorageUnavailable if the state belongs to another one."""
+        state = self.state
+        file = state.path / 'identity'
+        disk_identity.claim(
+            registry,
+            Disk(
+                None,
+                disk_identity.find(file),
+                None,
+                disk_identity.location(state.path),
+            ),
+            file,
+            lambda id, name: state.shares.find(id) is not None,
         )
 
     def get_share(self, share_id: str) -> records.Record:

@@ -271,6 +271,7 @@ class DummyDriver(
             raise exception.BadConfiguration(
                 reason='dummy_driver_pools is empty'
             )
+        self.backend.claim_disk(self.disks)
 
     @faults.instrumented
     def get_backend_info(self, context: RequestContext) -> dict[str, str]:

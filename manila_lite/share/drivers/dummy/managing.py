@@ -154,6 +154,10 @@ class DummyManaging:
                 )
                 self._backend.faults.midway()
                 self._backend.state.shares.drop(share['id'])
+            elif (
+                self._backend.state.unmanaged_shares.find(share['id']) is None
+            ):
+                raise exception.ShareResourceNotFound(share_id=share['id'])
             self._backend.state.access.remove(share['id'])
             self._member.leave(share)
 

@@ -158,6 +158,8 @@ class DummyShares:
             self._backend.state.access.remove(share['id'])
             self._backend.state.shares.drop(share['id'])
             self._member.leave(share)
+        if record is None:
+            raise exception.ShareResourceNotFound(share_id=share['id'])
 
     def _drop_snapshots(self, share_id: str) -> None:
         """Drop the snapshots of a copy that no migration has removed."""

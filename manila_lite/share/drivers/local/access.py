@@ -34,6 +34,8 @@ class LocalAccess:
         item = self._backend.store.share(share['name'])
         if not access_rules:
             self._backend.store.remove_exports(item)
+            if not self._backend.store.disk.is_deleted():
+                self._backend.get_share(share['name'])
             return {}
         _, record = self._backend.get_share(share['name'])
         role = None
@@ -78,6 +80,8 @@ class LocalAccess:
         item = self._backend.store.snapshot(snapshot['name'])
         if not access_rules:
             self._backend.store.remove_exports(item)
+            if not self._backend.store.disk.is_deleted():
+                self._backend.get_snapshot(snapshot)
             return {}
         _, record = self._backend.get_snapshot(snapshot)
         if self._roles.denies_all_access(snapshot['share']):

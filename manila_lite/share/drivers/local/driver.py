@@ -141,7 +141,10 @@ class LocalDriver(
         store = self.backend.store
         try:
             store.disk.start(
-                has_shares=self.has_shares, is_in_use=store.has_directories()
+                has_shares=self.has_shares,
+                is_in_use=store.has_directories(),
+                registry=self.disks,
+                holds=lambda id, name: store.share(name).find() is not None,
             )
             store.create_directories()
         except OSError as error:
@@ -186,8 +189,10 @@ class LocalDriver(
         text = (
             f'back end "{section}" lacks the privileges '
             f'{", ".join(missing)}: snapshots, reverts and deletions fail '
-            'where users have files that only they may read. Give them to '
-            'the service as the systemd units do, or run it as root'
+            'where other users have files that only they may read. If only '
+            'the user of the service has files in the shares, as in a trial, '
+            'nothing is missing; otherwise give the privileges to the '
+            'service as the systemd units do, or run it as root'
         )
         if (
             self.configuration.local_export_host

@@ -55,8 +55,11 @@ class LocalManaging:
 
     def unmanage(self, share: base.ShareForDriver) -> None:
         """Stop managing a share; its clients keep their access."""
+        item = self._backend.store.share(share['name'])
         with self._backend.store.locked(share['name']):
-            self._backend.store.share(share['name']).unmanage()
+            if item.find() is None and item.find_unmanaged() is None:
+                raise exception.ShareResourceNotFound(share_id=share['id'])
+            item.unmanage()
 
     def manage_existing_snapshot(
         self,

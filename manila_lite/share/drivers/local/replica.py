@@ -26,6 +26,7 @@ import uuid
 
 from manila_lite import exception
 from manila_lite.share.drivers import records
+from manila_lite.share.drivers import trees
 from manila_lite.share.drivers.local import tree_changes
 from manila_lite.share.drivers.local import tree_sync
 from manila_lite.share.drivers.local.store import FOLLOWER
@@ -93,21 +94,21 @@ _FLUSH_VALID_NS = 10**9
 """A flush is reused for so long, however many replicas need one."""
 
 _flush_lock = threading.Lock()
-_flushed_ns = 0
+_flushed_ns: dict[int, int] = {}  # by device
 
 
-def _flush_disks() -> int:
-    """Flush all disks; return the time at which that began.
+def _flush_disk(path: pathlib.Path) -> int:
+    """Flush the disk of a directory; return the time at which that began.
 
     Until then a page that is mapped and written to again shows no change.
     """
-    global _flushed_ns
-    with _flush_lock:
+    with _flush_lock, trees.opened_directory(path) as directory:
+        device = os.fstat(directory).st_dev
         now = time.time_ns()
-        if not 0 <= now - _flushed_ns < _FLUSH_VALID_NS:
-            os.sync()
-            _flushed_ns = now
-        return _flushed_ns
+        if not 0 <= now - _flushed_ns.get(device, 0) < _FLUSH_VALID_NS:
+            trees.sync_file_system(directory)
+            _flushed_ns[device] = now
+        return _flushed_ns[device]
 
 
 @contextlib.contextmanager
@@ -187,10 +188,14 @@ class LocalReplica:
         tree_changes.apply(self.data_path(), incoming, plan['changes'])
         with contextlib.suppress(FileNotFoundError):  # already done
             (incoming / KNOWN).replace(self.item.path / KNOWN)
-        os.sync()
+        self._flush()
         self.write_state(ReplicaRecord(**plan['state']))
         incoming.rename(work / f'done-{uuid.uuid4().hex}')
         records.sync_directory(self.item.path)
+
+    def _flush(self) -> None:
+        with trees.opened_directory(self.item.path) as directory:
+            trees.sync_file_system(directory)
 
     def follow(
         self, other: 'LocalReplica', work: pathlib.Path, now: float
@@ -205,7 +210,8 @@ class LocalReplica:
         record = other.complete_record()
         with raising_unreachable(), ignoring_read_only():
             self.register_with(other)
-        flushed_ns = _flush_disks()
+        with raising_unreachable():
+            flushed_ns = _flush_disk(other.item.data_path(record))
         known = (
             self._read_known_inodes() if before.source == other.name else {}
         )
@@ -249,7 +255,7 @@ class LocalReplica:
             self.write_state(after)
             return
         records.write(incoming / KNOWN, staged.known)
-        os.sync()
+        self._flush()
         tree_changes.write_plan(
             incoming,
             {'changes': staged.changes, 'state': dataclasses.asdict(after)},

@@ -89,7 +89,9 @@ class LocalShares:
         share: base.ShareForDriver,
         share_server: base.ShareServerMapping | None = None,
     ) -> None:
-        self._backend.store.remove(self._backend.store.share(share['name']))
+        item = self._backend.store.share(share['name'])
+        if not self._backend.store.remove(item):
+            raise exception.ShareResourceNotFound(share_id=share['id'])
 
     def extend_share(
         self,

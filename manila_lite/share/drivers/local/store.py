@@ -8,7 +8,7 @@
     root/exports/smb.conf                        includes the Samba files
     root/work/<share or snapshot>/      being created or removed
     root/fencing/                       tokens of the last calls
-    root/.manila_lite                   marks the root, see `disk`
+    root/.manila_lite, .manila_lite_disk    mark the root, see `disk`
 
 See `replica` for the additional files of replicas.
 
@@ -31,6 +31,7 @@ from manila_lite.share.drivers import samba
 from manila_lite.share.drivers import tree_removal
 from manila_lite.share.drivers import trees
 from manila_lite.share.drivers.fencing import FencingTokens
+from manila_lite.share.drivers.local.disk import IDENTITY
 from manila_lite.share.drivers.local.disk import MARKER
 from manila_lite.share.drivers.local.disk import LocalDisk
 
@@ -210,10 +211,13 @@ class LocalStore:
                 with contextlib.suppress(OSError):  # of a killed process
                     top.rmdir()
 
-    def remove(self, item: LocalItem) -> None:
-        """Remove a managed item; a missing or unmanaged one is success."""
+    def remove(self, item: LocalItem) -> bool:
+        """Remove a managed item; return whether there was one.
+
+        What a killed process has left of it is removed in any case.
+        """
         if self.disk.is_deleted():
-            return
+            return True
         with self.locked_work_directory(item.name) as work:
             record = item.find()
             if record is not None:
@@ -225,6 +229,7 @@ class LocalStore:
                         )
                 item.path.rename(work / 'removed')
         self.remove_exports(item)
+        return record is not None
 
     def _removable_directory(self, directory: str) -> pathlib.Path:
         """Return the directory, or the whole item directory around it."""
@@ -285,7 +290,7 @@ class LocalStore:
         if parts[:1] == (kind,):
             if len(parts) != 3 or parts[2] != 'data':
                 raise ValueError(f'only the data in {kind} can be managed')
-        elif not parts or parts[0] in (*_PARTS, MARKER):
+        elif not parts or parts[0] in (*_PARTS, MARKER, IDENTITY):
             raise ValueError('the directory is used by the driver')
         try:
             is_same_file_system = trees.is_one_file_system(self.root, parts)

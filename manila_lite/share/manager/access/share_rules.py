@@ -44,6 +44,7 @@ from manila_lite.share.manager.driver_view.share_view import LoadedInstance
 from manila_lite.share.manager.endpoint import outdated
 from manila_lite.share.manager.endpoint import owner_context
 from manila_lite.share.manager.guarded_driver import driver_context
+from manila_lite.share.manager.removal import was_never_made
 from manila_lite.states.access_rule import ACCESS_RULE
 from manila_lite.states.access_rule import IN_TRANSIT
 from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
@@ -89,6 +90,11 @@ class SyncRound(typing.NamedTuple):
     instance: LoadedInstance
     rules: list[RuleView]
     full: bool
+
+    @property
+    def are_all_denied(self) -> bool:
+        """Whether no client is to have access."""
+        return all(rule.state == RuleState.DENYING for rule in self.rules)
 
     def in_state(self, *states: str) -> list[RuleView]:
         return [rule for rule in self.rules if rule.state in states]
@@ -182,7 +188,15 @@ class AccessEndpoint:
 
     def sync_access(self, job: JobContext, instance_id: str) -> None:
         sync_round: SyncRound = job.prepared
-        replies = self._call_driver(sync_round)
+        try:
+            replies = self._call_driver(sync_round)
+        except exception.ShareResourceNotFound:
+            if not (
+                was_never_made(sync_round.instance.row)
+                and sync_round.are_all_denied
+            ):
+                raise
+            replies = {}
         with self.locks.lock(f'access-{instance_id}'):
             job.finish(self._record, job.claim, replies)
 
@@ -396,7 +410,9 @@ class AccessEndpoint:
             return True  # a resync would fail, or end its process, again
         if failed:
             self._resync_after_failure(session, job)
-        else:  # the next pass over stale instances is soon enough
+        elif not isinstance(error, exception.ShareResourceNotFound):
+            # The next pass over stale instances is soon enough. A share that
+            # is missing would be missing again; it is ensured once it is back.
             share_rules.mark_sync_failed(session, job.resource_id)
         return True
 

@@ -223,7 +223,14 @@ class SnapshotAccessEndpoint:
             return True  # a resync would fail, or end its process, again
         if any(failed):
             self._resync_after_failure(session, job)
-        else:  # the next pass over stale instances is soon enough
+        elif not isinstance(
+            error,
+            (
+                exception.ShareResourceNotFound,
+                exception.SnapshotResourceNotFound,
+            ),
+        ):
+            # As for shares: what is missing would be missing again.
             snapshot_rules.mark_sync_failed(session, job.resource_id)
         return True
 

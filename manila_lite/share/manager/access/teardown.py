@@ -1,7 +1,10 @@
 """Remove the access rules of a share instance before the instance."""
 
+from collections.abc import Callable
+import contextlib
 import typing
 
+from manila_lite import exception
 from manila_lite.db.queries.access import share_rules
 from manila_lite.db.rows import InstanceRow
 from manila_lite.db.session import Session
@@ -13,8 +16,10 @@ from manila_lite.share.manager.driver_view import access_view
 from manila_lite.share.manager.driver_view.access_view import RuleView
 from manila_lite.share.manager.driver_view.share_view import LoadedInstance
 from manila_lite.share.manager.guarded_driver import driver_context
+from manila_lite.share.manager.removal import begin
 from manila_lite.states.access_rule import ACCESS_RULE
 from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
+from manila_lite.work.job import JobContext
 
 
 class Teardown(typing.NamedTuple):
@@ -62,6 +67,36 @@ def deny_all(
             delete_rules=denied,
             share_server=share_server,
         )
+
+
+def remove_denied(
+    job: JobContext,
+    driver: ShareDriver,
+    share: ShareForDriver,
+    removal: Teardown,
+    share_server: ShareServerMapping | None,
+    remove: Callable[[], object],
+    force: bool,
+) -> None:
+    """Remove all access to a share, then the share.
+
+    Raises ShareResourceNotFound if the back end lacks a share that it should
+    have. With force that is success, and the share is removed even if
+    removing the access fails.
+    """
+    if force:
+        with (
+            contextlib.suppress(exception.ShareResourceNotFound),
+            contextlib.ExitStack() as cleanup,
+        ):
+            cleanup.callback(remove)
+            deny_all(driver, share, removal, share_server)
+        return
+    removing = begin(job, driver, removal.row, share, share_server)
+    with removing():
+        deny_all(driver, share, removal, share_server)
+    with removing():
+        remove()
 
 
 def fail_denials(session: Session, instance_id: str) -> None:

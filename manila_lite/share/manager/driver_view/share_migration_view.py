@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 import typing
 
+from manila_lite import exception
 from manila_lite.db.queries.shares import migrations
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.rows import ShareMigrationRow
@@ -57,17 +58,23 @@ class LoadedShareMigration(typing.NamedTuple):
 def load_migration(session: Session, share_id: str) -> LoadedShareMigration:
     """Read the running migration of a share.
 
-    Raises InvalidShare when there is none, and ShareInstanceNotFound when
-    one of the instances no longer exists.
+    Raises InvalidShare when there is none, and when one of the instances no
+    longer exists: then the work fails, which ends the migration. Work whose
+    own resource is gone would only be dropped, and asked for again.
     """
     migration = migrations.get_open(session, share_id)
-    loaded = LoadedShareMigration(
-        migration,
-        share_view.load_instance(session, migration.source_instance_id),
-        share_view.load_instance(
-            session, migration.destination_instance_id or ''
-        ),
-    )
+    try:
+        loaded = LoadedShareMigration(
+            migration,
+            share_view.load_instance(session, migration.source_instance_id),
+            share_view.load_instance(
+                session, migration.destination_instance_id or ''
+            ),
+        )
+    except exception.ShareInstanceNotFound as error:
+        raise exception.InvalidShare(
+            reason=f'an instance of it is gone: {error}'
+        ) from error
     return (
         _with_snapshots(session, loaded)
         if migration.preserve_snapshots

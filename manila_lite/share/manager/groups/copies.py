@@ -6,6 +6,7 @@ succeeded. For other drivers it creates the share by itself.
 """
 
 from collections.abc import Mapping
+import contextlib
 import dataclasses
 import typing
 
@@ -187,8 +188,11 @@ class GroupCopies:
         """Delete what was created for shares that are gone."""
         for one in copy.shares:
             if job.read(share_instances.find, one.row.id) is None:
-                self.driver.delete_share(
-                    driver_context(),
-                    share_view.share_for_driver(one, self.setup.names.share),
-                    share_server=one.share_server,
-                )
+                with contextlib.suppress(exception.ShareResourceNotFound):
+                    self.driver.delete_share(
+                        driver_context(),
+                        share_view.share_for_driver(
+                            one, self.setup.names.share
+                        ),
+                        share_server=one.share_server,
+                    )

@@ -29,6 +29,7 @@ from manila_lite.rpc.data import DRIVER_ONLY
 from manila_lite.rpc.share import ShareMigrationRpc
 from manila_lite.share.drivers.base import ConnectionSupport
 from manila_lite.share.drivers.base import ShareDriver
+from manila_lite.share.manager import removal
 from manila_lite.share.manager.driver_probe import BackendUnresponsive
 from manila_lite.share.manager.driver_probe import DriverProbe
 from manila_lite.share.manager.driver_view import share_migration_view
@@ -343,7 +344,7 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
                 reason='the second phase was not requested'
             )
         if loaded.migration.host_assisted:
-            self._delete_source(loaded)
+            self._delete_source(job, loaded)
             job.finish(self.outcomes.complete, loaded, {})
             return
         reply = (
@@ -354,12 +355,21 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
         )
         job.finish(self.outcomes.complete, loaded, reply)
 
-    def _delete_source(self, loaded: LoadedShareMigration) -> None:
+    def _delete_source(
+        self, job: JobContext, loaded: LoadedShareMigration
+    ) -> None:
         """Delete the source, of which the destination is a full copy."""
         if not is_copied(loaded.migration):
             raise ShareMigrationRefused(reason='the copy is not complete')
         source, *_ = self._arguments(loaded)
-        with contextlib.suppress(exception.ShareResourceNotFound):
+        removing = removal.begin(
+            job,
+            self.driver,
+            loaded.source.row,
+            source,
+            loaded.source.share_server,
+        )
+        with removing():
             self.driver.delete_share(
                 driver_context(), source, loaded.source.share_server
             )
@@ -384,7 +394,7 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
             )
             return True
         if isinstance(error, ShareMigrationRefused):
-            self._keep_remains(session, job, error)
+            self._keep_remains(session, job.resource_id, str(error))
         else:
             migration_quota.give_up(session, job.resource_id, str(error))
         moves.end_task(session, job.resource_id, 'failed')
@@ -420,7 +430,7 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
         self, session: Session, job: Claim, error: Exception
     ) -> bool:
         self._notify(session, job, error)
-        self._keep_remains(session, job, error)
+        self._keep_remains(session, job.resource_id, str(error))
         moves.end_task(session, job.resource_id, 'failed')
         return True
 
@@ -462,14 +472,18 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
     def failed_settle_share_migration(
         self, session: Session, job: Claim, error: Exception
     ) -> bool:
-        migration = migrations.find_open(session, job.resource_id)
-        if migration is not None and migration.phase == 2:
-            migration_quota.give_up(session, job.resource_id, str(error))
-        else:
-            self._keep_remains(session, job, error)
+        self.end_lost(session, job.resource_id, str(error))
         self._notify(session, job, error)
-        moves.end_task(session, job.resource_id, 'failed')
         return True
+
+    def end_lost(self, session: Session, share_id: str, reason: str) -> None:
+        """End a migration without another call of a driver."""
+        migration = migrations.find_open(session, share_id)
+        if migration is not None and migration.phase == 2:
+            migration_quota.give_up(session, share_id, reason)
+        else:
+            self._keep_remains(session, share_id, reason)
+        moves.end_task(session, share_id, 'failed')
 
     # Calls
 

@@ -115,7 +115,7 @@ class HostAssistedMigrationsEndpoint(ShareMigrationSteps):
         self, session: Session, job: Claim, error: Exception
     ) -> bool:
         self._notify(session, job, error)
-        self._keep_remains(session, job, error)
+        self._keep_remains(session, job.resource_id, str(error))
         moves.end_task(session, job.resource_id, 'failed')
         return True
 

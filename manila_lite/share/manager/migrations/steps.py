@@ -82,7 +82,7 @@ class ShareMigrationSteps:
             session,
             job,
             Action.UPDATE,
-            detail or detail_in(error),
+            detail or detail_in(error) or Detail.UNKNOWN_ERROR,
             self.message_ttl,
             explanation=(
                 str(error)
@@ -117,7 +117,7 @@ class ShareMigrationSteps:
         migrations.set_error(session, job.resource_id, str(error))
 
     def _keep_remains(
-        self, session: Session, job: Claim, error: Exception
+        self, session: Session, share_id: str, reason: str
     ) -> None:
-        self.outcomes.restore_rules(session, job.resource_id)
-        migration_quota.keep_remains(session, job.resource_id, str(error))
+        self.outcomes.restore_rules(session, share_id)
+        migration_quota.keep_remains(session, share_id, reason)

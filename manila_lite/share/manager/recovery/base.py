@@ -13,7 +13,9 @@ from manila_lite.rpc.share import RESCUES
 from manila_lite.share.manager.endpoint import Owned
 from manila_lite.share.manager.endpoint import owner_context
 from manila_lite.states.machine import Machine
+from manila_lite.states.machine import Repeat
 from manila_lite.states.machine import Rescue
+from manila_lite.states.machine import Resume
 from manila_lite.work.table import Claim
 
 
@@ -92,6 +94,11 @@ class ResourceRecovery(abc.ABC, typing.Generic[Row, Loaded]):
     machine: Machine
     work_kinds: typing.ClassVar[tuple[str, ...]] = ()
     """Kinds of work that is not stored under the resource of `machine`."""
+    end_of_resumes: typing.ClassVar[str | None] = None
+    """The event that ends what was resumed too often without a step.
+
+    None resumes for ever: a denial that is given up would let clients in.
+    """
 
     def __init__(self, rescue_client: Client, work_clients: dict[str, Client]):
         self.rescue_client = rescue_client
@@ -118,6 +125,12 @@ class ResourceRecovery(abc.ABC, typing.Generic[Row, Loaded]):
     def rescue_of(self, case: RescueCase[Row, Loaded]) -> Rescue | None:
         """Return the rescue in the state table; None when at rest."""
         return self.machine.in_flight.get(self.status_of(case))
+
+    def last_event(self, rescue: Repeat | Resume) -> str | None:
+        """Return the event that gives up when the rescue leads nowhere."""
+        if isinstance(rescue, Repeat):
+            return rescue.failed
+        return self.end_of_resumes
 
     def submit(
         self, session: Session, id: str, owner: Owned, asked_by: str = ''

@@ -114,5 +114,9 @@ class ShareGroupSnapshotRecovery(
             updated_at=session.now,
         )
         notify_user(
-            session, job, Action.CREATE, Detail.UNKNOWN_ERROR, self.message_ttl
+            session,
+            job,
+            Action.DELETE if event == 'delete_failed' else Action.CREATE,
+            Detail.UNKNOWN_ERROR,
+            self.message_ttl,
         )

@@ -25,6 +25,9 @@ from manila_lite.work.table import Claim
 
 LOG = logging.getLogger(__name__)
 
+MOST_REPETITIONS = 3
+"""How often the same work is asked for without a move in between."""
+
 
 class RescueRun:
     """One rescue, from reading the rows to writing the outcome."""
@@ -174,6 +177,24 @@ class RescueRun:
         )
 
     def _resubmit(self, case: RescueCase, rescue: Repeat | Resume) -> None:
+        """Ask for the work again, unless that has led nowhere before."""
+        asked = self.job.read(
+            rows.count_repetitions,
+            self.resource.machine.resource,
+            case.row.id,
+            rescue.kind,
+        )
+        event = self.resource.last_event(rescue)
+        if asked >= MOST_REPETITIONS and event is not None:
+            self._give_up(
+                case,
+                event,
+                f'{rescue.kind} was asked for {asked} times and has changed '
+                'nothing',
+                rescue.kind,
+            )
+            return
+
         def resubmit(session: Session, job: Claim) -> None:
             self.resource.resubmit(session, case, rescue.kind)
 

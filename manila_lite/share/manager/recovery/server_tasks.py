@@ -1,22 +1,38 @@
 """Rescue of share server migrations.
 
 The work of every step is idempotent and runs on the service of the
-destination. A step without work is submitted again.
+destination. A step without work is submitted again. Where that leads nowhere,
+the migration fails.
 """
 
 from manila_lite.db.queries.servers import share_servers
 from manila_lite.db.rows import ShareServerRow
 from manila_lite.db.session import Session
+from manila_lite.rpc.contract import Client
 from manila_lite.share.manager.recovery.base import RescueCase
 from manila_lite.share.manager.recovery.base import ResourceRecovery
+from manila_lite.share.manager.servers.migration_phases import (
+    ServerMigrationPhases,
+)
 from manila_lite.states.share_server import SHARE_SERVER_TASK
 from manila_lite.states.share_server import TaskState
+from manila_lite.work.table import Claim
 
 ServerCase = RescueCase[ShareServerRow, None]
 
 
 class ServerTaskRecovery(ResourceRecovery[ShareServerRow, None]):
     machine = SHARE_SERVER_TASK
+    end_of_resumes = 'failed'
+
+    def __init__(
+        self,
+        rescue_client: Client,
+        work_clients: dict[str, Client],
+        phases: ServerMigrationPhases,
+    ):
+        super().__init__(rescue_client, work_clients)
+        self.phases = phases
 
     def find(self, session: Session, id: str) -> ServerCase | None:
         row = share_servers.find(session, id)
@@ -24,3 +40,10 @@ class ServerTaskRecovery(ResourceRecovery[ShareServerRow, None]):
 
     def status_of(self, case: ServerCase) -> str:
         return case.row.task_state or TaskState.NONE
+
+    def give_up(
+        self, session: Session, job: Claim, case: ServerCase, event: str
+    ) -> None:
+        self.phases.fail(
+            session, case.row.id, session.reason or 'its work was lost'
+        )

@@ -6,6 +6,10 @@ The data service does it, or the back end that keeps the backup.
 from manila_lite.db.queries.backups import share_backups
 from manila_lite.db.rows import ShareBackupRow
 from manila_lite.db.session import Session
+from manila_lite.db.transitions import fire
+from manila_lite.messages import Action
+from manila_lite.messages import Detail
+from manila_lite.rpc.contract import Client
 from manila_lite.rpc.data import BackupsRpc
 from manila_lite.rpc.share import TOPIC
 from manila_lite.rpc.share import DriverBackupsRpc
@@ -13,10 +17,28 @@ from manila_lite.share.manager.endpoint import owner_context
 from manila_lite.share.manager.recovery.base import RescueCase
 from manila_lite.share.manager.recovery.base import ResourceRecovery
 from manila_lite.states.share_backup import SHARE_BACKUP
+from manila_lite.states.share_backup import BackupStatus
+from manila_lite.work.notify import notify_user
+from manila_lite.work.table import Claim
+
+_ACTIONS = {
+    BackupStatus.CREATING: Action.CREATE,
+    BackupStatus.RESTORING: Action.RESTORE_BACKUP,
+    BackupStatus.DELETING: Action.DELETE,
+}
 
 
 class ShareBackupRecovery(ResourceRecovery[ShareBackupRow, None]):
     machine = SHARE_BACKUP
+
+    def __init__(
+        self,
+        rescue_client: Client,
+        work_clients: dict[str, Client],
+        message_ttl: int,
+    ):
+        super().__init__(rescue_client, work_clients)
+        self.message_ttl = message_ttl
 
     def find(
         self, session: Session, id: str
@@ -38,4 +60,21 @@ class ShareBackupRecovery(ResourceRecovery[ShareBackupRow, None]):
         method = kind.removeprefix(f'{BackupsRpc.name}.')
         getattr(work, method)(
             session, owner_context(row), share_backup_id=row.id
+        )
+
+    def give_up(
+        self,
+        session: Session,
+        job: Claim,
+        case: RescueCase[ShareBackupRow, None],
+        event: str,
+    ) -> None:
+        # The share is released by its own rescue.
+        fire(session, SHARE_BACKUP, case.row.id, event, updated_at=session.now)
+        notify_user(
+            session,
+            job,
+            _ACTIONS[case.row.status],
+            Detail.UNKNOWN_ERROR,
+            self.message_ttl,
         )

@@ -81,7 +81,11 @@ class ShareGroupRecovery(ProbedRecovery[ShareGroupRow, LoadedGroup]):
     ) -> None:
         fire(session, SHARE_GROUP, case.row.id, event, updated_at=session.now)
         notify_user(
-            session, job, Action.CREATE, Detail.UNKNOWN_ERROR, self.message_ttl
+            session,
+            job,
+            Action.DELETE if event == 'delete_failed' else Action.CREATE,
+            Detail.UNKNOWN_ERROR,
+            self.message_ttl,
         )
 
 

@@ -34,6 +34,7 @@ from manila_lite.share.manager.replication.replicas import ReportedReplica
 from manila_lite.states.machine import Ask
 from manila_lite.states.machine import Repeat
 from manila_lite.states.machine import Rescue
+from manila_lite.states.share_instance import HIDDEN_FROM_TENANTS
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_replica import PASSIVE
@@ -47,6 +48,7 @@ _ACTIONS = {
     InstanceStatus.CREATING_FROM_SNAPSHOT: Action.CREATE,
     InstanceStatus.EXTENDING: Action.EXTEND,
     InstanceStatus.SHRINKING: Action.SHRINK,
+    InstanceStatus.DELETING: Action.DELETE,
     InstanceStatus.REVERTING: Action.REVERT_TO_SNAPSHOT,
     InstanceStatus.REPLICATION_CHANGE: Action.PROMOTE,
 }
@@ -214,7 +216,10 @@ class ShareInstanceRecovery(ProbedRecovery[InstanceRow, LoadedInstance]):
             self.replication.promotion.record_loss(session, row)
         else:
             self._give_up(session, job, row, event)
-        if SHARE_INSTANCE[event].target != InstanceStatus.AVAILABLE:
+        if (
+            SHARE_INSTANCE[event].target != InstanceStatus.AVAILABLE
+            and row.status not in HIDDEN_FROM_TENANTS
+        ):
             notify_user(
                 session,
                 job,

@@ -24,6 +24,7 @@ class ShareServerRecovery(ResourceRecovery[ShareServerRow, None]):
     """
 
     machine = SHARE_SERVER
+    end_of_resumes = 'migration_failed'
 
     def __init__(
         self,

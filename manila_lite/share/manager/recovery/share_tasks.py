@@ -1,22 +1,41 @@
 """Rescue of share migrations.
 
 The work of every step is idempotent and runs on the service of the source.
-A step without work is submitted again.
+A step without work is submitted again. Where that leads nowhere, the migration
+ends without another call of a driver.
 """
 
 from manila_lite.db.queries.shares import migrations
 from manila_lite.db.rows import ShareTaskRow
 from manila_lite.db.session import Session
+from manila_lite.messages import Action
+from manila_lite.messages import Detail
+from manila_lite.rpc.contract import Client
+from manila_lite.share.manager.migrations.endpoint import (
+    ShareMigrationsEndpoint,
+)
 from manila_lite.share.manager.recovery.base import RescueCase
 from manila_lite.share.manager.recovery.base import ResourceRecovery
 from manila_lite.states.share_task import SHARE_TASK
 from manila_lite.states.share_task import ShareTask
+from manila_lite.work.notify import notify_user
+from manila_lite.work.table import Claim
 
 TaskCase = RescueCase[ShareTaskRow, None]
 
 
 class ShareTaskRecovery(ResourceRecovery[ShareTaskRow, None]):
     machine = SHARE_TASK
+    end_of_resumes = 'failed'
+
+    def __init__(
+        self,
+        rescue_client: Client,
+        work_clients: dict[str, Client],
+        migrations: ShareMigrationsEndpoint,
+    ):
+        super().__init__(rescue_client, work_clients)
+        self.migrations = migrations
 
     def find(self, session: Session, id: str) -> TaskCase | None:
         row = migrations.find_task(session, id)
@@ -24,3 +43,17 @@ class ShareTaskRecovery(ResourceRecovery[ShareTaskRow, None]):
 
     def status_of(self, case: TaskCase) -> str:
         return case.row.task_state or ShareTask.NONE
+
+    def give_up(
+        self, session: Session, job: Claim, case: TaskCase, event: str
+    ) -> None:
+        self.migrations.end_lost(
+            session, case.row.id, session.reason or 'its work was lost'
+        )
+        notify_user(
+            session,
+            job,
+            Action.UPDATE,
+            Detail.UNKNOWN_ERROR,
+            self.migrations.message_ttl,
+        )

@@ -31,6 +31,11 @@ _REPLICATED_KINDS = {
 
 SnapshotCase = RescueCase[SnapshotInstanceRow, LoadedSnapshot]
 
+_ACTIONS = {
+    SnapshotStatus.CREATING: Action.CREATE,
+    SnapshotStatus.DELETING: Action.DELETE,
+}
+
 
 class SnapshotInstanceRecovery(
     ProbedRecovery[SnapshotInstanceRow, LoadedSnapshot]
@@ -108,9 +113,7 @@ class SnapshotInstanceRecovery(
         notify_user(
             session,
             job,
-            Action.CREATE
-            if case.row.status == SnapshotStatus.CREATING
-            else Action.UPDATE,
+            _ACTIONS.get(case.row.status, Action.UPDATE),
             Detail.UNKNOWN_ERROR,
             self.message_ttl,
         )

@@ -7,7 +7,6 @@ replicas locked, and for the generation of the driver call.
 """
 
 from collections.abc import Callable, Mapping
-import contextlib
 import functools
 import logging
 import typing
@@ -308,25 +307,24 @@ class ReplicasEndpoint:
     def _remove_with_rules(
         self, job: JobContext, removal: Teardown, force: bool
     ) -> None:
-        """Remove the rules, then the replica; a missing one is success.
+        """Remove the rules, then the replica.
 
-        With force, it is removed even if removing the rules fails.
+        With force, it is removed even if removing the rules fails, and a
+        missing one is success.
         """
         share = job.read(
             replica_view.load_replicated_share, removal.row.share_id
         )
         own = self._get_replica(share, removal.row.id)
-        with (
-            contextlib.suppress(exception.ShareResourceNotFound),
-            contextlib.ExitStack() as cleanup,
-        ):
-            if force:
-                cleanup.callback(self._remove, share, own)
-            teardown.deny_all(
-                self.driver, self._view(own), removal, own.share_server
-            )
-            if not force:
-                self._remove(share, own)
+        teardown.remove_denied(
+            job,
+            self.driver,
+            self._view(own),
+            removal,
+            own.share_server,
+            functools.partial(self._remove, share, own),
+            force,
+        )
 
     def _remove(self, share: ReplicatedShare, own: LoadedInstance) -> None:
         self.driver.delete_replica(

@@ -13,6 +13,8 @@ def failure_detail(error: Exception) -> Detail:
     own = detail_in(error)
     if own is None and isinstance(error, exception.NoFreeAddress):
         return Detail.NEUTRON_SUBNET_FULL
+    if isinstance(error, exception.SecurityServicesUnsupported):
+        return Detail.UNSUPPORTED_ADD_UDPATE_SECURITY_SERVICE
     return own or Detail.NO_SHARE_SERVER
 
 

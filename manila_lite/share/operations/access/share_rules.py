@@ -22,6 +22,7 @@ from manila_lite.db.session import transaction
 from manila_lite.db.transitions import TransitionBatch
 from manila_lite.rpc.contract import Client
 from manila_lite.share.operations.access import locks as resource_locks
+from manila_lite.share.operations.access import targets as access_targets
 from manila_lite.states.access_rule import ACCESS_RULE
 from manila_lite.states.access_rule import DENIED
 from manila_lite.states.access_rule import RULES_EDITABLE
@@ -130,7 +131,7 @@ class Access:
             'id': session.new_id(),
             'share_id': share.id,
             'access_type': access_type,
-            'access_to': access_to,
+            'access_to': access_targets.stored(access_type, access_to, target),
             'access_level': access_level,
             'created_at': session.now,
         }

@@ -57,6 +57,7 @@ class SnapshotAccess:
         target = access_targets.normalise(
             access_type, access_to, ipv6=ipv6, cephx=False
         )
+        access_to = access_targets.stored(access_type, access_to, target)
         access_id = session.new_id()
         snapshot_rules.insert(
             session,

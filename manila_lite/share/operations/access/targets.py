@@ -13,6 +13,7 @@ from manila_lite import exception
 ACCESS_TYPES = ('ip', 'user', 'cert', 'cephx')
 
 _USER = re.compile(r'[^"/\\\[\]:;|=,+*?<>\x00-\x1f\x7f]{4,255}')
+_LEADING_ZERO = re.compile(r'.*/0[0-9]+')
 _ONLY_DOTS_AND_BLANKS = re.compile(r'[. ]*')
 # Drivers write names into line-based files.
 _CERT = re.compile(r'[^\x00-\x1f\x7f]{1,64}')
@@ -37,14 +38,30 @@ def normalise(
     return normaliser(access_to)
 
 
+def stored(access_type: str, access_to: str, target: str) -> str:
+    """Return a client as it was written, or IPv4 if IPv6 maps it.
+
+    Servers know it by its IPv4 address only. `target` is its normal form.
+    """
+    is_mapped = access_type == 'ip' and ':' in access_to and ':' not in target
+    return target if is_mapped else access_to
+
+
 def _ip(access_to: str, ipv6: bool = True) -> str:
     """Normalise a network; one with a single address becomes the address."""
+    network: ipaddress.IPv4Network | ipaddress.IPv6Network
+    if _LEADING_ZERO.fullmatch(access_to):
+        raise _not_valid('ip', access_to)
     try:
         network = ipaddress.ip_network(access_to)
     except ValueError:
         raise _not_valid('ip', access_to) from None
     if network.version == 6 and (not ipv6 or '%' in access_to):
         raise _not_valid('ip', access_to)
+    if isinstance(network, ipaddress.IPv6Network) and network.prefixlen >= 96:
+        mapped = network.network_address.ipv4_mapped
+        if mapped is not None:
+            network = ipaddress.IPv4Network((mapped, network.prefixlen - 96))
     if network.prefixlen == network.max_prefixlen:
         return str(network.network_address)
     return str(network)

@@ -72,6 +72,7 @@ class ShareGroupCopies:
         member_sources.lock_available(session, snapshot.id)
         # With a snapshot, it is not deleted: nor is its share server.
         source = share_groups.get(session, snapshot.share_group_id)
+        _refuse_other_project(ctx, snapshot)
         _check_repeats(session, ctx, request, source)
         if source.share_network_id is not None:
             network_rules.lock_active_shared(session, source.share_network_id)
@@ -211,6 +212,21 @@ def _share_type(
     if found is None:
         raise exception.ShareTypeNotFound(share_type_id=type_id)
     return found
+
+
+def _refuse_other_project(
+    ctx: RequestContext, snapshot: rows.ShareGroupSnapshotRow
+) -> None:
+    """Refuse to copy the data of one project to another.
+
+    Administrators see the snapshots of all projects.
+    """
+    if snapshot.project_id != ctx.project_id:
+        raise exception.InvalidInput(
+            reason='source_share_group_snapshot_id: share group snapshot '
+            f'{snapshot.id} belongs to project {snapshot.project_id}, not '
+            f'{ctx.project_id}'
+        )
 
 
 def _check_repeats(

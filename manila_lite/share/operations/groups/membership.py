@@ -3,6 +3,7 @@
 import dataclasses
 
 from manila_lite import exception
+from manila_lite.context import RequestContext
 from manila_lite.db import rows
 from manila_lite.db.queries.groups import share_groups
 from manila_lite.db.queries.types.types import TypeWithSpecs
@@ -14,16 +15,22 @@ from manila_lite.states.share_group import GroupStatus
 
 
 def lock_group(
-    session: Session, request: ShareRequest
+    session: Session, ctx: RequestContext, request: ShareRequest
 ) -> rows.ShareGroupRow | None:
     """Lock (shared) the group that a new share joins; None without one.
 
     It is not deleted before the transaction ends. Raises InvalidShareGroup
-    if it cannot have another share now.
+    if it cannot have another share now, or belongs to another project, whose
+    group snapshots would copy the share.
     """
     if request.share_group_id is None:
         return None
     group = share_groups.lock_shared(session, request.share_group_id)
+    if group.project_id != ctx.project_id:
+        raise exception.InvalidShareGroup(
+            reason=f'share group {group.id} belongs to project '
+            f'{group.project_id}, not {ctx.project_id}'
+        )
     if group.status != GroupStatus.AVAILABLE:
         raise exception.InvalidShareGroup(
             reason=f'share group {group.id} must be available, not '

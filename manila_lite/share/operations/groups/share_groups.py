@@ -27,6 +27,7 @@ from manila_lite.quota.charges import Owner
 from manila_lite.quota.groups import DELTAS
 from manila_lite.quota.groups import remove_and_credit
 from manila_lite.rpc.contract import Client
+from manila_lite.share.operations.reset_events import refuse_contradiction
 from manila_lite.share.operations.reset_events import reset_event
 from manila_lite.share.operations.shares import placement
 from manila_lite.share.operations.shares import share_request
@@ -89,6 +90,7 @@ class ShareGroups:
         zone = placement.get_zone(session, request.availability_zone)
         zones = placement.zones_on_network(
             session,
+            ctx,
             request.share_network_id,
             _allowed_zones(request, zone.name if zone else None, types),
         )
@@ -234,13 +236,9 @@ class ShareGroups:
         self, session: Session, ctx: RequestContext, group_id: str, status: str
     ) -> None:
         """Set the status by `reset_status`; raises InvalidInput."""
-        fire(
-            session,
-            SHARE_GROUP,
-            group_id,
-            reset_event(SHARE_GROUP, status),
-            updated_at=session.now,
-        )
+        event = reset_event(SHARE_GROUP, status)
+        fire(session, SHARE_GROUP, group_id, event, updated_at=session.now)
+        refuse_contradiction(session, SHARE_GROUP, group_id, event)
 
 
 def _check_network(

@@ -28,6 +28,7 @@ from manila_lite.quota.charges import Owner
 from manila_lite.quota.groups import SNAPSHOT_DELTAS
 from manila_lite.quota.groups import remove_snapshot_and_credit
 from manila_lite.rpc.contract import Client
+from manila_lite.share.operations.reset_events import refuse_contradiction
 from manila_lite.share.operations.reset_events import reset_event
 from manila_lite.states.share_group import GroupStatus
 from manila_lite.states.share_group_snapshot import SHARE_GROUP_SNAPSHOT
@@ -173,13 +174,15 @@ class ShareGroupSnapshots:
         status: str,
     ) -> None:
         """Set the status by `reset_status`; raises InvalidInput."""
+        event = reset_event(SHARE_GROUP_SNAPSHOT, status)
         fire(
             session,
             SHARE_GROUP_SNAPSHOT,
             snapshot_id,
-            reset_event(SHARE_GROUP_SNAPSHOT, status),
+            event,
             updated_at=session.now,
         )
+        refuse_contradiction(session, SHARE_GROUP_SNAPSHOT, snapshot_id, event)
 
 
 def _refuse_unusable(members: Sequence[rows.GroupShareRow]) -> None:

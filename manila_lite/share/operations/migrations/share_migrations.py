@@ -35,6 +35,7 @@ from manila_lite.share.operations.replication import guards as replica_guards
 from manila_lite.share.operations.shares import share_request
 from manila_lite.states.access_rule import RulesStatus
 from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_task import RUNNING
 from manila_lite.states.share_task import SHARE_TASK
 from manila_lite.states.share_task import ShareTask
@@ -209,6 +210,7 @@ class ShareMigrations:
     ) -> None:
         """Request the second phase."""
         migration = self._continue(session, share.id, 'complete')
+        _check_instances(session, migration)
         migrations.update(session, share.id, phase=2)
         self.work.on(migration.source_host).complete_share_migration(
             session, ctx, share_id=share.id
@@ -318,6 +320,23 @@ class ShareMigrations:
         if migration is not None:
             self.work.on(migration.source_host).settle_share_migration(
                 session, ctx, share_id=share.id
+            )
+
+
+def _check_instances(
+    session: Session, migration: rows.ShareMigrationRow
+) -> None:
+    """Refuse the second phase unless both instances still wait for it."""
+    for id, wanted in (
+        (migration.source_instance_id, InstanceStatus.MIGRATING),
+        (migration.destination_instance_id, InstanceStatus.MIGRATING_TO),
+    ):
+        found = share_instances.find(session, id) if id else None
+        if found is None or found.status != wanted:
+            raise exception.InvalidShare(
+                reason=f'share instance {id} is '
+                f'{found.status if found else "gone"} instead of {wanted}; '
+                'the migration can only be cancelled'
             )
 
 

@@ -63,7 +63,7 @@ class NetworkChanges:
         """
         network = share_networks.lock(session, network_id)
         checks.refuse_wanted(session, network_id)
-        service = self._lock_new_service(session, network_id, service_id)
+        service = self._lock_new_service(session, network, service_id)
         servers = share_networks.list_servers(session, network_id)
         if servers and not allow_in_use:
             raise _not_modifiable(network_id, 'added to')
@@ -83,7 +83,7 @@ class NetworkChanges:
         """Replace a security service by another one of the same type."""
         network = share_networks.lock(session, network_id)
         checks.refuse_wanted(session, network_id)
-        self._check_replaceable(session, network_id, current_id, new_id)
+        self._check_replaceable(session, network, current_id, new_id)
         servers = share_networks.list_servers(session, network_id)
         if servers:
             self._change_services(
@@ -109,9 +109,9 @@ class NetworkChanges:
         """
         network = share_networks.lock(session, network_id)
         if current_id is None:
-            self._lock_new_service(session, network_id, new_id)
+            self._lock_new_service(session, network, new_id)
         else:
-            self._check_replaceable(session, network_id, current_id, new_id)
+            self._check_replaceable(session, network, current_id, new_id)
         servers = share_networks.list_servers(session, network_id)
         if not servers:
             return NO_SERVERS
@@ -157,27 +157,31 @@ class NetworkChanges:
             )
 
     def _lock_new_service(
-        self, session: Session, network_id: str, service_id: str
+        self, session: Session, network: rows.ShareNetworkRow, service_id: str
     ) -> rows.SecurityServiceRow:
         """Lock a service FOR SHARE; its type must be new to the network."""
-        service = security_services.lock_shared(session, service_id)
+        service = _lock_own_service(session, network, service_id)
         if any(
             row.type == service.type
-            for row in security_services.list_for_network(session, network_id)
+            for row in security_services.list_for_network(session, network.id)
         ):
-            raise security_services.type_conflict(network_id, service.type)
+            raise security_services.type_conflict(network.id, service.type)
         return service
 
     def _check_replaceable(
-        self, session: Session, network_id: str, current_id: str, new_id: str
+        self,
+        session: Session,
+        network: rows.ShareNetworkRow,
+        current_id: str,
+        new_id: str,
     ) -> None:
         """Raise SecurityServiceConflict unless `new_id` can replace it."""
-        new = security_services.lock_shared(session, new_id)
+        new = _lock_own_service(session, network, new_id)
         current = next(
             (
                 row
                 for row in security_services.list_for_network(
-                    session, network_id
+                    session, network.id
                 )
                 if row.id == current_id
             ),
@@ -192,7 +196,7 @@ class NetworkChanges:
         else:
             return
         raise exception.SecurityServiceConflict(
-            share_network_id=network_id, reason=reason
+            share_network_id=network.id, reason=reason
         )
 
     def _change_services(
@@ -421,6 +425,23 @@ class NetworkChanges:
                 metadata=dict(driver_values),
             )
         return metadata
+
+
+def _lock_own_service(
+    session: Session, network: rows.ShareNetworkRow, service_id: str
+) -> rows.SecurityServiceRow:
+    """Lock a service FOR SHARE; it must belong to the network's project.
+
+    Administrators see the services of all projects. The password of one
+    would be sent to share servers of the other.
+    """
+    service = security_services.lock_shared(session, service_id)
+    if service.project_id != network.project_id:
+        raise exception.InvalidShareNetwork(
+            reason=f'security service {service_id} belongs to another '
+            f'project than {network.id}'
+        )
+    return service
 
 
 def _allocation_change(

@@ -94,7 +94,9 @@ def list_zones(
         allowed = [zone.name]
     if network_id is None:
         return allowed
-    network = network_rules.lock_active_shared(session, network_id)
+    network = network_rules.lock_active_shared(
+        session, network_id, of_project=active.project_id
+    )
     return network_rules.zones_with_subnet(session, network.id, allowed)
 
 

@@ -26,6 +26,7 @@ from manila_lite.share.operations.replication import guards
 from manila_lite.share.operations.replication import removal as replica_removal
 from manila_lite.share.operations.replication import resets
 from manila_lite.share.operations.reset_events import reset_event
+from manila_lite.share.operations.shares import placement
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_replica import SHARE_REPLICA
@@ -104,13 +105,12 @@ class Replicas:
             replica_deltas(active),
             limits=self.limits,
         )
-        only = (scheduler_hints or {}).get('only_host')
         self.scheduler.create_share_replica(
             session,
             ctx,
             instance_id=replica_id,
             zones=zones,
-            hints={'only_host': only} if only else {},
+            hints=placement.parse_hints(session, ctx, scheduler_hints or {}),
         )
         return replica_id
 

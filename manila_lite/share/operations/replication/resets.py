@@ -9,7 +9,9 @@ from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
+from manila_lite.share.operations.migrations.guards import refuse_reset
 from manila_lite.share.operations.replication import creation
+from manila_lite.share.operations.reset_events import refuse_contradiction
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_replica import LEAVING
 from manila_lite.states.share_replica import SHARE_REPLICA
@@ -17,7 +19,7 @@ from manila_lite.states.share_replica import ReplicaState
 
 
 def reset_status(session: Session, instance_id: str, event: str) -> None:
-    """Fire a reset event of a share instance.
+    """Fire a reset event of a share instance, unless it is migrated.
 
     Snapshots that were taken while a replica was being deleted leave it out.
     If it stays after all, it gets them now and counts as out of sync until
@@ -28,9 +30,13 @@ def reset_status(session: Session, instance_id: str, event: str) -> None:
         fire(
             session, SHARE_INSTANCE, instance_id, event, updated_at=session.now
         )
+        refuse_reset(session, instance_id)
+        refuse_contradiction(session, SHARE_INSTANCE, instance_id, event)
         return
     instances = replicas.lock_instances(session, found.share_id)
     fire(session, SHARE_INSTANCE, instance_id, event, updated_at=session.now)
+    refuse_reset(session, instance_id)
+    refuse_contradiction(session, SHARE_INSTANCE, instance_id, event)
     before = next((row for row in instances if row.id == instance_id), None)
     if (
         before is not None

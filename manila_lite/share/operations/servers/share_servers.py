@@ -19,6 +19,7 @@ from manila_lite.db.transitions import insert_row
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import BINARY
 from manila_lite.share.operations import network_rules
+from manila_lite.share.operations.reset_events import refuse_contradiction
 from manila_lite.share.operations.reset_events import reset_event
 from manila_lite.share.operations.servers.settling import settle_migration
 from manila_lite.states.share_server import SHARE_SERVER
@@ -224,6 +225,7 @@ class ShareServers:
             build_key=None,
             updated_at=session.now,
         )
+        refuse_contradiction(session, SHARE_SERVER, server.id, event)
         settle_migration(session, ctx, self.migration_work, server.id)
 
     def _lock(self, session: Session, server: rows.ServerTarget) -> str:

@@ -4,15 +4,27 @@ import dataclasses
 import typing
 
 from manila_lite import exception
+from manila_lite.context import RequestContext
 from manila_lite.db.queries.shares import clone_sources
 from manila_lite.db.session import Session
 from manila_lite.share.operations.shares.share_request import ShareRequest
 from manila_lite.states.snapshot_instance import SnapshotStatus
 
 
-def lock_source_shared(session: Session, snapshot_id: str) -> typing.Any:
-    """Lock an available snapshot FOR SHARE; raises InvalidShareSnapshot."""
+def lock_source_shared(
+    session: Session, ctx: RequestContext, snapshot_id: str
+) -> typing.Any:
+    """Lock an available snapshot FOR SHARE; raises InvalidShareSnapshot.
+
+    It must belong to the caller's project. Administrators see those of all
+    projects, and would copy the data of one to another.
+    """
     source = clone_sources.lock_source_shared(session, snapshot_id)
+    if source.project_id != ctx.project_id:
+        raise exception.InvalidShareSnapshot(
+            reason=f'snapshot {snapshot_id} belongs to project '
+            f'{source.project_id}, not {ctx.project_id}'
+        )
     if source.status != SnapshotStatus.AVAILABLE:
         raise exception.InvalidShareSnapshot(
             reason=f'status of snapshot {snapshot_id} must be available, '

@@ -26,33 +26,47 @@ def get_zone(session: Session, name_or_id: str | None) -> rows.ZoneRow | None:
 
 
 def list_zones(
-    session: Session, request: ShareRequest, share_type: TypeWithSpecs | None
+    session: Session,
+    ctx: RequestContext,
+    request: ShareRequest,
+    share_type: TypeWithSpecs | None,
 ) -> list[str]:
     """Return the zones of the type in which the network has subnets."""
     return zones_on_network(
         session,
+        ctx,
         request.share_network_id,
         share_request.allowed_zones(request, share_type),
     )
 
 
 def zones_on_network(
-    session: Session, share_network_id: str | None, zones: list[str]
+    session: Session,
+    ctx: RequestContext,
+    share_network_id: str | None,
+    zones: list[str],
 ) -> list[str]:
     """Return the zones for which the network, if there is one, has subnets.
 
-    The network must be active and is locked (shared).
+    The network must be active and of the caller's project. It is locked
+    (shared).
     """
     if share_network_id is None:
         return zones
-    network = network_rules.lock_active_shared(session, share_network_id)
+    network = network_rules.lock_active_shared(
+        session, share_network_id, of_project=ctx.project_id
+    )
     return network_rules.zones_with_subnet(session, network.id, zones)
 
 
 def parse_hints(
     session: Session, ctx: RequestContext, hints: Mapping[str, typing.Any]
 ) -> dict[str, typing.Any]:
-    """Return the hints with lists of share ids; all must be visible."""
+    """Return the hints with lists of share ids; all must be visible.
+
+    `only_host` is for administrators, and ignored for others: they would pin
+    pools, and learn from the outcome which hosts exist.
+    """
     parsed: dict[str, typing.Any] = {
         key: sorted({id.strip() for id in hints[key].split(',')})
         for key in ('same_host', 'different_host')
@@ -64,6 +78,6 @@ def parse_hints(
     )
     if missing:
         raise exception.ShareNotFound(share_id=', '.join(sorted(missing)))
-    if hints.get('only_host'):
+    if ctx.is_admin and hints.get('only_host'):
         parsed['only_host'] = hints['only_host']
     return parsed

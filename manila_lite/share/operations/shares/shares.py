@@ -39,6 +39,7 @@ from manila_lite.share.operations.shares import removal
 from manila_lite.share.operations.shares import share_request
 from manila_lite.share.operations.shares.share_request import ShareRequest
 from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.work.admission import AdmissionControl
 from manila_lite.work.admission import admission_controlled
 from manila_lite.work.admission import placement_controlled
@@ -88,12 +89,12 @@ class Shares:
         source = None
         if request.snapshot_id:
             source = clone_request.lock_source_shared(
-                session, request.snapshot_id
+                session, ctx, request.snapshot_id
             )
             request = clone_request.complete_request(
                 request, source, proto, allow_other_zone=self.schedules_clones
             )
-        group = membership.lock_group(session, request)
+        group = membership.lock_group(session, ctx, request)
         # An unknown zone is 404 before the type requires a share network.
         zone = placement.get_zone(session, request.availability_zone)
         if zone is not None:
@@ -108,7 +109,7 @@ class Shares:
             None if self.schedules_clones else source,
         )
         qos_type_id = qos_types.lock_default(session, share_type)
-        zones = placement.list_zones(session, request, share_type)
+        zones = placement.list_zones(session, ctx, request, share_type)
         hints = placement.parse_hints(session, ctx, request.scheduler_hints)
         capabilities = share_types.capability_columns(share_type)
         project_id = typing.cast(str, ctx.project_id)
@@ -433,6 +434,7 @@ class Shares:
                 reason=f'status of share {share.id} must be one of '
                 f'available, error, not {share.status}'
             )
+        refuse_migrating(session, share.id, exception.ShareNotAllowed)
         removal.refuse_dependents(session, share, exception.ShareNotAllowed)
 
     @transaction
@@ -461,6 +463,9 @@ class Shares:
         """Set a status by `reset_status`; raises InvalidInput."""
         event = reset_event(SHARE_INSTANCE, status)
         resets.reset_status(session, instance_id, event)
+        if status == InstanceStatus.AVAILABLE:
+            # Who says so knows that no removal has begun that goes on.
+            share_instances.forget_removal(session, instance_id)
 
     def _refuse_soft_deleted(self, share: rows.ShareTarget) -> None:
         if share.is_soft_deleted:

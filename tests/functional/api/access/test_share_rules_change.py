@@ -136,6 +136,8 @@ def test_invalid_rule_is_refused(member, share, body):
         ('10.0.0.1', '10.0.0.1/32'),
         ('fd00::1', 'FD00:0:0::1'),
         ('fd00::/64', 'fd00:0::/64'),
+        ('10.0.0.1', '::ffff:10.0.0.1'),
+        ('::ffff:10.0.0.0/120', '10.0.0.0/24'),
     ],
 )
 def test_client_has_one_rule_in_any_spelling(member, share, first, second):
@@ -143,6 +145,24 @@ def test_client_has_one_rule_in_any_spelling(member, share, first, second):
     fault = allow_access(member, share, access_to=second, expect=400)
     assert 'exists' in message(fault)
     assert len(list_rules(member, share)) == 1
+
+
+@pytest.mark.parametrize(
+    'written, shown',
+    [
+        ('10.0.0.1/32', '10.0.0.1/32'),
+        ('FD00:0:0::1', 'FD00:0:0::1'),
+        ('::ffff:10.0.0.1', '10.0.0.1'),
+        ('::ffff:10.0.0.0/120', '10.0.0.0/24'),
+    ],
+)
+def test_client_is_shown_as_written_but_mapped_addresses_as_ipv4(
+    cloud, member, share, written, shown
+):
+    allow_access(member, share, access_to=written)
+    cloud.settle()
+    (rule,) = list_rules(member, share)
+    assert (rule['access_to'], rule['state']) == (shown, 'active')
 
 
 def test_same_client_may_reach_several_shares(cloud, member, share):

@@ -65,6 +65,7 @@ def test_ipv6_is_known_from_2_38_on(mount, target):
         ('10.0.0.1', '10.0.0.1'),
         ('10.0.0.1', '10.0.0.1/32'),
         ('fd00::1', 'fd00:0::0:1'),
+        ('::ffff:10.0.0.1', '10.0.0.1'),
     ],
 )
 def test_the_same_client_twice_is_a_duplicate(mount, first, second):

@@ -287,10 +287,6 @@ def test_the_tenant_in_the_body_is_ignored(api):
     assert api.get('/quota-sets/other')['quota_set']['shares'] == 50
 
 
-def test_an_empty_set_changes_nothing(cloud, api):
-    assert put(api, {}) == cloud.services.limits
-
-
 # Users and share types
 
 REQUESTS = pytest.mark.parametrize(
@@ -454,3 +450,18 @@ def test_statement_count_is_constant(cloud, api, method, rest, allowed):
     before = cloud.statements
     api.request(method, PATH + rest, body if method == 'PUT' else None)
     assert cloud.statements - before == allowed
+
+
+@pytest.mark.parametrize(
+    'path, key, more',
+    [
+        ('/quota-sets/project', 'quota_set', {'force': True}),
+        ('/quota-sets/project', 'quota_set', {'tenant_id': 'project'}),
+        ('/quota-sets/project?user_id=user', 'quota_set', {'force': True}),
+        ('/quota-sets/project?share_type=default', 'quota_set', {}),
+        ('/quota-class-sets/default', 'quota_class_set', {'class_name': 'x'}),
+    ],
+)
+def test_update_without_a_quota_is_refused(api, path, key, more):
+    for body in ({}, more):
+        api.request('PUT', path, {key: body}, expect=400)

@@ -132,7 +132,7 @@ def test_no_pool_at_all(tmp_path):
 
 
 def test_hint_that_no_pool_meets(cloud, member):
-    share = member.create(scheduler_hints={'only_host': 'node@gamma#pool'})[
+    share = cloud.api.create(scheduler_hints={'only_host': 'node@gamma#pool'})[
         'id'
     ]
     assert final_status(cloud, member, share) == 'error'

@@ -21,7 +21,7 @@ MIGRATION_OPTIONS = {
 def movable(sample, status='active'):
     """Return a server with a share, and a host it could move to."""
     share = sample.migrating_share
-    sample.admin.act(share, 'reset_status', {'status': 'available'})
+    sample.make_available(share)
     host, _, _ = sample.admin.show(share)['host'].partition('#')
     server = sample.insert_server(
         sample.used_network, sample.used_subnet, host=host, status=status

@@ -6,6 +6,7 @@ from tests.functional.api.error_cases import RefusedRequest
 from tests.functional.api.examples.registry import example_for
 from tests.functional.api.samples.cloud import DOWN_HOST
 from tests.functional.api.samples.requests import request_args
+from tests.support import rows
 from tests.support.rescues import force_status
 
 _ACTION = 'POST /v2/shares/{id}/action'
@@ -36,13 +37,22 @@ def movable(sample):
 def migrating(sample):
     """Return a share whose first migration phase is done."""
     share = sample.idle_share()
+    source = sample.instance_of(share)
     force_status(
         sample.cloud.db, 'share_task', share, 'migration_driver_phase1_done'
+    )
+    force_status(sample.cloud.db, 'share_instance', source, 'migrating')
+    destination = sample.cloud.db.write(
+        rows.insert_instance,
+        share,
+        status='migrating_to',
+        host='node@beta#pool',
     )
     sample.cloud.db.write(
         migrations.insert,
         share,
-        source_instance_id=sample.instance_of(share),
+        source_instance_id=source,
+        destination_instance_id=destination,
         source_host='node@alpha',
         destination_host='node@beta#pool',
         writable=True,

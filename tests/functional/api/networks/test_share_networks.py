@@ -465,6 +465,36 @@ def test_stranger_cannot_use_the_services_of_others(member, stranger):
         )
 
 
+def test_service_of_another_project_is_refused(admin, member, stranger):
+    network = create(member)['id']
+    foreign, own = (
+        api.request(
+            'POST',
+            '/security-services',
+            {'security_service': {'type': 'ldap', 'password': 'secret'}},
+            expect=200,
+        ).json['security_service']['id']
+        for api in (stranger, member)
+    )
+
+    def act(action, expect=400, **body):
+        admin.request(
+            'POST',
+            f'/share-networks/{network}/action',
+            {action: body},
+            expect=expect,
+        )
+
+    act('add_security_service_check', security_service_id=foreign)
+    act('add_security_service', security_service_id=foreign)
+    act('add_security_service', expect=200, security_service_id=own)
+    replaced = {'current_service_id': own, 'new_service_id': foreign}
+    act('update_security_service_check', **replaced)
+    act('update_security_service', **replaced)
+    attached = member.get(f'/security-services?share_network_id={network}')
+    assert [row['id'] for row in attached['security_services']] == [own]
+
+
 @pytest.mark.parametrize(
     'action',
     [

@@ -117,19 +117,32 @@ def test_zone_that_the_type_does_not_allow_is_refused(
     'version, obeyed', [('2.66', False), ('2.67', True), ('2.99', True)]
 )
 def test_host_is_obeyed_from_2_67_and_ignored_below(
-    cloud, admin, member, share, version, obeyed
+    cloud, admin, share, version, obeyed
 ):
     created = create_replica(
-        member,
+        admin,
         share,
         version=version,
         scheduler_hints={'only_host': admin.show(share)['host']},
     )
     cloud.settle()
     # The pool already has a replica, so no other can be placed there.
-    assert show_replica(member, created['id'])['status'] == (
+    assert show_replica(admin, created['id'])['status'] == (
         'error' if obeyed else 'available'
     )
+
+
+@pytest.mark.parametrize(
+    'host', ['the pool of the share', 'nowhere@none#pool']
+)
+def test_host_of_members_is_ignored(cloud, admin, member, share, host):
+    if host == 'the pool of the share':
+        host = admin.show(share)['host']
+    created = create_replica(
+        member, share, scheduler_hints={'only_host': host}
+    )
+    cloud.settle()
+    assert show_replica(member, created['id'])['status'] == 'available'
 
 
 def test_network_is_refused_below_2_72(cloud, member, share):
@@ -300,7 +313,7 @@ def test_failure_is_reported_for_the_replica(cloud, admin, member, share):
     for why in ('nowhere', 'back end'):
         if why == 'nowhere':
             created = create_replica(
-                member,
+                admin,
                 share,
                 scheduler_hints={'only_host': admin.show(share)['host']},
             )

@@ -19,6 +19,7 @@ from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.queries.admin import incarnations
 from manila_lite.db.queries.snapshots import exports as snapshot_exports
+from manila_lite.db.session import Session
 from tests.functional.api.samples.backups import SampleBackups
 from tests.functional.api.samples.groups import GROUP_TYPE
 from tests.functional.api.samples.groups import SampleGroups
@@ -32,6 +33,7 @@ from tests.functional.api.samples.transfers import SampleTransfers
 from tests.support import databases
 from tests.support.api_client import ApiClient
 from tests.support.cloud import Cloud
+from tests.support.rows import INSTANCE
 
 _USAGE = quotas.QuotaUsage.__table__
 
@@ -158,11 +160,25 @@ class SampleCloud(
         """Return the share that requests may change, reset to available."""
         if self.admin.show(self.spare_share)['is_soft_deleted']:
             self.admin.act(self.spare_share, 'restore')
-        self.admin.act(
-            self.spare_share, 'reset_status', {'status': 'available'}
-        )
         self._update_share(self.spare_share, task_state=None)
+        self.make_available(self.spare_share)
         return self.spare_share
+
+    def make_available(self, share_id: str) -> None:
+        """Undo what an earlier request began; a reset would be refused."""
+
+        def write(session: Session) -> None:
+            of_share = INSTANCE.c.share_id == share_id
+            session.run(
+                sa.delete(INSTANCE).where(
+                    of_share, INSTANCE.c.status == 'migrating_to'
+                )
+            )
+            session.run(
+                sa.update(INSTANCE).where(of_share).values(status='available')
+            )
+
+        self.cloud.db.write(write)
 
     def _create_snapshots(self) -> None:
         """Create two snapshots of one share; requests may change the newer."""

@@ -329,6 +329,16 @@ def test_only_host_is_honoured_from_2_67(cloud, admin):
     assert admin.show(dropped['id'])['status'] == 'available'
 
 
+def test_only_host_of_members_is_ignored(cloud, admin, member):
+    hosts = set()
+    for host in ('node@alpha#pool', 'node@alpha#pool', 'nowhere@none#pool'):
+        share = member.create(scheduler_hints={'only_host': host})
+        cloud.settle()
+        hosts.add(admin.show(share['id'])['host'])
+    # Two pools of the same size take turns.
+    assert hosts == {'node@alpha#pool', 'node@beta#pool'}
+
+
 def test_hints_do_not_reveal_foreign_shares(cloud, member, stranger):
     foreign = stranger.create()['id']
     for hint in ('same_host', 'different_host'):

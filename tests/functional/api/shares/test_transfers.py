@@ -309,7 +309,7 @@ def test_offers_are_filtered_sorted_and_paged(cloud, member):
     assert listed(member, '?source_project_id=another') == []
     by_name = [offers[2], offers[0], offers[1]]
     assert listed(member, '?sort_key=name&sort_dir=asc') == by_name
-    assert listed(member, '?sort_key=display_name&sort_dir=x') == by_name
+    assert listed(member, '?sort_key=display_name&sort_dir=asc') == by_name
     page = member.get('/share-transfers?limit=1')
     assert page['transfers_links'][0]['rel'] == 'next'
     member.get('/share-transfers?sort_key=salt', expect=400)

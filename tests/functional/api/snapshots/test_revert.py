@@ -4,6 +4,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import shares
+from tests.functional.api import differences
 from tests.functional.api.conftest import member_of
 from tests.functional.api.snapshot_client import UNKNOWN
 from tests.functional.api.snapshot_client import act_on_snapshot
@@ -153,6 +154,7 @@ def test_failure_shows_reverting_error_only(
     cloud.check_invariants()
 
 
+@differences.proves('detail_id of success')
 def test_user_is_notified_of_success(cloud, member, share, snapshot):
     revert(member, share, snapshot)
     cloud.settle()
@@ -161,6 +163,7 @@ def test_user_is_notified_of_success(cloud, member, share, snapshot):
         '006',
         'INFO',
     )
+    assert messages['detail_id'] == '000'
 
 
 # Refusals

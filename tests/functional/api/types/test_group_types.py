@@ -8,6 +8,7 @@ from tests.functional.api.plain_client import ADMIN
 from tests.functional.api.plain_client import FOREIGN
 from tests.functional.api.plain_client import MEMBER
 from tests.functional.api.plain_client import MINE
+from tests.support import sampling
 
 PATH = '/share-group-types'
 NO_TYPE = '7fa1342b-de9d-4d89-bdc8-af67795c0e52'
@@ -80,6 +81,7 @@ def test_share_type_of_a_group_type_is_in_use(api_on_every_database):
     api('DELETE', f'/types/{member}', expect=202)
 
 
+@sampling.dialects
 def test_share_type_is_deleted_or_used_but_not_both(api_on_every_database):
     api = api_on_every_database
     ended = set()
@@ -97,6 +99,7 @@ def test_share_type_is_deleted_or_used_but_not_both(api_on_every_database):
     assert ended <= {(200, 400), (404, 202)}
 
 
+@sampling.dialects
 def test_a_name_is_used_once(api_on_every_database):
     create(api_on_every_database)
     body = {'share_group_type': {'name': 'group', 'share_types': ['fast']}}

@@ -8,6 +8,7 @@ from tests.functional.api.plain_client import FOREIGN
 from tests.functional.api.plain_client import MEMBER
 from tests.functional.api.plain_client import MINE
 from tests.functional.api.types import rows
+from tests.support import sampling
 from tests.support.concurrent_calls import at_once
 from tests.support.rows import INSTANCE
 from tests.support.rows import delete_share
@@ -102,6 +103,7 @@ def test_dependent_rows_are_deleted_with_the_type(api):
     assert api.db.read(rows.count, rows.USAGE) == 3
 
 
+@sampling.dialects
 def test_one_of_several_requests_gets_the_name(api):
     body = {
         'share_type': {
@@ -118,6 +120,7 @@ def test_one_of_several_requests_gets_the_name(api):
     ]
 
 
+@sampling.dialects
 def test_one_of_several_requests_grants_access(api):
     path = '/types/' + api.create_type(public=False)['id']
     add = {'addProjectAccess': {'project': MINE}}
@@ -130,6 +133,7 @@ def test_one_of_several_requests_grants_access(api):
     ]
 
 
+@sampling.dialects
 def test_concurrently_set_extra_specs_are_all_stored(api):
     path = '/types/{id}/extra_specs'.format(**api.create_type())
     at_once(
@@ -150,6 +154,7 @@ def test_concurrently_set_extra_specs_are_all_stored(api):
     }
 
 
+@sampling.dialects
 @pytest.mark.parametrize('attempt', range(5))
 def test_either_the_deletion_or_the_new_share_wins(api, attempt):
     type_id = api.create_type()['id']

@@ -14,7 +14,7 @@ from tests.functional.api import differences
 from tests.functional.api.plain_client import FOREIGN
 from tests.functional.api.plain_client import MEMBER
 from tests.functional.api.plain_client import READER
-from tests.support import reference
+from tests.support import sampling
 from tests.support.concurrent_calls import at_once
 from tests.support.rows import INSTANCE
 from tests.support.rows import delete_share
@@ -83,9 +83,12 @@ def test_description_and_specs_are_optional(api):
 
 @differences.proves('numbers as specs of QoS types')
 def test_numbers_of_the_published_example_are_texts(api):
-    sample = reference.require_folder() / 'api-samples'
-    body = (sample / 'qos-type-create-request.json').read_bytes()
-    assert api('POST', PATH, body)['qos_type']['specs'] == {
+    specs = {
+        'policy_type': 'adaptive',
+        'peak_iops': 5000,
+        'expected_iops': 2000,
+    }
+    assert create(api, specs=specs)['specs'] == {
         'policy_type': 'adaptive',
         'peak_iops': '5000',
         'expected_iops': '2000',
@@ -154,6 +157,7 @@ def test_body_without_name_or_wrapper_is_refused(api):
         assert 'qos_type' in message
 
 
+@sampling.dialects
 def test_one_of_several_requests_gets_the_name(api_on_every_database):
     api = api_on_every_database
     body = {'qos_type': {'name': 'gold', 'specs': {'a': '1'}}}
@@ -188,6 +192,7 @@ def test_specs_are_set_changed_and_deleted(api_on_every_database):
     api.refused('GET', f'{path}/b', expect=404)
 
 
+@sampling.dialects
 def test_concurrently_set_specs_are_all_stored(api_on_every_database):
     api = api_on_every_database
     path = f'{PATH}/{create(api)["id"]}/specs'
@@ -341,6 +346,7 @@ def insert_with(session, share_type, meanwhile=lambda: None):
     insert_instance(session, share, qos_type_id=qos_type_id)
 
 
+@sampling.dialects
 @pytest.mark.parametrize('attempt', range(5))
 def test_either_the_deletion_or_the_new_share_wins(unnamed, attempt):
     api, path, share_type = unnamed
@@ -357,6 +363,7 @@ def test_either_the_deletion_or_the_new_share_wins(unnamed, attempt):
     assert len(listed(api)) == len(api.db.read(qos_type_of_shares)) == written
 
 
+@sampling.dialects
 def test_deletion_waits_for_a_share_that_is_being_accepted(unnamed):
     api, path, share_type = unnamed
     with futures.ThreadPoolExecutor(1) as pool:

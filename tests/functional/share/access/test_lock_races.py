@@ -13,7 +13,11 @@ from manila_lite.policies.enforcer import Enforcer
 from manila_lite.share.operations.access.locks import LockRequest
 from manila_lite.share.operations.access.locks import Locks
 from manila_lite.share.operations.access.share_rules import RuleLockOptions
+from tests.support import sampling
 from tests.support.concurrent_calls import are_accepted
+
+pytestmark = sampling.dialects
+
 
 ROUNDS = 8
 

@@ -12,7 +12,11 @@ import random
 import pytest
 
 from manila_lite import exception
+from tests.support import sampling
 from tests.support.access import ShareRules
+
+pytestmark = sampling.dialects
+
 
 CLIENTS = 16
 REQUESTS = 16

@@ -11,6 +11,7 @@ from tests.support.access import ShareRules
 from tests.support.cloud import Crash
 
 MESSAGE = services.Message.__table__
+UNRESPONSIVE = exception.FileServerUnresponsive(server='NFS')
 
 
 @pytest.fixture
@@ -234,6 +235,27 @@ def test_driver_error_fails_exactly_the_rules_in_transit(cloud, rules):
     assert rules.states == {'10.0.0.1': 'active', '10.0.0.2': 'error'}
     assert rules.clients == {'10.0.0.1': 'rw'}
     assert messages(cloud) == [('010', '001')]
+
+
+def test_rule_waits_for_a_file_server_that_is_replaced(cloud, rules):
+    rules.driver.fail_next('update_access', 2, UNRESPONSIVE)
+    rules.allow()
+    cloud.settle()
+    assert rules.states == {'10.0.0.1': 'active'}
+    assert messages(cloud) == []
+
+
+def test_message_says_that_the_file_server_does_not_answer(cloud, rules):
+    rules.driver.fail_next('update_access', None, UNRESPONSIVE)
+    rules.allow()
+    cloud.settle()
+    assert rules.states == {'10.0.0.1': 'error'}
+    assert messages(cloud) == [('010', '028')]
+    reason = cloud.db.read(
+        lambda session: session.rows(sa.select(MESSAGE.c.reason))
+    )
+    assert [row.reason for row in reason] == ['the NFS server does not answer']
+    rules.driver.faults.clear()
 
 
 def test_failed_deny_is_visible_and_resynced(cloud, rules):

@@ -10,6 +10,7 @@ from tests.functional.share.ensuring.ensured import lacking
 from tests.functional.share.ensuring.ensured import paths
 from tests.functional.share.ensuring.ensured import service
 from tests.functional.share.ensuring.ensured import statuses
+from tests.support import sampling
 from tests.support.api_client import ApiClient
 from tests.support.cloud import BACKENDS
 
@@ -19,6 +20,7 @@ HOST = 'node@alpha'
 # Replies of the driver
 
 
+@sampling.dialects
 def test_exports_are_replaced_by_reported_ones_on_each_database(
     build_cloud, database_url
 ):

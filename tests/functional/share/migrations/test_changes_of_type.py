@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from manila_lite.db.models import quotas
 from manila_lite.db.models import shares
 from tests.support import host_assisted
+from tests.support import sampling
 from tests.support import share_migrations as migrations
 from tests.support.cloud import TYPE_ID
 from tests.support.cloud import Cloud
@@ -422,6 +423,7 @@ def test_a_reset_before_the_copy_releases_the_new_type(
 # Races
 
 
+@sampling.dialects
 def test_of_concurrent_changes_those_within_the_limit_are_accepted(
     database_url, tmp_path
 ):

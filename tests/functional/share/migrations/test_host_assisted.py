@@ -103,15 +103,13 @@ class Interrupting(TreeCopier):
     def __init__(self, act):
         self.act = act
 
-    def copy_tree(self, source, target, *, on_progress, check, **options):
+    def copy_tree(self, source, target, how, **options):
         act, self.act = self.act, None
         if act is not None:
-            on_progress(1)
+            how.on_progress(1)
             act()
-        check()
-        TreeCopier.copy_tree(
-            source, target, on_progress=on_progress, check=check, **options
-        )
+        how.check()
+        return TreeCopier.copy_tree(source, target, how, **options)
 
 
 @pytest.fixture
@@ -183,6 +181,8 @@ def test_failed_copy_leaves_the_share_as_it_was(cloud, share, interrupt):
         'messages'
     ]
     assert message['resource_id'] == share
+    assert message['message_level'] == 'ERROR'
+    assert message['detail_id'] == '001'
     cloud.check_invariants()
 
 

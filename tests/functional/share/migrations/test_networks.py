@@ -6,6 +6,7 @@ import pytest
 
 from manila_lite.share.drivers.dummy import driver as dummy
 from tests.support import network_migrations
+from tests.support import sampling
 from tests.support import share_migrations as migrations
 from tests.support.api_client import ApiClient
 from tests.support.concurrent_calls import status_codes
@@ -553,6 +554,7 @@ def test_the_servers_of_a_running_migration_are_not_deleted(
     complete(cloud, share)
 
 
+@sampling.dialects
 @pytest.mark.parametrize('remove', [delete_network, delete_subnet])
 @pytest.mark.parametrize('round', range(3))
 def test_of_a_migration_and_a_deletion_of_its_network_one_is_accepted(
@@ -601,6 +603,7 @@ def start_server_migration(cloud, server):
     )
 
 
+@sampling.dialects
 @pytest.mark.parametrize('round', range(3))
 def test_of_a_migration_of_a_share_and_of_its_server_one_is_accepted(
     database_url, tmp_path, round

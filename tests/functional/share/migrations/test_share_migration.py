@@ -5,6 +5,9 @@ from functools import partial
 from oslo_db import exception as db_exc
 import pytest
 
+from manila_lite.db.transitions import fire
+from manila_lite.states.share_instance import SHARE_INSTANCE
+from tests.support import sampling
 from tests.support import share_groups
 from tests.support import share_migrations as migrations
 from tests.support.cloud import Cloud
@@ -62,6 +65,7 @@ def test_a_share_moves_in_two_phases(cloud, share):
     shown = cloud.api.show(share)
     assert shown['status'] == 'available'
     assert shown['host'] == migrations.DESTINATION
+    assert shown['progress'] == '100%'
     assert shown['task_state'] == 'migration_success'
     moved = migrations.instance_of(cloud, share)
     assert moved != source
@@ -158,6 +162,7 @@ def test_progress_moves_while_the_driver_copies(build_cloud):
     old = migrations.act(
         cloud, share, 'migration_get_progress', expect=200, version='2.97'
     ).json
+    assert old.pop('last_heard_at') is not None
     assert old == {
         'total_progress': 100,
         'task_state': 'migration_driver_phase1_done',
@@ -313,6 +318,9 @@ def test_what_a_failed_first_phase_has_copied_is_removed(cloud, share, method):
         'migration_error',
     )
     assert cloud.driver('beta').inventory() == {}
+    (message,) = cloud.api.get('/messages')['messages']
+    assert message['message_level'] == 'ERROR'
+    assert message['detail_id'] == '001'
     cloud.check_invariants()
     to_phase1(cloud, share)
 
@@ -389,7 +397,15 @@ def test_a_reset_status_does_not_let_a_migrating_share_change(cloud, share):
     """The copy would keep the old size, and lack the snapshot."""
     size = cloud.api.show(share)['size']
     to_phase1(cloud, share)
-    migrations.act(cloud, share, 'reset_status', {'status': 'available'})
+    (source,) = (
+        row['id']
+        for row in cloud.api.get(f'/shares/{share}/instances')[
+            'share_instances'
+        ]
+        if row['status'] == 'migrating'
+    )
+    # As the previous release lets administrators do.
+    cloud.db.write(fire, SHARE_INSTANCE, source, 'reset_available')
     for action, body in (
         ('extend', {'new_size': size + 1}),
         ('extend', {'new_size': size + 1, 'force': True}),
@@ -401,11 +417,29 @@ def test_a_reset_status_does_not_let_a_migrating_share_change(cloud, share):
         'POST', '/snapshots', {'snapshot': {'share_id': share}}, expect=400
     )
     assert 'busy' in str(answer.json)
+    answer = migrations.act(cloud, share, 'soft_delete', expect=403)
+    assert 'busy' in str(answer.json)
     assert cloud.api.show(share)['status'] == 'available'
     migrations.cancel(cloud, share)
     cloud.settle()
     assert cloud.api.show(share)['size'] == size
     cloud.check_invariants()
+
+
+def test_progress_of_a_back_end_that_has_died_is_the_last_known(build_cloud):
+    cloud = build_cloud(
+        extra_conf=migrations.SHORT_POLL_INTERVAL, backend_conf=SLOW_COPY
+    )
+    share = migrations.create_on_alpha(cloud)
+    migrations.start(cloud, share)
+    cloud.run_pending()
+    known = migrations.progress(cloud, share)
+    assert known['total_progress'] == 25
+    cloud.clock.advance(60)
+    cloud.process.transport.silence('node@alpha', cloud.clock.advance)
+    asked_at = cloud.clock.now
+    assert migrations.progress(cloud, share) == known
+    assert 1 < cloud.clock.now - asked_at < 3
 
 
 def reset(cloud, share, task_state, expect=202):
@@ -482,6 +516,7 @@ def test_a_change_by_the_official_client_ends_no_migration(cloud, share):
     migrations.act(cloud, share, 'reset_task_state', null)
 
 
+@sampling.dialects
 def test_one_of_ten_concurrent_requests_is_accepted(database_url, tmp_path):
     cloud = Cloud(
         tmp_path, url=database_url, extra_conf=migrations.SHORT_POLL_INTERVAL

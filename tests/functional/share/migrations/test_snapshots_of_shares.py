@@ -313,6 +313,7 @@ def test_share_that_is_there_already_keeps_its_snapshots(cloud, share, taken):
     assert statuses(cloud, taken) == ['available'] * 2
 
 
+@sampling.dialects
 @sampling.enumeration
 @pytest.mark.parametrize('verb', ['create', 'delete'])
 def test_migration_races_with_changes_of_snapshots(

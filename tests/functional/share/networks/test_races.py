@@ -4,7 +4,11 @@ import pytest
 
 from tests.functional.share.networks.networks_in_use import NEUTRON
 from tests.functional.share.networks.networks_in_use import NetworkCloud
+from tests.support import sampling
 from tests.support.concurrent_calls import each
+
+pytestmark = sampling.dialects
+
 
 THREADS = 6
 

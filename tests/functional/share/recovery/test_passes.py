@@ -15,6 +15,7 @@ from tests.functional.share.recovery.rescues import decisions
 from tests.functional.share.recovery.rescues import instance_id
 from tests.functional.share.recovery.rescues import move
 from tests.functional.share.recovery.rescues import rescue
+from tests.support import sampling
 from tests.support.service_process import TIMEOUT
 from tests.support.service_process import WORK
 
@@ -34,6 +35,7 @@ def questions(*nodes):
 # The pass
 
 
+@sampling.dialects
 def test_startup_pass_ignores_later_moves(node, share):
     other = node.create(3)
     node.run()
@@ -235,6 +237,17 @@ def test_row_with_work_is_not_rescued(node, share):
     assert node.outcome(share) == ('available', 5)
 
 
+def test_rescue_leaves_a_resource_with_a_newer_request_alone(node, share):
+    move(node, share, 'extend')
+    assert node.backend().endpoints.reconciliation.run_pass() == 1
+    move(node, share, 'extended')
+    node.ask('extend', share, 5)
+    node.run()
+    assert node.outcome(share) == ('available', 5)
+    assert node.messages() == []
+
+
+@sampling.dialects
 def test_two_passes_submit_one_rescue(node, share):
     move(node, share, 'reset_migrating')
     passes = node.backend().endpoints.reconciliation.run_pass
@@ -243,6 +256,7 @@ def test_two_passes_submit_one_rescue(node, share):
     assert node.messages() == [(UPDATE, UNKNOWN)]
 
 
+@sampling.dialects
 def test_two_managers_of_one_back_end_rescue_once(build_node, node):
     second = build_node(backends=['alpha'])
     second.register()

@@ -20,7 +20,7 @@ from tests.support.concurrent_calls import at_once
 from tests.support.racing_requests import extend
 from tests.support.racing_requests import take
 
-pytestmark = sampling.enumeration
+pytestmark = [sampling.dialects, sampling.enumeration]
 
 CLIENTS = 10
 SEEDS = sampling.seeds(20, 2)

@@ -14,7 +14,7 @@ from tests.support.access import ShareRules
 from tests.support.concurrent_calls import are_accepted
 from tests.support.replicated import ADMIN
 
-pytestmark = sampling.enumeration
+pytestmark = [sampling.dialects, sampling.enumeration]
 
 SEEDS = sampling.seeds(20, 2)
 REFUSED = (

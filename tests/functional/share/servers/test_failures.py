@@ -53,6 +53,16 @@ def test_user_is_notified_of_a_full_subnet(build_cloud):
     assert sum(map(len, cloud.addresses().values())) == 1
 
 
+def test_user_is_notified_of_unused_security_services(cloud):
+    error = exception.SecurityServicesUnsupported(types='ldap')
+    cloud.driver().faults.fail_next('_setup_server', error=error)
+    cloud.api.create(share_network_id=cloud.add_network())
+    cloud.settle()
+    (server,) = cloud.servers()
+    assert server.status == 'error'
+    assert details(cloud) == ['022']
+
+
 def test_transient_error_is_retried_with_the_same_server(cloud):
     cloud.driver().faults.fail_next(
         '_setup_server', error=exception.ServiceUnavailable()

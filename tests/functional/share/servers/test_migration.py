@@ -408,6 +408,23 @@ def test_progress_is_unknown_without_driver_support(cloud, moved):
     assert found['last_heard_at'] is not None
 
 
+def test_progress_of_a_back_end_that_has_died_is_the_last_known(cloud, moved):
+    server, _, _ = moved
+    cloud.driver('beta').configuration.override(
+        {'dummy_driver_server_migration_steps': 4}
+    )
+    cloud.start(server)
+    for _ in range(20):
+        cloud.step()
+    known = cloud.progress(server)
+    assert known['last_heard_at'] is not None
+    cloud.clock.advance(60)
+    cloud.process.transport.silence('node@beta', cloud.clock.advance)
+    asked_at = cloud.clock.now
+    assert cloud.progress(server) == known
+    assert 1 < cloud.clock.now - asked_at < 3
+
+
 def test_check_reports_a_driver_failure(cloud, moved):
     server, _, _ = moved
     cloud.driver('beta').fail_next(

@@ -9,6 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import shares
+from tests.support import sampling
 from tests.support.concurrent_calls import status_codes
 from tests.support.server_migrations import MIGRATION
 from tests.support.server_migrations import ServerMigrationCloud
@@ -32,6 +33,7 @@ def server(cloud):
     )
 
 
+@sampling.dialects
 def test_one_of_ten_concurrent_migration_requests_is_accepted(
     database_url, tmp_path
 ):
@@ -76,6 +78,7 @@ def test_server_with_a_share_in_the_recycle_bin_is_not_migrated(cloud):
     cloud.api.act(deleted, 'soft_delete', None, expect=403)
 
 
+@sampling.dialects
 def test_share_is_migrated_or_put_into_the_recycle_bin(database_url, tmp_path):
     cloud = ServerMigrationCloud(tmp_path, url=database_url)
     share = cloud.create_share_on_alpha(cloud.add_network())

@@ -7,6 +7,7 @@ import sqlalchemy as sa
 
 from manila_lite.db.models import services
 from manila_lite.db.queries.admin import pools
+from tests.support import sampling
 from tests.support.concurrent_calls import status_codes
 from tests.support.server_migrations import MIGRATION
 from tests.support.server_migrations import ServerMigrationCloud
@@ -250,6 +251,7 @@ def test_room_is_corrected_when_shares_arrive_elsewhere(spread):
 # Races
 
 
+@sampling.dialects
 def test_of_concurrent_migrations_those_that_fit_are_accepted(
     database_url, tmp_path
 ):

@@ -6,6 +6,8 @@ available or in error.
 
 import pytest
 
+from manila_lite.db.transitions import fire
+from manila_lite.states.share_instance import SHARE_INSTANCE
 from tests.support.server_migrations import ServerMigrationCloud
 
 
@@ -109,6 +111,21 @@ def test_destination_reset_during_migration_receives_the_shares(cloud, moved):
     assert cloud.server_of(first) == there
 
 
+@pytest.mark.parametrize('status', ['available', 'error', 'deleting'])
+def test_reset_of_a_share_on_a_migrated_server_is_refused(
+    cloud, moved, status
+):
+    server, first, second = moved
+    cloud.start_to_phase1(server)
+    there = cloud.progress(server)['destination_share_server_id']
+    answer = cloud.api.act(
+        first, 'reset_status', {'status': status}, expect=400
+    )
+    assert server in answer.json['badRequest']['message']
+    cloud.cancel(server)
+    check_rolled_back(cloud, server, there, [first, second])
+
+
 @pytest.mark.parametrize('status', ['available', 'error'])
 @pytest.mark.parametrize('end', ['complete', 'cancel'])
 def test_share_reset_during_migration_moves_with_its_server(
@@ -117,7 +134,13 @@ def test_share_reset_during_migration_moves_with_its_server(
     server, first, second = moved
     cloud.start_to_phase1(server)
     there = cloud.progress(server)['destination_share_server_id']
-    cloud.api.act(first, 'reset_status', {'status': status})
+    # As the previous release lets administrators do.
+    cloud.db.write(
+        fire,
+        SHARE_INSTANCE,
+        cloud.instance(first).id,
+        SHARE_INSTANCE.reset_event(status),
+    )
     getattr(cloud, end)(server)
     cloud.settle()
     cloud.check_invariants()

@@ -8,10 +8,14 @@ import functools
 
 import pytest
 
+from tests.support import sampling
 from tests.support.concurrent_calls import status_codes
 from tests.support.dhss import ShareServersCloud
 from tests.support.share_servers import HOST
 from tests.support.share_servers import insert_server
+
+pytestmark = sampling.dialects
+
 
 ROUNDS = 6
 

@@ -15,8 +15,12 @@ from manila_lite.db.session import Database
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import insert_row
 from manila_lite.states.share_server import SHARE_SERVER
+from tests.support import sampling
 from tests.support.concurrent_calls import each
 from tests.support.rows import SHARE_FLAGS
+
+pytestmark = sampling.dialects
+
 
 WORK = engine.Work.__table__
 SERVER = models.ShareServer.__table__

@@ -7,6 +7,7 @@ import pytest
 from manila_lite.db.queries.admin import services
 from tests.functional.share.servers import server_calls
 from tests.support import cloud_snapshots
+from tests.support import sampling
 from tests.support import share_groups
 from tests.support import share_transfers
 from tests.support.cloud import TYPE_ID
@@ -563,6 +564,7 @@ def shared_cloud(build_cloud, database_url):
     )
 
 
+@sampling.dialects
 def test_either_network_deletion_or_group_creation_is_accepted(shared_cloud):
     cloud = shared_cloud
     type_id = share_groups.create_type(cloud.api)
@@ -585,6 +587,7 @@ def test_either_network_deletion_or_group_creation_is_accepted(shared_cloud):
     cloud.check_invariants()
 
 
+@sampling.dialects
 def test_group_is_never_put_on_a_server_that_is_removed(shared_cloud):
     cloud = shared_cloud
     type_id = share_groups.create_type(cloud.api)

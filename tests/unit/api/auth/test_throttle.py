@@ -1,5 +1,6 @@
 """Limits for sign-ins by password."""
 
+import contextlib
 import threading
 
 import pytest
@@ -133,8 +134,8 @@ def test_only_the_latest_failures_are_kept(clock):
 class Holder:
     """A thread that occupies a slot until `may_leave` is set."""
 
-    def __init__(self, slots):
-        self._slots = slots
+    def __init__(self, slots, address=HOME):
+        self._slots, self._address = slots, address
         self.has_slot, self.may_leave = threading.Event(), threading.Event()
         self.refused = False
         self.thread = threading.Thread(target=self._run, daemon=True)
@@ -142,7 +143,7 @@ class Holder:
 
     def _run(self):
         try:
-            with self._slots.slot():
+            with self._slots.slot(self._address):
                 self.has_slot.set()
                 self.may_leave.wait(PATIENCE)
         except exception.TooManySignIns:
@@ -193,3 +194,32 @@ def test_an_error_frees_the_slot():
     for _ in range(2):
         with pytest.raises(ZeroDivisionError), slots.slot():
             raise ZeroDivisionError
+
+
+@pytest.mark.parametrize('kind', ['slot', 'place'])
+def test_a_flood_from_one_network_leaves_places_to_others(kind):
+    slots = HashSlots(running=1, waiting=3, sharing=0, kept=1)
+    with contextlib.ExitStack() as flood:
+        flood.enter_context(slots.slot(HOME))
+        for _ in range(2):
+            flood.enter_context(slots.place(HOME))
+        with (
+            pytest.raises(exception.TooManySignIns),
+            getattr(slots, kind)(HOME),
+        ):
+            pass
+        with slots.place(AWAY):
+            pass
+    with slots.slot(HOME), slots.place(HOME), slots.place(HOME):
+        pass
+
+
+def test_hashes_for_one_network_leave_some_to_others():
+    slots = HashSlots(running=2, waiting=0, sharing=5, kept=1)
+    holder = Holder(slots)
+    assert holder.has_slot.wait(PATIENCE)
+    with pytest.raises(exception.TooManySignIns), slots.slot(HOME):
+        pass
+    with slots.slot(AWAY):
+        pass
+    holder.leave()

@@ -80,6 +80,9 @@ def test_rule_that_servers_cannot_apply_fails_with_the_reason(odd, reason):
         ('2001:DB8::1', '2001:db8::1'),
         ('2001:db8::/64', '2001:db8::/64'),
         ('::/0', '::/0'),
+        ('::ffff:10.0.0.1', '10.0.0.1'),
+        ('::ffff:10.0.0.0/120', '10.0.0.0/24'),
+        ('::ffff:0:0/96', '0.0.0.0/0'),
     ],
 )
 def test_client_has_its_usual_spelling(access_to, written):

@@ -98,6 +98,24 @@ def test_a_worker_renews_a_lease_that_is_over_before_it_acts(
     assert painter.calls == ['prepare', 'widen']
 
 
+def test_a_lease_begins_before_its_claim_is_committed(
+    runner, ask, painter, db, boot_clock
+):
+    """The database counts it from then, however long the commit takes."""
+
+    def pause(name):
+        if name == 'commit':
+            db.on_step = lambda name: None
+            boot_clock.now += 100
+
+    painter.does['widen'] = lambda job: seen.append(job.lease.is_valid)
+    seen = []
+    ask()
+    db.on_step = pause
+    run_all(runner)
+    assert seen == [False]
+
+
 @pytest.mark.parametrize('is_noticed', [True, False])
 def test_a_worker_that_was_replaced_may_not_act(
     runner, ask, painter, db, boot_clock, is_noticed

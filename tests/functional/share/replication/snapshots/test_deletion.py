@@ -33,6 +33,7 @@ from tests.functional.share.replication.snapshots.snapshot_states import (
     statuses,
 )
 from tests.support import cloud_snapshots
+from tests.support import sampling
 from tests.support.replicated import ADMIN
 from tests.support.replicated import ReplicatedCloud
 
@@ -245,6 +246,7 @@ def test_deletion_follows_the_active_replica(cloud, share_id):
     cloud.check_invariants()
 
 
+@sampling.dialects
 def test_concurrent_removal_of_the_last_instances_deletes_the_snapshot(
     database_url, tmp_path
 ):

@@ -20,7 +20,7 @@ from tests.support.racing_requests import delete
 from tests.support.racing_requests import revert
 from tests.support.racing_requests import take
 
-pytestmark = sampling.enumeration
+pytestmark = [sampling.dialects, sampling.enumeration]
 
 INSTANCE = snapshots.SnapshotInstance.__table__
 RULE = snapshots.SnapshotInstanceAccessRule.__table__

@@ -13,6 +13,7 @@ from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.transitions import fire
 from manila_lite.share.manager.replication import roles
 from manila_lite.states.share_instance import SHARE_INSTANCE
+from tests.support import sampling
 from tests.support.replica_updates import ReplicaUpdateCloud
 
 WORK = engine.Work.__table__
@@ -290,6 +291,7 @@ def test_active_replica_of_another_operation_is_left_alone(cloud):
     assert promotions(cloud) == 0
 
 
+@sampling.dialects
 def test_roles_are_corrected_on_every_database(database_url, tmp_path):
     cloud = ReplicaUpdateCloud(tmp_path, url=database_url)
     cloud.allow(cloud.share_id)

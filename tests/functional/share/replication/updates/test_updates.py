@@ -16,6 +16,7 @@ from manila_lite.db.queries.shares import history
 from manila_lite.db.transitions import fire
 from manila_lite.share.manager.replication import lock as replica_lock
 from manila_lite.states.share_instance import SHARE_INSTANCE
+from tests.support import sampling
 from tests.support.replica_updates import ReplicaUpdateCloud
 
 INSTANCE = shares.ShareInstance.__table__
@@ -337,6 +338,7 @@ def test_driver_is_called_under_the_share_lock(cloud):
 # Every database
 
 
+@sampling.dialects
 def test_replicas_are_updated_on_every_database(database_url, tmp_path):
     cloud = ReplicaUpdateCloud(tmp_path, url=database_url)
     cloud.force_status('error', 'error')

@@ -43,9 +43,13 @@ class Site:
             configuration=Configuration.from_values(self.options | options)
         )
         driver.has_shares = has_shares and hasattr(self, 'driver')
+        self.prepare(driver)
         driver.do_setup(CTX)
         driver.check_for_setup_error()
         return driver
+
+    def prepare(self, driver: BtrfsDriver) -> None:
+        """Change a driver before it is started."""
 
     def share(self, pool='large', **values):
         return self.harness.share(host=f'host@backend#{pool}', **values)

@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import pathlib
+import resource
 import signal
 import time
 import uuid
@@ -81,6 +82,19 @@ class NfsSite:
         os.kill(self.pid(name), signal.SIGKILL)
 
 
+@contextlib.contextmanager
+def all_files_open(folder: pathlib.Path):
+    """Let the NFS server of a folder open no more; yield what it has."""
+    pid = json.loads((folder / 'server.json').read_text())['pid']
+    _, most = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    used = len(os.listdir(f'/proc/{pid}/fd'))
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (used, most))
+    try:
+        yield used
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (most, most))
+
+
 def eventually(condition, seconds: float = 60.0) -> float:
     """Wait until a condition holds; return the seconds that it took."""
     start = time.monotonic()
@@ -88,6 +102,19 @@ def eventually(condition, seconds: float = 60.0) -> float:
         assert time.monotonic() - start < seconds, 'it does not happen'
         time.sleep(0.02)
     return time.monotonic() - start
+
+
+def stop(*pids: int) -> None:
+    """Let processes hang; they do nothing any more when this returns."""
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    for pid in pids:
+        stat = pathlib.Path(f'/proc/{pid}/stat')
+        eventually(
+            lambda stat=stat: (
+                stat.read_text().rpartition(')')[2].split()[0] == 'T'
+            )
+        )
 
 
 def require_five_seconds(seconds: float, start: Callable[[], object]) -> None:

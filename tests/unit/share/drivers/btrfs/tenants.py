@@ -11,6 +11,7 @@ import pathlib
 import signal
 from typing import NamedTuple
 
+from manila_lite import exception
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers.driver_harness import CTX
@@ -110,7 +111,8 @@ class ServedSite:
             yield server
         finally:
             for share in self.harness.shares[before:]:
-                self.driver.delete_share(CTX, share)
+                with contextlib.suppress(exception.ShareResourceNotFound):
+                    self.driver.delete_share(CTX, share)
             self.tear_down(server)
 
     def share(

@@ -11,6 +11,7 @@ from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
 from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers import content
+from tests.drivers.contract import delete
 from tests.drivers.crashes import changes
 from tests.drivers.crashes import killed_at_steps
 from tests.drivers.driver_harness import CTX
@@ -151,7 +152,7 @@ def test_copy_that_is_killed_at_any_step_can_be_repeated(site):
     def act(clone):
         site.far.create_share_from_snapshot(CTX, clone, snapshot)
 
-    for clone in killed_at_steps(build, act, changes, most=8, least=10):
+    for clone in killed_at_steps(build, act, changes, most=4, least=10):
         site.start()
         act(clone)
         assert content.describe(site.volume(site.far, clone)) == before
@@ -167,8 +168,8 @@ def test_what_a_killed_copy_left_is_removed_at_the_next_start(site):
             CTX, clone, snapshot
         ),
         changes,
-        most=3,
+        most=2,
     ):
-        site.far.delete_share(CTX, clone)
+        delete(site.far, clone)
         site.start()
         assert not site.copies()

@@ -16,6 +16,7 @@ from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs import silence
 from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
 from manila_lite.share.drivers.contract.configuration import Configuration
+from tests.drivers.contract import delete
 from tests.drivers.crashes import changes
 from tests.drivers.crashes import failed_at
 from tests.drivers.crashes import killed_at
@@ -29,6 +30,7 @@ from tests.unit.share.drivers.btrfs.driver_site import fill
 from tests.unit.share.drivers.btrfs.driver_site import path_of
 from tests.unit.share.drivers.btrfs.driver_site import refused
 from tests.unit.share.drivers.btrfs.driver_site import repeat
+from tests.unit.share.drivers.btrfs.nfs_site import all_files_open
 
 
 @pytest.fixture(scope='module')
@@ -297,6 +299,33 @@ def test_only_volumes_of_shares_are_managed(site, location):
         site.driver.manage_existing(site.harness.at(location), {})
 
 
+def test_health_names_a_server_that_has_its_files_open(site):
+    site.driver.check_health()
+    stats = site.driver.get_share_stats(refresh=True)
+    assert 0 < stats['server_open_files_ratio'] < 0.1
+    with all_files_open(site.driver.backend.root / 'nfs') as used:
+        stats = site.driver.get_share_stats(refresh=True)
+        assert stats['server_open_files_ratio'] > 0.9
+        reason = f'open, of {used} '
+        with pytest.raises(exception.StorageUnavailable, match=reason):
+            site.driver.check_health()
+    site.driver.check_health()
+
+
+def test_rule_that_the_server_cannot_apply_fails_and_others_do_not(site):
+    share = site.create()
+    rules = [
+        site.harness.rule(share, network, access_level='rw')
+        for network in ('fd00::/112', '0.0.0.0/0')
+    ]
+    replies = site.driver.update_access(CTX, share, rules, rules, [], [])
+    narrow, everyone = (replies[rule.id] for rule in rules)
+    assert narrow['state'] == 'error'
+    assert '99 bits' in narrow['reason']
+    assert everyone['state'] == 'active'
+    site.client().write(path_of(share), 'notes', b'hello')
+
+
 def test_managed_share_and_snapshot_have_no_clients(site):
     """Those from before they were released are in no rules."""
     share = site.create()
@@ -354,7 +383,7 @@ def test_existing_volume_of_someone_else_is_not_given_to_a_new_share(site):
     site.driver.unmanage(share)
     with pytest.raises(exception.ShareBackendException, match='not managed'):
         site.driver.create_share(CTX, share)
-    site.driver.delete_share(CTX, share)
+    delete(site.driver, share)
     assert site.client().read(path_of(share), 'notes') == b'mine'
 
 
@@ -625,4 +654,4 @@ def test_full_pool_refuses_a_share_and_keeps_nothing_of_it(site):
         name for name in site.volumes('small') if not name.startswith('.')
     } <= {*before, *(each.name for each in created[:-1])}
     for each in (share, *created):
-        site.driver.delete_share(CTX, each)
+        delete(site.driver, each)

@@ -1,12 +1,18 @@
 """What clients of a real NFS server see."""
 
+from contextlib import nullcontext
+import ipaddress
 import threading
 
 import pytest
 
+from manila_lite.share.drivers.btrfs import ganesha
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.catalog import Kind
+from manila_lite.share.drivers.contract.values import AccessRuleForDriver
+from manila_lite.share.drivers.nfs_clients import clients_of
 from tests.drivers.crashes import interrupted_at
+from tests.support import network_namespace
 from tests.support.nfs_client import NfsError
 from tests.unit.share.drivers.btrfs.nfs_site import READER
 from tests.unit.share.drivers.btrfs.nfs_site import STRANGER
@@ -55,6 +61,75 @@ def test_first_matching_client_counts(nfs):
         client.write(path, 'notes', b'hello')
     with nfs.client(READER) as client, refused('ROFS'):
         client.write(path, 'notes', b'bye')
+
+
+@pytest.fixture(scope='module')
+def machine():
+    with network_namespace.machine() as machine:
+        yield machine
+
+
+def clients_for(*networks):
+    rules = [
+        AccessRuleForDriver(
+            id=network,
+            share_id='share',
+            access_type='ip',
+            access_to=network,
+            access_level=level,
+        )
+        for network, level in networks
+    ]
+    return clients_of(rules, refusal=ganesha.refusal)[0]
+
+
+@pytest.mark.parametrize(
+    'everyone, family', [('0.0.0.0/0', 0), ('::/0', 1), ('::ffff:0:0/96', 0)]
+)
+def test_rule_for_everyone_lets_in_all_clients_of_its_family(
+    nfs, machine, everyone, family
+):
+    path = f'/shares/{nfs.create(*clients_for((everyone, "rw")))}'
+    low_address = (WRITER, '::1')[family]
+    with nfs.client(low_address) as client:
+        client.write(path, 'notes', b'hello')
+    for number, host in enumerate(machine.hosts):
+        printed = ["b'hello'", 'written'] if number == family else ['2']
+        assert machine.mount(host, nfs.port, path) == printed
+
+
+@pytest.mark.parametrize('family', [0, 1])
+def test_network_lets_its_clients_in_or_is_refused_by_its_width(
+    nfs, machine, family
+):
+    address = ipaddress.ip_address(machine.hosts[family])
+    volume = nfs.create()
+    with nfs.client(str(address)) as client:
+        for width in range(address.max_prefixlen + 1):
+            network = ipaddress.ip_network(f'{address}/{width}', strict=False)
+            clients = clients_for((str(network), 'rw'))
+            assert bool(clients) is (width not in range(100, 128))
+            nfs.publish(volume, *clients)
+            with nullcontext() if clients else refused('NOENT'):
+                client.look_up(f'/shares/{volume}')
+            nfs.publish(volume)
+
+
+def test_rule_for_one_client_precedes_that_for_everyone(nfs):
+    clients = clients_for(('0.0.0.0/0', 'rw'), (READER, 'ro'))
+    path = f'/shares/{nfs.create(*clients)}'
+    with nfs.client(READER) as client, refused('ROFS'):
+        client.write(path, 'notes', b'hello')
+    with nfs.client(WRITER) as client:
+        client.write(path, 'notes', b'hello')
+
+
+def test_ipv4_client_in_the_form_of_ipv6_is_let_in(nfs):
+    path = f'/shares/{nfs.create(*clients_for((f"::ffff:{WRITER}", "rw")))}'
+    with nfs.client(WRITER) as client:
+        client.write(path, 'notes', b'hello')
+    with nfs.client(READER) as client, refused('NOENT'):
+        client.look_up(path)
 
 
 def test_revoked_client_loses_its_open_file(nfs):

@@ -58,6 +58,15 @@ def test_units_with_a_directory_in_common_are_of_one_user():
     assert all(len(each) == 1 for each in users.values()), users
 
 
+def test_units_keep_others_out_of_their_directories():
+    """systemd sets the mode at each start, by default to 755."""
+    for unit in units.FOLDER.glob('*.service'):
+        for setting in ('StateDirectory', 'LogsDirectory'):
+            if units.settings(unit, setting):
+                found = units.settings(unit, f'{setting}Mode')
+                assert found == ['0750'], (unit.name, setting)
+
+
 @pytest.mark.parametrize('setting', [
     'PrivateTmp', 'PrivateDevices', 'PrivateMounts', 'PrivateNetwork',
     'PrivateUsers', 'ProtectSystem', 'ProtectHome', 'ProtectClock',
@@ -103,8 +112,8 @@ USES = {
         r'os\.(fork\w*|exec\w+|spawn\w+|posix_spawn\w*|system|popen)'
         r'|(subprocess|pty|multiprocessing)\.\w+',
         {
-            'daemons', 'machine', 'server_network', 'smb_server', 'smb_users',
-            'supervisor', 'transfer', 'trials',
+            'daemons', 'handle_guard', 'machine', 'server_network',
+            'smb_server', 'smb_users', 'supervisor', 'transfer', 'trials',
         },
     ),
     'system calls': (
@@ -116,7 +125,7 @@ USES = {
         r'|loop_device|leave_mount_namespace)',
         {
             'exports', 'mount_table', 'mounting', 'ownership',
-            'server_network', 'servers', 'trials',
+            'pool_disks', 'server_network', 'servers', 'trials',
         },
     ),
     'users': (r'os\.set(res|re|e|)[ug]id|os\.setgroups', {'privileges'}),

@@ -1,3 +1,4 @@
+import contextlib
 import errno
 import json
 import os
@@ -9,6 +10,8 @@ import threading
 import pytest
 
 from manila_lite.share.drivers.btrfs import processes
+from tests.support.processes import open_files
+from tests.support.processes import wait_until
 
 
 @pytest.fixture
@@ -97,12 +100,67 @@ def test_process_that_cannot_be_looked_for_is_not_taken_for_ended(
         processes.is_running(record)
 
 
+@contextlib.contextmanager
+def many_open_files():
+    """Open more than `select` takes."""
+    with contextlib.ExitStack() as opened:
+        opened.enter_context(open_files(1100))
+        while opened.enter_context(open(os.devnull)).fileno() < 1024:
+            pass
+        yield
+
+
 def test_recorded_process_is_ended_by_one_with_many_files_open(record, child):
     """`select` takes no descriptor above 1023."""
-    opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
-    try:
+    with many_open_files():
         processes.stop(record, 10)
-    finally:
-        for descriptor in opened:
-            os.close(descriptor)
     assert child.wait(10) == -signal.SIGTERM
+
+
+def test_only_the_process_that_was_seen_is_ended(child, record):
+    """Another one may have been started and recorded since."""
+    seen = processes.find_activity(record).process
+    processes.write(record, processes.this_process())
+    earlier = seen._replace(started=1)
+    assert processes.end_process(earlier, signal.SIGKILL, 60)
+    assert child.poll() is None
+    assert processes.end_process(seen, signal.SIGKILL, 60)
+    assert child.wait() == -signal.SIGKILL
+
+
+def test_activity_of_a_process_changes_until_it_is_stopped(tmp_path):
+    record = tmp_path / 'record'
+    assert processes.find_activity(record) is None
+    with waking_process(record) as pid:
+        before = processes.find_activity(record)
+        wait_until(
+            lambda: processes.find_activity(record) != before, 'it wakes'
+        )
+        os.kill(pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, pid, os.WSTOPPED)
+        before = processes.find_activity(record)
+        assert not processes.wait([], 1.5)
+        assert processes.find_activity(record) == before
+    assert processes.find_activity(record) is None
+
+
+@contextlib.contextmanager
+def waking_process(record):
+    """Record a process that waits as the supervisor does."""
+    code = (
+        'import pathlib, sys\n'
+        'from manila_lite.share.drivers.btrfs import processes\n'
+        'own = processes.this_process()\n'
+        'processes.write(pathlib.Path(sys.argv[1]), own)\n'
+        'print(flush=True)\n'
+        'processes.wait([], 600)\n'
+    )
+    process = subprocess.Popen(
+        [sys.executable, '-c', code, record], stdout=subprocess.PIPE
+    )
+    with process:
+        process.stdout.readline()
+        try:
+            yield process.pid
+        finally:
+            process.kill()

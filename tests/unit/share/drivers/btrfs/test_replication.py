@@ -17,6 +17,7 @@ from tests.drivers.driver_harness import CTX
 from tests.drivers.replication_backends import BACKEND_OPTIONS
 from tests.drivers.replication_backends import COMMON_OPTIONS
 from tests.drivers.replication_backends import NAMES
+from tests.drivers.replication_backends import new_ports
 from tests.drivers.replication_sites import CLIENT
 from tests.drivers.replication_sites import PASSIVE_LEVELS
 from tests.drivers.replication_sites import Sites
@@ -434,9 +435,8 @@ def small_sites():
                     servers=False,
                     style='readable',
                     folder=folder,
-                    port=storage.free_port(),
                     cifs=False,
-                    smb_port=storage.free_port(),
+                    **new_ports('btrfs'),
                     more='',
                 )
                 for name in NAMES[:2]

@@ -1,21 +1,28 @@
 """Share servers with real clients in the networks of tenants."""
 
 import contextlib
+import itertools
+import json
 import pathlib
+import re
 
 import pytest
 
 from manila_lite import exception
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs import processes
+from manila_lite.share.drivers.btrfs import server_supervisor
+from manila_lite.share.drivers.btrfs.daemons import Supervision
 from tests.drivers.driver_harness import CTX
 from tests.support import storage
 from tests.support import tenant_network
 from tests.support.failing_disk import FailingDisk
 from tests.support.nfs_client import NfsError
 from tests.unit.share.drivers.btrfs import tenants
+from tests.unit.share.drivers.btrfs.nfs_site import all_files_open
 from tests.unit.share.drivers.btrfs.nfs_site import eventually
 from tests.unit.share.drivers.btrfs.nfs_site import require_five_seconds
+from tests.unit.share.drivers.btrfs.nfs_site import stop
 
 DEVICES = pathlib.Path('/sys/class/net')
 FIRST_IN_ORDER = '00000000-0000-4000-8000-000000000001'
@@ -178,6 +185,29 @@ def test_killed_supervisor_is_replaced_and_clients_do_not_notice(
     assert processes.is_running(record)
     assert (site.pid(server, 'server'), site.pid(server, 'bus')) == pids
     site.kill(server, 'server')
+    eventually(lambda: serves(tenant, path))
+
+
+def test_next_supervisor_knows_how_long_nobody_has_looked(
+    site, tenant, server, path
+):
+    """What hangs together with a supervisor is replaced as soon as others."""
+    folder = site.root / 'nfs'
+    seconds = itertools.count(step=2.4)  # the clock is read five times
+    watching = Supervision(
+        folder, server_supervisor.__name__, lambda: next(seconds)
+    )
+    watching.apply(json.loads((folder / 'spec.json').read_text()))
+    pid = site.pid(server, 'server')
+    stop(processes.find_pid(folder / 'supervisor.json'), pid)
+    for _ in range(4):
+        watching.watch()
+    eventually(lambda: site.pid(server, 'server') != pid)
+    found = re.findall(
+        'server has not answered for ([0-9]+)',
+        (folder / 'supervisor.log').read_text(),
+    )
+    assert int(found[-1]) >= 9
     eventually(lambda: serves(tenant, path))
 
 
@@ -370,6 +400,30 @@ def test_half_made_server_gets_the_addresses_of_the_next_attempt(site, tenant):
     _, path = site.share(server)
     tenant.nfs('10.20.0.6').write(path, 'notes', b'hello')
     site.driver.delete_share(CTX, site.harness.shares[-1])
+    site.tear_down(server)
+
+
+def test_health_names_a_server_that_has_its_files_open(site, server):
+    site.driver.check_health()
+    stats = site.driver.get_share_stats(refresh=True)
+    assert 0 < stats['server_open_files_ratio'] < 0.1
+    with all_files_open(site.folder(server) / 'nfs') as used:
+        stats = site.driver.get_share_stats(refresh=True)
+        assert stats['server_open_files_ratio'] > 0.9
+        reason = f'open, of {used} '
+        with pytest.raises(exception.StorageUnavailable, match=reason):
+            site.driver.check_health()
+    site.driver.check_health()
+
+
+@pytest.mark.parametrize('kind', ['ldap', 'kerberos', 'active_directory'])
+def test_network_with_security_services_gets_no_server(site, tenant, kind):
+    info = site.network_info(tenant, '10.20.0.6')
+    info[0]['security_services'] = [{'id': 'service', 'type': kind}]
+    with pytest.raises(exception.SecurityServicesUnsupported, match=kind):
+        site.driver.setup_server(info)
+    server = site.harness.server(info)
+    assert not site.folder(server).exists()
     site.tear_down(server)
 
 

@@ -29,9 +29,9 @@ class Server:
     def __init__(self, site, tenant, server):
         self.site, self.tenant, self.server = site, tenant, server
         self.at = site.driver.backend.servers.get(server.id)
-        for name in ('alice', 'bob'):
+        for name in ('alice', 'robert'):
             self.at.users.add(name, PASSWORD)
-        self.alice, self.bob = tenant.smb('alice'), tenant.smb('bob')
+        self.alice, self.robert = tenant.smb('alice'), tenant.smb('robert')
 
     def create(self, *rules):
         """Create a share for users; without them alice may write."""
@@ -121,19 +121,19 @@ def test_clients_have_the_access_of_their_rules(site, server):
     assert location['path'] == f'\\\\{tenants.ADDRESS}\\{share.name}'
     with refused('BAD_NETWORK_NAME'):
         server.alice(share.name, 'ls')
-    server.allow(share, ('alice', 'rw'), ('bob', 'ro'))
+    server.allow(share, ('alice', 'rw'), ('robert', 'ro'))
     server.alice.write(share.name, 'notes', b'hello')
-    assert server.bob.read(share.name, 'notes') == b'hello'
+    assert server.robert.read(share.name, 'notes') == b'hello'
     with refused('ACCESS_DENIED'):
-        server.bob.write(share.name, 'notes', b'bye')
-    server.allow(share, ('bob', 'rw'))
+        server.robert.write(share.name, 'notes', b'bye')
+    server.allow(share, ('robert', 'rw'))
     with refused('ACCESS_DENIED'):
         server.alice(share.name, 'ls')
     with refused('LOGON_FAILURE|ACCESS_DENIED'):
-        server.bob._replace(password='wrong')(share.name, 'ls')
+        server.robert._replace(password='wrong')(share.name, 'ls')
 
 
-@pytest.mark.parametrize('rules', [[], [('bob', 'rw')], [('alice', 'ro')]])
+@pytest.mark.parametrize('rules', [[], [('robert', 'rw')], [('alice', 'ro')]])
 def test_client_that_loses_its_rule_loses_its_open_files(
     site, server, share, rules
 ):
@@ -217,19 +217,19 @@ def test_snapshot_is_mounted_cloned_and_reverted_to(site, server, share):
     )
     server.alice.write(share.name, 'notes', b'now!')
     mounted = reply['export_locations'][0]['path'].rpartition('\\')[2]
-    rule = site.harness.rule(share, 'bob', access_type='user')
+    rule = site.harness.rule(share, 'robert', access_type='user')
     site.driver.snapshot_update_access(
         CTX, snapshot, [rule], [rule], [], share_server=server.server
     )
-    assert server.bob.read(mounted, 'notes') == b'hello'
+    assert server.robert.read(mounted, 'notes') == b'hello'
     with refused('ACCESS_DENIED|MEDIA_WRITE_PROTECTED'):
-        server.bob.write(mounted, 'notes', b'more')
+        server.robert.write(mounted, 'notes', b'more')
     clone = site.harness.share(share_proto='CIFS')
     site.driver.create_share_from_snapshot(
         CTX, clone, snapshot, share_server=server.server
     )
-    server.allow(clone, ('bob', 'ro'))
-    assert server.bob.read(clone.name, 'notes') == b'hello'
+    server.allow(clone, ('robert', 'ro'))
+    assert server.robert.read(clone.name, 'notes') == b'hello'
     with server.alice.session(share.name) as session:
         site.driver.revert_to_snapshot(
             CTX, snapshot, [], [], share_server=server.server
@@ -239,7 +239,7 @@ def test_snapshot_is_mounted_cloned_and_reverted_to(site, server, share):
     assert server.serves(share)
     site.driver.delete_snapshot(CTX, snapshot, share_server=server.server)
     with refused('BAD_NETWORK_NAME'):
-        server.bob(mounted, 'ls')
+        server.robert(mounted, 'ls')
 
 
 def test_size_is_a_limit(site, server, share):
@@ -306,12 +306,12 @@ def test_rule_that_is_revoked_while_smbd_is_killed_is_not_served(
 ):
     with server.alice.session(share.name) as session:
         site.kill(server.server, 'smbd')
-        server.allow(share, ('bob', 'ro'))
+        server.allow(share, ('robert', 'ro'))
         with refused(LOST):
             session('ls')
     with refused('ACCESS_DENIED'):
         server.alice(share.name, 'ls')
-    assert server.bob.read(share.name, 'notes') == b'hello'
+    assert server.robert.read(share.name, 'notes') == b'hello'
 
 
 def test_only_the_killed_server_is_restarted(site, both, server, share):

@@ -4,7 +4,10 @@ import contextlib
 import itertools
 import json
 import os
+import re
+import resource
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -13,9 +16,12 @@ import pytest
 
 from manila_lite.exception import BadConfiguration
 from manila_lite.share.drivers.btrfs import kernel
+from manila_lite.share.drivers.btrfs import probes
 from manila_lite.share.drivers.btrfs import processes
+from manila_lite.share.drivers.btrfs import supervisor
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.daemons import Daemons
+from manila_lite.share.drivers.btrfs.daemons import Supervision
 from manila_lite.share.drivers.btrfs.supervisor import Daemon
 from tests.drivers.crashes import changes
 from tests.drivers.crashes import interrupted_at
@@ -27,6 +33,7 @@ from tests.unit.share.drivers.btrfs.nfs_site import STRANGER
 from tests.unit.share.drivers.btrfs.nfs_site import WRITER
 from tests.unit.share.drivers.btrfs.nfs_site import eventually
 from tests.unit.share.drivers.btrfs.nfs_site import require_five_seconds
+from tests.unit.share.drivers.btrfs.nfs_site import stop
 
 
 def serves(nfs, path):
@@ -76,6 +83,18 @@ def _restart(nfs, path):
     nfs.daemons.stop()
     nfs.daemons.start()
     eventually(lambda: serves(nfs, path))
+
+
+def test_daemons_may_open_as_many_files_as_is_allowed(nfs):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    nfs.daemons.stop()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 4096), hard))
+    try:
+        nfs.daemons.start()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    for name in ('bus', 'server'):
+        assert processes.open_files(nfs.pid(name)).most >= hard
 
 
 def test_changes_wait_for_a_killed_server(nfs):
@@ -222,12 +241,13 @@ def _serves_at(nfs, path, *ports):
     return False
 
 
-def daemon_in(folder, config, *command):
+def daemon_in(folder, config, *command, **values):
     """Return a daemon as a new supervisor finds it."""
     return Daemon(
         folder,
         'daemon',
         {'config': str(config), 'text': '', 'command': list(command)},
+        **values,
     )
 
 
@@ -250,6 +270,7 @@ def test_daemon_that_a_failed_call_has_started_is_not_started_again(tmp_path):
 
 
 def test_path_is_refused_if_the_bus_would_refuse_it():
+    storage.require()
     with storage.folder() as folder:
         longest = 99 - len(str(folder / 'nfs' / 'bus.sock')) - 1
         for length in (longest, longest + 1):
@@ -328,3 +349,171 @@ def _require_running(pid):
     with open(f'/proc/{pid}/stat') as file:
         if file.read().rpartition(')')[2].split()[0] == 'Z':
             raise ProcessLookupError
+
+
+# What does not answer
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+class Started:
+    """A daemon, and the port that it is asked at, which this test has."""
+
+    def __init__(self, folder, listening, *command):
+        self.clock, self.listening = Clock(), listening
+        self._arguments = (folder, folder / 'config', *command)
+        self._questions = [probes.nfs(listening.getsockname()[1])]
+        self.daemon = self.found()
+        assert self.daemon.start({})
+
+    def found(self):
+        """Return the daemon as the next supervisor finds it."""
+        return daemon_in(
+            *self._arguments, questions=self._questions, clock=self.clock
+        )
+
+    def seconds_until_silent(self, longest):
+        began = self.clock.now
+        while not self.daemon.is_silent():
+            if self.clock.now - began > longest:
+                return None
+            ticks = processes.find_processor_time(self.daemon._record)
+            self.daemon.ask()
+            self.clock.now += 1
+            if self.is_busy:
+                eventually(
+                    lambda ticks=ticks: (
+                        ticks
+                        != processes.find_processor_time(self.daemon._record)
+                    )
+                )
+        return self.clock.now - began
+
+    is_busy = False
+
+
+@pytest.fixture
+def started(tmp_path):
+    storage.require()  # daemons become root
+    with contextlib.ExitStack() as stack:
+        listening = stack.enter_context(
+            contextlib.closing(socket.create_server(('127.0.0.1', 0)))
+        )
+
+        def start(*command):
+            started = Started(tmp_path, listening, *command)
+            stack.callback(started.daemon.kill)
+            return started
+
+        yield start
+
+
+def test_daemon_that_works_has_a_minute_to_start(started):
+    """An NFS server with many exports; others wait for five seconds."""
+    busy = started('sh', '-c', 'while :; do :; done')
+    busy.is_busy = True
+    assert busy.seconds_until_silent(30) is None
+    assert busy.seconds_until_silent(60) is not None
+
+
+def test_daemon_that_hangs_while_it_starts_is_silent(started):
+    assert started('sleep', '600').seconds_until_silent(8) is not None
+
+
+def test_next_supervisor_knows_that_a_daemon_has_started(started):
+    busy = started('sh', '-c', 'while :; do :; done')
+    busy.is_busy = True
+    busy.daemon.ask()
+    with busy.listening.accept()[0] as connection:
+        xid = connection.recv(100)[4:8]
+        connection.sendall(bytes(4) + xid + b'\0\0\0\1' + bytes(16))
+        busy.clock.now += 1
+        busy.daemon.ask()
+    busy.daemon = busy.found()
+    assert busy.seconds_until_silent(8) is not None
+
+
+# Who replaces the supervisor
+
+
+def test_supervisor_that_was_stopped_on_purpose_is_not_replaced(
+    nfs, monkeypatch
+):
+    other = nfs.other_daemons(nfs.port)
+    other.start()
+    nfs.daemons.stop()
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, 'executable', '/missing')
+        other.watch()
+    # It was just being replaced.
+    folder = str(nfs.root / 'nfs')
+    subprocess.run(
+        [
+            *(sys.executable, '-m', supervisor.__name__, folder),
+            *(supervisor.REPLACE, '1'),
+        ],
+        check=True,
+    )
+    assert not _is_supervised(nfs)
+    nfs.daemons.start()
+
+
+def test_process_with_earlier_settings_does_not_replace_it(nfs):
+    """Such as that of a service which is being upgraded."""
+    earlier, later = (nfs.other_daemons(nfs.port) for _ in range(2))
+    earlier.start()
+    nfs.trash.append(nfs.pool.top)
+    try:
+        later = nfs.other_daemons(nfs.port)
+        later.start()
+        nfs.kill('supervisor')
+        eventually(lambda: not _is_supervised(nfs))
+        earlier.watch()
+        assert not _is_supervised(nfs)
+        later.watch()
+        assert _is_supervised(nfs)
+    finally:
+        nfs.trash.pop()
+        nfs.daemons.start()
+
+
+def test_next_supervisor_knows_how_long_nobody_has_looked(nfs):
+    """What hangs together with a supervisor is replaced as soon as others."""
+    clock = Clock()
+    watching = Supervision(nfs.root / 'nfs', clock=clock)
+    watching.apply(json.loads((nfs.root / 'nfs' / 'spec.json').read_text()))
+    pid = nfs.pid('server')
+    stop(nfs.pid('supervisor'), pid)
+    watching.watch()
+    for _ in range(3):
+        clock.now += 3
+        watching.watch()
+    eventually(lambda: nfs.pid('server') != pid)
+    found = re.findall('server has not answered for ([0-9]+)', _log_of(nfs))
+    assert int(found[-1]) >= 9
+    eventually(nfs.daemons.server.is_answering)
+
+
+def test_supervisor_is_replaced_after_several_looks_only(nfs):
+    """The service was not running itself, on a machine that was suspended."""
+    clock = Clock()
+    watching = Supervision(nfs.root / 'nfs', clock=clock)
+    watching.apply(json.loads((nfs.root / 'nfs' / 'spec.json').read_text()))
+    pids = nfs.pid('supervisor'), nfs.pid('server'), nfs.pid('bus')
+    stop(pids[0])
+    watching.watch()
+    for _ in range(2):
+        clock.now += 1000
+        watching.watch()
+        assert _is_supervised(nfs)
+        assert nfs.pid('supervisor') == pids[0]
+    clock.now += 1
+    watching.watch()
+    assert _is_supervised(nfs)
+    assert nfs.pid('supervisor') != pids[0]
+    assert (nfs.pid('server'), nfs.pid('bus')) == pids[1:]

@@ -151,8 +151,9 @@ class TestFaults:
             },
         )
         slept.clear()
-        driver.create_share(CTX, make.share())
-        driver.delete_share(CTX, make.share())
+        share = make.share()
+        driver.create_share(CTX, share)
+        driver.delete_share(CTX, share)
         assert slept == [3.98, 2.0]
 
 

@@ -2,9 +2,18 @@
 
 import pytest
 
+from manila_lite.share.drivers.local import privileges
 from tests.drivers.driver_harness import CTX
+from tests.support import requirements
 from tests.unit.share.drivers.local.local_driver import make
 from tests.unit.share.drivers.local.local_driver import start
+
+
+def start_serving(root, host):
+    """Start a driver whose users are on other machines."""
+    if host and privileges.missing():
+        requirements.missing('only root has the privileges of a file server')
+    return start(root, local_export_host=host)
 
 
 def path_in(locations):
@@ -21,7 +30,7 @@ def path_in(locations):
     ],
 )
 def test_nfs_location_names_the_host_and_the_directory(root, host, prefix):
-    driver = start(root, local_export_host=host)
+    driver = start_serving(root, host)
     share = make.share()
     expected = f'{prefix}{root}/shares/{share["name"]}/data'
     assert path_in(driver.create_share(CTX, share)) == expected
@@ -35,7 +44,7 @@ def test_nfs_location_names_the_host_and_the_directory(root, host, prefix):
 
 
 def test_cifs_location_names_the_host_and_the_section(root):
-    driver = start(root, local_export_host='files.example')
+    driver = start_serving(root, 'files.example')
     share = make.share(share_proto='CIFS')
     assert path_in(driver.create_share(CTX, share)) == (
         rf'\\files.example\{share["name"]}'
@@ -44,7 +53,7 @@ def test_cifs_location_names_the_host_and_the_section(root):
 
 @pytest.mark.parametrize('protocol', ['NFS', 'CIFS'])
 def test_share_is_managed_by_the_location_that_it_had(root, protocol):
-    driver = start(root, local_export_host='files.example')
+    driver = start_serving(root, 'files.example')
     share = make.share(share_proto=protocol)
     location = path_in(driver.create_share(CTX, share))
     driver.unmanage(share)

@@ -6,6 +6,7 @@ import tempfile
 import pytest
 
 from manila_lite import exception
+from manila_lite.share.drivers.local.disk import IDENTITY
 from manila_lite.share.drivers.local.disk import MARKER
 from tests.drivers import content
 from tests.drivers.driver_harness import CTX
@@ -58,9 +59,10 @@ class TestShares:
     def test_deleting_leaves_nothing_of_any_content(self, root, driver, share):
         content.populate(directory(driver, share))
         driver.delete_share(CTX, share)
-        assert [path for path in root.rglob('*') if path.is_file()] == [
-            root / MARKER
-        ]
+        assert {path for path in root.rglob('*') if path.is_file()} == {
+            root / MARKER,
+            root / IDENTITY,
+        }
         assert os.listdir(root / 'work') == []
 
     def test_share_without_its_directory_is_an_error(self, driver, share):
@@ -191,9 +193,10 @@ def _whole_life(root):
     (top / 'shut').chmod(0)
     driver.delete_share(CTX, share)
     driver.delete_snapshot(CTX, snapshot)
-    assert [path for path in root.rglob('*') if path.is_file()] == [
-        root / MARKER
-    ]
+    assert {path for path in root.rglob('*') if path.is_file()} == {
+        root / MARKER,
+        root / IDENTITY,
+    }
     assert os.listdir(root / 'work') == []
 
 

@@ -3,10 +3,10 @@
 import logging
 import os
 import pathlib
-import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
@@ -14,17 +14,13 @@ from manila_lite import exception
 from manila_lite.share.drivers.local import privileges
 from tests.drivers import content
 from tests.drivers.driver_harness import CTX
+from tests.support import ordinary_user
 from tests.unit.share.drivers.local.local_driver import directory
 from tests.unit.share.drivers.local.local_driver import make
 from tests.unit.share.drivers.local.local_driver import start
 
 SERVICE, TENANT = 65534, 4711
 CAPABILITIES = '+chown,+dac_override,+fowner'
-
-needs_root = pytest.mark.skipif(
-    os.geteuid() != 0 or shutil.which('setpriv') is None,
-    reason='only root may act as other users, with setpriv',
-)
 
 
 def live_with_private_files(root):
@@ -53,8 +49,8 @@ def live_with_private_files(root):
     assert not top.exists()
 
 
-@needs_root
 def test_private_files_need_three_privileges_and_not_root(tmp_path):
+    ordinary_user.require()
     code = (
         'import pathlib, sys\n'
         f'from {__name__} import live_with_private_files\n'
@@ -75,45 +71,46 @@ def test_private_files_need_three_privileges_and_not_root(tmp_path):
         ],
         check=True,
         timeout=60,
-        cwd=pathlib.Path(__file__).parents[5],
+        cwd=ordinary_user.ROOT,
     )
 
 
 def start_without_privileges(**options):
-    """Start a driver as another user; return the ended process."""
+    """Start a driver as an ordinary user; return the ended process."""
     code = (
         'import logging, sys\n'
         'logging.basicConfig()\n'
         'from tests.unit.share.drivers.local.local_driver import start\n'
         f'start(sys.argv[1], **{options!r})\n'
     )
-    root = pathlib.Path('/tmp', f'manila-lite-{os.getpid()}')
-    root.mkdir()
-    os.chown(root, SERVICE, SERVICE)
-    try:
-        return subprocess.run(
-            [
+    with tempfile.TemporaryDirectory() as folder:
+        as_another = []
+        if os.geteuid() == 0:
+            ordinary_user.require()
+            os.chown(folder, SERVICE, SERVICE)
+            as_another = [
                 'setpriv',
                 f'--reuid={SERVICE}',
                 f'--regid={SERVICE}',
                 '--clear-groups',
                 '--inh-caps=-all',
+            ]
+        return subprocess.run(
+            [
+                *as_another,
                 sys.executable,
                 '-c',
                 code,
-                root / 'root',
+                pathlib.Path(folder, 'root'),
             ],
             check=False,
             capture_output=True,
             text=True,
             timeout=60,
-            cwd=pathlib.Path(__file__).parents[5],
+            cwd=ordinary_user.ROOT,
         )
-    finally:
-        shutil.rmtree(root)
 
 
-@needs_root
 @pytest.mark.parametrize(
     'options',
     [
@@ -127,7 +124,6 @@ def test_missing_privileges_are_named_at_the_start(options):
     assert 'CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER' in ended.stderr
 
 
-@needs_root
 def test_shares_that_clients_mount_are_not_served_without_privileges():
     ended = start_without_privileges(local_export_host='192.0.2.1')
     assert ended.returncode == 1
@@ -158,7 +154,7 @@ def test_clients_can_use_new_shares(root):
     assert stat.S_IMODE((root / 'shares').stat().st_mode) == 0o711
 
 
-@needs_root
+@pytest.mark.skipif(os.geteuid() != 0, reason='only root gives files away')
 @pytest.mark.parametrize(
     'owner, ids', [('4711', (4711, 0)), ('nobody:4712', (65534, 4712))]
 )

@@ -17,6 +17,12 @@ from manila_lite.share.operations.access.targets import normalise
         ('2001:db8::1/128', '2001:db8::1'),
         ('2001:db8:0::/48', '2001:db8::/48'),
         ('::/0', '::/0'),
+        ('::ffff:10.0.0.1', '10.0.0.1'),
+        ('::FFFF:a00:1', '10.0.0.1'),
+        ('0:0:0:0:0:ffff:10.0.0.0/120', '10.0.0.0/24'),
+        ('::ffff:0:0/96', '0.0.0.0/0'),
+        ('::fffe:0:0/95', '::fffe:0:0/95'),
+        ('::10.0.0.1', '::a00:1'),
     ],
 )
 def test_client_or_network_has_one_normal_form(given, normal):
@@ -37,6 +43,10 @@ def test_client_or_network_has_one_normal_form(given, normal):
         ' 10.0.0.1',
         '10.0.0.1\n',
         '010.0.0.1',
+        '10.2.0.0/016',
+        '10.0.0.0/255.255.255.000',
+        '0.0.0.0/00',
+        '2001:db8::/032',
         '2001:db8::1/64',
         '2001:db8::/129',
         'fe80::1%eth0',
@@ -50,8 +60,9 @@ def test_malformed_address_or_host_bits_are_refused(given):
 
 def test_older_versions_have_no_ipv6():
     assert normalise('ip', '10.0.0.1', ipv6=False) == '10.0.0.1'
-    with pytest.raises(exception.InvalidShareAccess):
-        normalise('ip', '2001:db8::1', ipv6=False)
+    for given in ('2001:db8::1', '::ffff:10.0.0.1'):
+        with pytest.raises(exception.InvalidShareAccess):
+            normalise('ip', given, ipv6=False)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,165 @@
+/*
+ * Keep NFS clients in the volume that is exported to them.
+ *
+ * NFS-Ganesha opens the file that a handle of a client names with
+ * open_by_handle_at(2), on the mount of the export. The kernel resolves the
+ * handle in the whole file system: the handle of a file in a btrfs has the id
+ * of its subvolume, and a client can make up any id.
+ *
+ * This library takes the place of NFS-Ganesha's plugin libfsalvfs.so, and
+ * loads it. NFS-Ganesha loads plugins with RTLD_DEEPBIND: they find symbols
+ * in the library that was asked for first, then in those that it needs. Thus
+ * the plugin calls the functions below; it does not call those of a library
+ * in LD_PRELOAD.
+ *
+ * FSAL is the path of the plugin, DIGEST that of this file and of FSAL, and
+ * RECORD_VARIABLE the environment variable with the path of a file that says
+ * which process has loaded the guard.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* What `handle_guard.py` looks for. */
+const char manila_lite_handle_guard[] = "manila_lite handle guard " DIGEST;
+
+/* The root directory of every subvolume has this number. */
+#define ROOT_INODE 256
+
+/* The bit that marks a handle of the plugin that names no file. */
+#define DUMMY 0x20
+
+struct gsh_buffdesc {
+    unsigned char *addr;
+    size_t len;
+};
+
+typedef bool validator(struct gsh_buffdesc *);
+static validator *is_valid;
+
+static int open_handle(int mount, struct file_handle *handle, int flags)
+{
+    struct stat top, found;
+    int file = syscall(SYS_open_by_handle_at, mount, handle, flags);
+
+    if (file < 0)
+        return file;
+    /* Each subvolume has a device number of its own while it is in use. */
+    if (!fstat(mount, &top) && top.st_ino == ROOT_INODE
+            && !fstat(file, &found) && found.st_dev == top.st_dev)
+        return file;
+    close(file);
+    errno = ESTALE;
+    return -1;
+}
+
+static int open_guarded(int mount, struct file_handle *handle, int flags)
+{
+    int file;
+
+    if (flags & O_TRUNC) {
+        /* It must not be truncated before it is known which file it is. */
+        file = open_handle(mount, handle, O_PATH);
+        if (file < 0)
+            return file;
+        close(file);
+    }
+    return open_handle(mount, handle, flags);
+}
+
+/*
+ * The plugin makes up handles without a file for directories that it does not
+ * export. Of a client, it takes them for any mount of the machine, and those
+ * with the type of a file end the server.
+ */
+static bool is_valid_file(struct gsh_buffdesc *handle)
+{
+    return handle->addr && handle->len && !(handle->addr[0] & DUMMY)
+        && is_valid(handle);
+}
+
+int open_by_handle_at(int, struct file_handle *, int)
+    __attribute__((alias("open_guarded")));
+bool vfs_valid_handle(struct gsh_buffdesc *)
+    __attribute__((alias("is_valid_file")));
+
+static void *address(const struct link_map *plugin, ElfW(Addr) found)
+{
+    return (void *)(found < plugin->l_addr ? plugin->l_addr + found : found);
+}
+
+/* Return whether the plugin calls a function of this library. */
+static bool is_called(
+    const struct link_map *plugin, const char *name, void *function)
+{
+    const ElfW(Dyn) *each;
+    const ElfW(Sym) *symbols = NULL;
+    const ElfW(Rela) *calls = NULL;
+    const char *names = NULL;
+    size_t size = 0, i;
+    bool is_found = false;
+
+    for (each = plugin->l_ld; each->d_tag != DT_NULL; each++) {
+        if (each->d_tag == DT_SYMTAB)
+            symbols = address(plugin, each->d_un.d_ptr);
+        else if (each->d_tag == DT_STRTAB)
+            names = address(plugin, each->d_un.d_ptr);
+        else if (each->d_tag == DT_JMPREL)
+            calls = address(plugin, each->d_un.d_ptr);
+        else if (each->d_tag == DT_PLTRELSZ)
+            size = each->d_un.d_val;
+        else if (each->d_tag == DT_PLTREL && each->d_un.d_val != DT_RELA)
+            return false;
+    }
+    if (!symbols || !names || !calls)
+        return false;
+    for (i = 0; i < size / sizeof(*calls); i++) {
+        const ElfW(Sym) *symbol = &symbols[
+            sizeof(void *) == 8 ? ELF64_R_SYM(calls[i].r_info)
+                                : ELF32_R_SYM(calls[i].r_info)];
+
+        if (strcmp(names + symbol->st_name, name))
+            continue;
+        if (*(void **)(plugin->l_addr + calls[i].r_offset) != function)
+            return false;
+        is_found = true;
+    }
+    return is_found;
+}
+
+static void record(void)
+{
+    const char *path = getenv(RECORD_VARIABLE);
+    FILE *file = path ? fopen(path, "we") : NULL;
+
+    if (file) {
+        fprintf(file, "%s %ld\n", DIGEST, (long)getpid());
+        fclose(file);
+    }
+}
+
+/* Do not serve with a plugin that would not be guarded. */
+__attribute__((constructor)) static void require_calls(void)
+{
+    struct link_map *plugin = dlopen(FSAL, RTLD_NOLOAD | RTLD_NOW);
+
+    if (plugin)
+        is_valid = (validator *)dlsym(plugin, "vfs_valid_handle");
+    if (plugin && is_valid && is_valid != is_valid_file
+            && is_called(plugin, "vfs_valid_handle", is_valid_file)
+            && is_called(plugin, "open_by_handle_at", open_guarded)) {
+        record();
+        return;
+    }
+    fprintf(stderr, "%s opens handles without their guard\n", FSAL);
+    abort();
+}

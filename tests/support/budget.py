@@ -1,0 +1,199 @@
+"""The processor time that a whole run may take, by folder.
+
+`--budget NAME` compares with that column of tests/budget.csv and fails a run
+of which nothing else has failed. Seconds are those of a machine on which the
+loop below takes 0.1 s: each worker measures it, so that a slow machine does
+not fail a run. What our processes and those that they start spend is counted.
+"""
+
+import collections
+import csv
+import math
+import os
+import pathlib
+import re
+import statistics
+import time
+
+import pytest
+
+TABLE = pathlib.Path(__file__).parents[1] / 'budget.csv'
+OVERHEAD = '(collection and runner)'
+LOOP_SECONDS = 0.1
+MARGIN = 1.4
+"""A machine that does other work at the same time has cold caches."""
+
+_SERVERS = re.compile(r'\[(?:mysql|postgresql)')
+_ran_on_servers: list[str] = []
+_spent = pytest.StashKey[collections.Counter]()
+_loops = pytest.StashKey[list]()
+_at = pytest.StashKey[list]()
+
+
+def pytest_addoption(parser):
+    parser.getgroup('budget').addoption(
+        '--budget',
+        metavar='NAME',
+        help='fail if a whole run takes more processor time than this column '
+        'of tests/budget.csv',
+    )
+    parser.getgroup('budget').addoption(
+        '--write-budget',
+        action='store_true',
+        help='write what this run takes to the column instead',
+    )
+
+
+def pytest_configure(config):
+    config.stash[_spent] = collections.Counter()
+    config.stash[_loops] = []
+    config.stash[_at] = [OVERHEAD, 0.0]
+
+
+def processor_seconds():
+    """Return what this process and all that it has started have spent."""
+    return sum(os.times()[:4]) + _of_children('self')
+
+
+def _of_children(pid):
+    """Return what living children have spent, and what they waited for."""
+    spent = 0.0
+    try:
+        tasks = list(pathlib.Path('/proc', pid, 'task').iterdir())
+        for task in tasks:
+            for child in (task / 'children').read_text().split():
+                stat = pathlib.Path('/proc', child, 'stat').read_text()
+                ticks = stat.rpartition(') ')[2].split()[11:15]
+                spent += sum(map(int, ticks)) / os.sysconf('SC_CLK_TCK')
+                spent += _of_children(child)
+    except (FileNotFoundError, ProcessLookupError):
+        pass  # it has just ended, or there is no /proc
+    return spent
+
+
+def calibrate():
+    """Return the processor seconds of a loop like those of the service."""
+    began = time.process_time()
+    found = {}
+    for number in range(60_000):
+        key = f'share-{number % 1000}'
+        row = found.setdefault(key, {'id': key, 'sizes': []})
+        row['sizes'] = [*row['sizes'][-3:], number]
+        row.update(total=sum(row['sizes']), name=key.upper())
+    return time.process_time() - began
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    _enter(item.config, item.nodeid.partition('::')[0].rpartition('/')[0])
+
+
+def _enter(config, folder):
+    """Count what was spent since the last call for the folder until now."""
+    before, since = config.stash[_at]
+    if folder != before:
+        now = processor_seconds()
+        config.stash[_spent][before] += now - since
+        config.stash[_at] = [folder, now]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session, exitstatus):
+    config = session.config
+    if not config.option.budget:
+        return
+    _enter(config, '')
+    config.stash[_loops].append(calibrate())
+    if hasattr(config, 'workeroutput'):
+        config.workeroutput['budget'] = [
+            dict(config.stash[_spent]),
+            config.stash[_loops],
+        ]
+    elif exitstatus == pytest.ExitCode.OK:
+        if config.option.write_budget:
+            write(column(config), measured(config))
+        elif exceeded(column(config), measured(config)):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    """Add up what the workers of pytest-xdist report at their end."""
+    spent, loops = getattr(node, 'workeroutput', {}).get('budget', ({}, []))
+    node.config.stash[_spent].update(spent)
+    node.config.stash[_loops].extend(loops)
+
+
+def column(config):
+    """Return the column for this run; servers more than double its tests."""
+    name = config.option.budget
+    return 'servers' if name == 'test' and _ran_on_servers else name
+
+
+def pytest_runtest_logreport(report):
+    if report.when == 'call' and report.passed:
+        _ran_on_servers.extend(_SERVERS.findall(report.nodeid))
+
+
+def measured(config):
+    """Return the scaled seconds by row of the table."""
+    scale = LOOP_SECONDS / statistics.median(config.stash[_loops])
+    rows = collections.Counter()
+    for folder, seconds in config.stash[_spent].items():
+        rows[row_of(folder)] += seconds * scale
+    return rows
+
+
+def row_of(folder):
+    """Return the row of the table that a folder belongs to."""
+    parts = folder.split('/')
+    for end in range(len(parts), 0, -1):
+        row = '/'.join(parts[:end])
+        if row in budgets():
+            return row
+    return OVERHEAD
+
+
+def budgets():
+    """Return the rows of the table by folder."""
+    with TABLE.open(newline='') as table:
+        return {row['folder']: row for row in csv.DictReader(table)}
+
+
+def exceeded(name, spent):
+    """Return the rows that took more than their budget and the margin."""
+    return {
+        folder: seconds
+        for folder, seconds in spent.items()
+        if (budget := budgets()[folder][name])
+        and seconds > float(budget) * MARGIN
+    }
+
+
+def write(name, spent):
+    """Replace a column of the table."""
+    rows = budgets()
+    for folder, row in rows.items():
+        row[name] = str(math.ceil(spent[folder]) or '')
+    with TABLE.open('w', newline='') as table:
+        fields = list(next(iter(rows.values())))
+        writer = csv.DictWriter(table, fields, lineterminator='\n')
+        writer.writeheader()
+        writer.writerows(rows.values())
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    if not config.option.budget or not config.stash[_loops]:
+        return
+    name, spent = column(config), measured(config)
+    loop = statistics.median(config.stash[_loops])
+    terminalreporter.section('processor seconds')
+    terminalreporter.line(
+        f'of a machine with a loop of {LOOP_SECONDS:g} s, here {loop:.3f} s'
+    )
+    over = exceeded(name, spent)
+    for folder, seconds in sorted(spent.items()):
+        budget = budgets()[folder][name] or '-'
+        note = ' ABOVE THE BUDGET' if folder in over else ''
+        terminalreporter.line(f'{seconds:7.1f} of {budget:>4} {folder}{note}')
+    terminalreporter.line(f'{sum(spent.values()):7.1f} in all')

@@ -1,0 +1,157 @@
+"""What clouds with the same configuration have stored at their start.
+
+Building it, a share type, services that are up, perhaps a share, takes
+longer than most tests; so it is done once per process and copied.
+"""
+
+from collections.abc import Callable, Hashable
+import contextlib
+import pathlib
+import shutil
+import sqlite3
+import typing
+
+DATABASE = 'cloud.sqlite'
+DUMMY = 'dummy'
+"""What a cloud stores in its folder; other files there are the test's."""
+
+_FOLDER = b'{folder}'
+
+
+T = typing.TypeVar('T')
+
+
+class Image(typing.NamedTuple):
+    """Files by path, None for a folder; and what the test must know."""
+
+    files: tuple[tuple[str, bytes | None], ...]
+    now: float
+    incarnation: str
+    answer: typing.Any
+
+    def restore(self, folder: pathlib.Path) -> None:
+        """Replace what a cloud has stored, which no process uses now."""
+        shutil.rmtree(folder / DUMMY, ignore_errors=True)
+        for path in folder.glob(f'{DATABASE}*'):
+            path.unlink()
+        for name, content in self.files:
+            if content is None:
+                (folder / name).mkdir()
+            elif name.startswith(DATABASE):
+                (folder / name).write_bytes(content)
+            else:
+                (folder / name).write_bytes(
+                    content.replace(_FOLDER, str(folder).encode())
+                )
+        _move_disks(folder, _FOLDER.decode(), str(folder))
+
+
+_IMAGES: dict[Hashable, Image] = {}
+
+
+def shared_image(key: Hashable, build: Callable[[], Image]) -> Image:
+    """Return the image with this key; it is built once in a process."""
+    if key not in _IMAGES:
+        _IMAGES[key] = build()
+    return _IMAGES[key]
+
+
+def capture(
+    folder: pathlib.Path, now: float, incarnation: str, answer: typing.Any
+) -> Image:
+    """Return the image of a folder that no process uses."""
+    files = []
+    _move_disks(folder, str(folder), _FOLDER.decode(), vacuum=True)
+    stored = [folder / DUMMY, *sorted((folder / DUMMY).rglob('*'))]
+    for path in [*sorted(folder.glob(f'{DATABASE}*')), *stored]:
+        name = str(path.relative_to(folder))
+        content = None if path.is_dir() else path.read_bytes()
+        if content is not None and str(folder).encode() in content:
+            if name.startswith(DATABASE):
+                raise ValueError('the database names its folder')
+            content = content.replace(str(folder).encode(), _FOLDER)
+        files.append((name, content))
+    return Image(tuple(files), now, incarnation, answer)
+
+
+def _move_disks(
+    folder: pathlib.Path, old: str, new: str, *, vacuum: bool = False
+) -> None:
+    """Change where the disks of the back ends were last seen.
+
+    Vacuumed, the database has no remains of the old place either.
+    """
+    path = folder / DATABASE
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        with database:
+            database.execute(
+                'UPDATE storage_disks SET location = replace(location, ?, ?)',
+                (old, new),
+            )
+        if vacuum:
+            database.execute('VACUUM')
+
+
+class Copied:
+    """A cloud that starts on what another has stored."""
+
+    _image: Image | None = None
+    _prepared: tuple[Hashable, ...] = ()
+
+    def _image_after(
+        self, prepare: Callable[[], object], *key: Hashable
+    ) -> Image:
+        """Return what a cloud like this one has stored after a call.
+
+        Ids in it are the same in all tests; later ones depend on the seed.
+        """
+        conf = self._conf_file.read_text().replace(str(self.folder), '')
+        key = type(self), conf, *key
+
+        def build() -> Image:
+            self.rng.seed(repr(key[2:]))
+            answer = prepare()
+            self.db.dispose()
+            return capture(
+                self.folder, self.clock.now, self.process.id, answer
+            )
+
+        return shared_image(key, build)
+
+    def _start_on(self, image: Image) -> None:
+        """Start the process that has stored the image.
+
+        Its services are built when something needs them: many tests only
+        send requests that they have no part in.
+        """
+        self.db.dispose()
+        image.restore(self.folder)
+        self.clock.now = image.now
+        self.rng.seed(self._seed)
+        self._start_process(image.incarnation)
+        self._image = image
+
+    def _is_untouched(self) -> bool:
+        """Return whether nothing has happened since the start.
+
+        Services look at the clock when they start, requests when they are
+        answered; a test may have changed the API without sending one.
+        """
+        return (
+            self._image is not None
+            and '_served' not in self.__dict__
+            and self._image.now == self.clock.now
+        )
+
+    def prepare(self, function: Callable[[], T], *key: Hashable) -> T:
+        """Return what the function returns, in the state that it leaves.
+
+        If nothing else has happened yet, it is called only once for all
+        clouds like this one: the key must tell it from others.
+        """
+        if not self._is_untouched():
+            return function()
+        self._prepared += key
+        image = self._image_after(function, *self._prepared)
+        self._start_on(image)
+        return image.answer

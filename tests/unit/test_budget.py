@@ -1,0 +1,60 @@
+"""A whole run fails above the processor time of the table of budgets."""
+
+import subprocess
+import sys
+import time
+
+from tests.support import budget
+from tests.support.order import spread
+
+
+class Item:
+    def __init__(self, nodeid):
+        self.nodeid = nodeid
+
+
+def test_time_of_folders_is_counted_for_the_nearest_row():
+    assert budget.row_of('tests/functional/api/shares') == (
+        'tests/functional/api'
+    )
+    assert budget.row_of('tests/unit') == 'tests/unit'
+    assert budget.row_of('elsewhere') == budget.OVERHEAD
+
+
+def test_only_more_than_budget_and_margin_is_exceeded(monkeypatch):
+    rows = {
+        'a': {'folder': 'a', 'test': '10'},
+        'b': {'folder': 'b', 'test': ''},
+    }
+    monkeypatch.setattr(budget, 'budgets', lambda: rows)
+    assert budget.exceeded('test', {'a': 13.9, 'b': 1000.0}) == {}
+    assert budget.exceeded('test', {'a': 14.1}) == {'a': 14.1}
+
+
+def test_time_of_processes_that_still_run_is_counted():
+    before = budget.processor_seconds()
+    busy = 'import time\nwhile time.process_time() < 0.2: pass\nprint()\n'
+    with subprocess.Popen(
+        [sys.executable, '-Ic', f'{busy}input()'],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        process.stdout.readline()
+        while_running = budget.processor_seconds()
+        process.communicate(b'\n')
+    assert while_running - before >= 0.15
+    assert budget.processor_seconds() >= while_running
+    assert time.process_time() < while_running
+
+
+def test_each_worker_begins_with_stories_and_gets_all_of_a_file():
+    names = [
+        *(f'tests/functional/stories/test_a.py::{n}' for n in range(4)),
+        *(f'tests/functional/stories/test_b.py::{n}' for n in range(3)),
+        *(f'tests/unit/test_c.py::{n}' for n in range(15)),
+    ]
+    found = [item.nodeid for item in spread(list(map(Item, names)), 2)]
+    assert sorted(found) == sorted(names)
+    files = [name.partition('::')[0].rpartition('/')[2] for name in found]
+    assert files[:5] == [*4 * ['test_a.py'], 'test_c.py']
+    assert files[11:15] == [*3 * ['test_b.py'], 'test_c.py']

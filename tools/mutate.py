@@ -1,0 +1,298 @@
+#!/usr/bin/env python3
+"""Plant faults of one line, and see whether the tests catch them.
+
+Each mutation drops or turns a guard, a statement, a comparison, a sign or a
+status somewhere in manila_lite. Tests run on a copy of the tree, first the
+files that are nearest to the changed module, then those of a tier:
+
+    tools/mutate --seed 7 --count 20                 the nearest tests only
+    tools/mutate --seed 7 --count 20 --tier test     then those of `make test`
+    tools/mutate --seed 7 --count 20 --tier exhaust  then all enumerations
+    tools/mutate --seed 7 --count 20 --list          only print the mutations
+    tools/mutate --at db/transitions.py --count 5    only in this module
+
+The seed decides which mutations are planted, so a survivor can be planted
+again. A survivor is a place to look: a guard without a test, a guard that is
+useless, or a change without any effect. With `--least 0.7` fewer mutations
+caught than that are a failure. Nothing in the checkout is changed.
+"""
+
+import argparse
+import ast
+import collections
+from collections.abc import Iterator
+import dataclasses
+import functools
+import os
+import pathlib
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+PACKAGE = 'manila_lite'
+# Options, rules and migrations are data that tests compare as a whole.
+LEFT_OUT = ('conf/', 'policies/', 'db/migrations/', 'api/ui/')
+NEAREST = 6  # test files
+TIERS = {'nearest': (), 'test': ('tests',), 'exhaust': ('--exhaust', 'tests')}
+
+COMPARISONS = {
+    ast.Lt: '<=',
+    ast.LtE: '<',
+    ast.Gt: '>=',
+    ast.GtE: '>',
+    ast.Eq: '!=',
+    ast.NotEq: '==',
+    ast.In: 'not in',
+    ast.NotIn: 'in',
+    ast.Is: 'is not',
+    ast.IsNot: 'is',
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Mutation:
+    """One change: what stands at a place of a file, and what replaces it."""
+
+    kind: str
+    path: str  # below the package
+    line: int
+    start: int  # offsets in the file, in bytes
+    end: int
+    old: str
+    new: str
+
+    def __str__(self) -> str:
+        old, new = (' '.join(text.split()) for text in (self.old, self.new))
+        return f'{self.path}:{self.line}: {self.kind}: {old} -> {new}'
+
+    def apply(self, tree: pathlib.Path) -> None:
+        file = tree / PACKAGE / self.path
+        source = file.read_bytes()
+        file.write_bytes(
+            source[: self.start] + self.new.encode() + source[self.end :]
+        )
+
+
+class Source:
+    """A module, and the mutations that it offers."""
+
+    def __init__(self, path: pathlib.Path):
+        self.path = str(path.relative_to(ROOT / PACKAGE))
+        self.bytes = path.read_bytes()
+        self.tree = ast.parse(self.bytes)
+        self.lines = [0]
+        for line in self.bytes.splitlines(keepends=True):
+            self.lines.append(self.lines[-1] + len(line))
+
+    def mutations(self) -> Iterator[Mutation]:
+        for node in ast.walk(self.tree):
+            for kind, replaced, new in self._changes(node):
+                start, end = self._start(replaced), self._end(replaced)
+                yield Mutation(
+                    kind,
+                    self.path,
+                    replaced.lineno,
+                    start,
+                    end,
+                    self.bytes[start:end].decode(),
+                    new,
+                )
+
+    def _changes(self, node: ast.AST) -> Iterator[tuple[str, ast.AST, str]]:
+        match node:
+            case ast.Call(func=ast.Attribute(attr='where'), args=[_, *_]):
+                yield from self._fewer_conditions(node)
+            case ast.BoolOp(values=values):
+                word = ' and ' if isinstance(node.op, ast.And) else ' or '
+                for number in range(len(values)):
+                    kept = values[:number] + values[number + 1 :]
+                    text = word.join(f'({self._text(one)})' for one in kept)
+                    yield 'operand', node, f'({text})'
+            case ast.If(test=test, body=[ast.Raise() | ast.Return()]):
+                yield 'guard', test, 'False'
+            case ast.Compare(ops=[operator], comparators=[right]):
+                sign = COMPARISONS[type(operator)]
+                left, right = self._text(node.left), self._text(right)
+                yield 'comparison', node, f'(({left}) {sign} ({right}))'
+            case ast.Expr(value=ast.Call() as call):
+                if not re.match(r'LOG\.|super\(\)', self._text(call)):
+                    yield 'statement', node, 'pass'
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Name() as name):
+                yield 'sign', node, self._text(name)
+            case ast.Attribute(value=ast.Name() as enum, attr=attr):
+                if self.path.startswith('states/') and attr.isupper():
+                    others = self._members[enum.id] - {attr}
+                    for other in sorted(others):
+                        yield 'status', node, f'{enum.id}.{other}'
+
+    def _fewer_conditions(
+        self, call: ast.Call
+    ) -> Iterator[tuple[str, ast.AST, str]]:
+        called = self._text(call.func)
+        for number in range(len(call.args)):
+            kept = call.args[:number] + call.args[number + 1 :]
+            text = ', '.join(map(self._text, kept))
+            yield 'condition', call, f'{called}({text})'
+
+    @functools.cached_property
+    def _members(self) -> dict[str, set[str]]:
+        """The members that the module uses of each enumeration."""
+        found = collections.defaultdict(set)
+        for node in ast.walk(self.tree):
+            match node:
+                case ast.Attribute(value=ast.Name(id=enum), attr=attr):
+                    if attr.isupper():
+                        found[enum].add(attr)
+        return found
+
+    def _text(self, node: ast.AST) -> str:
+        return self.bytes[self._start(node) : self._end(node)].decode()
+
+    def _start(self, node: ast.AST) -> int:
+        return self.lines[node.lineno - 1] + node.col_offset
+
+    def _end(self, node: ast.AST) -> int:
+        return self.lines[node.end_lineno - 1] + node.end_col_offset
+
+
+def choose(seed: int, count: int, at: str) -> list[Mutation]:
+    """Return mutations: every kind is as likely, whatever its number."""
+    by_kind: dict[str, list[Mutation]] = collections.defaultdict(list)
+    for path in sorted((ROOT / PACKAGE).rglob('*.py')):
+        name = str(path.relative_to(ROOT / PACKAGE))
+        if name.startswith(at) and not name.startswith(LEFT_OUT):
+            for mutation in Source(path).mutations():
+                by_kind[mutation.kind].append(mutation)
+    rng = random.Random(seed)
+    chosen: list[Mutation] = []
+    while len(chosen) < count and by_kind:
+        kind = rng.choice(sorted(by_kind))
+        mutations = by_kind[kind]
+        chosen.append(mutations.pop(rng.randrange(len(mutations))))
+        if not mutations:
+            del by_kind[kind]
+    return chosen
+
+
+def nearest(path: str) -> list[str]:
+    """Return the test files that are most likely to notice a change."""
+    module = f'{PACKAGE}/{path}'.removesuffix('.py').replace('/', '.')
+    mirror = f'tests/unit/{pathlib.Path(path).parent}/test_'
+    words = set(re.split(r'[/_.]', path.removesuffix('.py')))
+    scored = []
+    for file, text in _tests().items():
+        shared = words & set(re.split(r'[/_.]', file))
+        score = len(shared) / (1 + len(words))
+        if file.startswith(mirror):
+            score += 0.5
+        if module in text or _imported_as(module) in text:
+            score += 1
+        scored.append((-score, file))
+    return [file for score, file in sorted(scored)[:NEAREST]]
+
+
+def _imported_as(module: str) -> str:
+    package, _, name = module.rpartition('.')
+    return f'from {package} import {name}\n'
+
+
+@functools.cache
+def _tests() -> dict[str, str]:
+    return {
+        str(path.relative_to(ROOT)): path.read_text()
+        for path in sorted((ROOT / 'tests').rglob('test_*.py'))
+    }
+
+
+def copy_tree(to: pathlib.Path) -> None:
+    files = subprocess.run(
+        ['git', 'ls-files', '-co', '--exclude-standard', '-z'],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    for name in filter(None, files.split('\0')):
+        if (ROOT / name).is_file():
+            (to / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, to / name)
+
+
+def run(tree: pathlib.Path, *arguments: str) -> bool:
+    """Run tests; return whether one of them failed."""
+    ended = subprocess.run(
+        [
+            *(sys.executable, '-m', 'pytest', '-q', '-x', '-n', '2'),
+            *('-p', 'no:cacheprovider', '--timeout', '120', *arguments),
+        ],
+        cwd=tree,
+        # Commands that tests start import the copy, too.
+        env=os.environ | {'PYTHONPATH': str(tree)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return ended.returncode not in (0, 5)  # 5: no test was selected
+
+
+def caught_by(tree: pathlib.Path, mutation: Mutation, tier: str) -> str:
+    """Return what caught a mutation that is in the tree, or ''."""
+    if run(tree, *nearest(mutation.path)):
+        return 'nearest'
+    for name, arguments in TIERS.items():
+        if arguments and run(tree, *arguments):
+            return name
+        if name == tier:
+            break
+    return ''
+
+
+def plant(mutations: list[Mutation], tier: str, minutes: float) -> float:
+    """Try each mutation while there is time; return the part caught."""
+    deadline = time.monotonic() + 60 * minutes if minutes else float('inf')
+    results: collections.Counter[str] = collections.Counter()
+    with tempfile.TemporaryDirectory(prefix='mutations-') as folder:
+        tree = pathlib.Path(folder)
+        copy_tree(tree)
+        for mutation in mutations:
+            if time.monotonic() > deadline:
+                break
+            original = (tree / PACKAGE / mutation.path).read_bytes()
+            mutation.apply(tree)
+            result = caught_by(tree, mutation, tier) or 'survived'
+            (tree / PACKAGE / mutation.path).write_bytes(original)
+            results[result] += 1
+            print(f'{result:8} {mutation}', flush=True)
+    tried = results.total()
+    print(f'{tried} mutations:', dict(results))
+    return 1 - results['survived'] / tried if tried else 1.0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument('--seed', type=int, default=0)
+    parser.add_argument('--count', type=int, default=20)
+    parser.add_argument('--at', default='', help='only below this path')
+    parser.add_argument('--tier', choices=TIERS, default='nearest')
+    parser.add_argument('--minutes', type=float, default=0.0)
+    parser.add_argument('--least', type=float, default=0.0)
+    parser.add_argument('--list', action='store_true')
+    args = parser.parse_args()
+    mutations = choose(args.seed, args.count, args.at)
+    if args.list:
+        print(*mutations, sep='\n')
+    elif plant(mutations, args.tier, args.minutes) < args.least:
+        sys.exit(f'less than {args.least:.0%} were caught')
+
+
+if __name__ == '__main__':
+    main()
