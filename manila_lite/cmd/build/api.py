@@ -201,6 +201,7 @@ def share_operations(process: Process) -> Shares:
         process.client(PlacementRpc),
         process.client(ProvisioningRpc),
         process.client(ReplicationRpc),
+        process.client(ReconciliationRpc),
         process.admission,
     )
 
@@ -213,6 +214,7 @@ def replica_operations(process: Process) -> Replicas:
         process.client(ReplicationRpc),
         process.client(ReplicaUpdatesRpc),
         process.client(AccessRpc),
+        process.client(ReconciliationRpc),
         process.admission,
     )
 

@@ -52,6 +52,7 @@ class Replicas:
         replication: Client,
         updates: Client,
         access: Client,
+        recovery: Client,
         admission: AdmissionControl,
     ):
         self.db = db
@@ -60,6 +61,7 @@ class Replicas:
         self.replication = replication
         self.updates = updates
         self.access = access
+        self.recovery = recovery
         self.admission = admission
 
     # Create
@@ -246,7 +248,7 @@ class Replicas:
             replica_removal.refuse_last_active(
                 instances, _find_replica(instances, replica.id)
             )
-        resets.reset_status(session, replica.id, event)
+        resets.reset_status(session, ctx, self.recovery, replica.id, event)
 
     @transaction
     def reset_replica_state(

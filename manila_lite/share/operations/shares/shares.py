@@ -56,6 +56,7 @@ class Shares:
         scheduler: Client,
         provisioning: Client,
         replication: Client,
+        recovery: Client,
         admission: AdmissionControl,
     ):
         self.db = db
@@ -64,6 +65,7 @@ class Shares:
         self.scheduler = scheduler
         self.provisioning = provisioning
         self.replication = replication
+        self.recovery = recovery
         self.default_type = conf.default_share_type
         self.protocols = frozenset(
             name.upper() for name in conf.enabled_share_protocols
@@ -462,7 +464,7 @@ class Shares:
     ) -> None:
         """Set a status by `reset_status`; raises InvalidInput."""
         event = reset_event(SHARE_INSTANCE, status)
-        resets.reset_status(session, instance_id, event)
+        resets.reset_status(session, ctx, self.recovery, instance_id, event)
         if status == InstanceStatus.AVAILABLE:
             # Who says so knows that no removal has begun that goes on.
             share_instances.forget_removal(session, instance_id)

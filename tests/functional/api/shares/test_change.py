@@ -159,6 +159,7 @@ def test_forced_extend_skips_the_scheduler(build_cloud):
     cloud.settle()
     assert cloud.api.show(share)['size'] == 2
     cloud.api.act(share, 'reset_status', {'status': 'available'})
+    cloud.settle()
     cloud.api.act(share, 'extend', {'new_size': 5000, 'force': True})
     assert cloud.db.read(pending_work_kinds) == [
         'provisioning.extend_share_instance'

@@ -220,3 +220,23 @@ def test_repeated_deletion_is_logged_as_such(node, share):
         'repeated',
         'provisioning.delete_share_instance',
     )
+
+
+def test_a_share_that_is_set_to_available_has_the_size_of_its_storage(
+    build_cloud,
+):
+    cloud = build_cloud()
+    share = cloud.create_share(size=1)
+
+    def reset(status):
+        cloud.api.act(share, 'reset_status', {'status': status})
+
+    cloud.pause_at('after extend_share', lambda: reset('error'))
+    cloud.api.act(share, 'extend', {'new_size': 3})
+    cloud.settle()
+    assert cloud.api.show(share)['size'] == 1
+    reset('available')
+    cloud.settle()
+    assert cloud.api.show(share)['size'] == 3
+    assert cloud.usage('gigabytes') == (3, 0)
+    cloud.check_invariants()
