@@ -18,6 +18,7 @@ from manila_lite.api.v2 import literals
 from manila_lite.api.v2.types import extra_specs
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.types import records as share_type_records
+from manila_lite.db.queries.types import types as share_types
 from manila_lite.db.queries.types.records import ShareTypeRecord
 from manila_lite.db.session import Session
 
@@ -197,7 +198,7 @@ class ShareTypesController(wsgi.Controller):
         answer = self._type_response(req, record)
         items = answer['share_type']
         items['required_extra_specs'] = {
-            key: schema.boolean.at(req.minor)(value)
+            key: share_types.is_true(value)
             for key, value in items['required_extra_specs'].items()
         }
         return answer

@@ -61,6 +61,28 @@ def test_type_shows_the_values_it_was_created_with(api):
     }
 
 
+@pytest.mark.parametrize(
+    'text, value',
+    [('<is> True', True), ('tRUE', True), ('<IS>no', False), ('oFF', False)],
+)
+def test_answer_to_a_write_has_every_spelling_of_a_boolean(api, text, value):
+    created = share_type_of(
+        api(
+            'POST',
+            '/types',
+            {
+                'share_type': {
+                    'name': 'testing',
+                    'extra_specs': {'driver_handles_share_servers': text},
+                }
+            },
+        )
+    )
+    assert created['required_extra_specs'] == {
+        'driver_handles_share_servers': value
+    }
+
+
 @pytest.mark.parametrize('wrapper', ['share_type', 'volume_type'])
 @pytest.mark.parametrize(
     'key', ['share_type_access:is_public', 'os-share-type-access:is_public']
