@@ -92,7 +92,12 @@ def _enter(config, folder):
     """Count what was spent since the last call for the folder until now."""
     before, since = config.stash[_at]
     if folder != before:
-        now = processor_seconds()
+        # Workers of pytest-xdist report their own part: they are not counted
+        # again as children of the process that distributes the tests.
+        workers = config.getoption('tx', None) and not hasattr(
+            config, 'workerinput'
+        )
+        now = time.process_time() if workers else processor_seconds()
         config.stash[_spent][before] += now - since
         config.stash[_at] = [folder, now]
 

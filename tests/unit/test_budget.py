@@ -1,11 +1,15 @@
 """A whole run fails above the processor time of the table of budgets."""
 
+import pathlib
+import re
 import subprocess
 import sys
 import time
 
 from tests.support import budget
 from tests.support.order import spread
+
+ROOT = pathlib.Path(__file__).parents[2]
 
 
 class Item:
@@ -45,6 +49,32 @@ def test_time_of_processes_that_still_run_is_counted():
     assert while_running - before >= 0.15
     assert budget.processor_seconds() >= while_running
     assert time.process_time() < while_running
+
+
+def test_workers_are_not_counted_again_by_the_process_that_distributes(
+    tmp_path,
+):
+    test = tmp_path / 'tests' / 'test_busy.py'
+    test.parent.mkdir()
+    test.write_text(
+        'import time\n\n\ndef test_busy():\n'
+        '    end = time.process_time() + 2\n'
+        '    while time.process_time() < end:\n        pass\n'
+    )
+    printed = subprocess.run(
+        [
+            *(sys.executable, '-m', 'pytest', '-n1', '--budget', 'check'),
+            *('-p', 'tests.support.budget', '--rootdir', tmp_path),
+            *('--basetemp', tmp_path / 'temporary', test),
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    ).stdout
+    scale = 0.1 / float(re.search(r'here ([\d.]+) s', printed)[1])
+    spent = float(re.search(r'([\d.]+) in all', printed)[1]) / scale
+    assert 2 <= spent < 4
 
 
 def test_each_worker_begins_with_stories_and_gets_all_of_a_file():
