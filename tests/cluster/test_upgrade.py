@@ -29,7 +29,6 @@ def old(tmp_path):
         running.close()
 
 
-@sampling.enumeration
 @sampling.suite('upgrade under load', 0)
 @pytest.mark.timeout(1200)
 def test_no_request_fails_while_nodes_are_upgraded_and_go_back(old):

@@ -20,7 +20,6 @@ from tests.support import sampling
 
 pytestmark = [
     pytest.mark.usefixtures('no_power_failures'),
-    sampling.enumeration,
     sampling.suite('kills of CIFS operations', 2),
     pytest.mark.timeout(1800),  # with all of its steps, one takes minutes
 ]

@@ -11,10 +11,7 @@ from tests.support import sampling
 
 SITES = CIFS_BACKENDS
 
-pytestmark = [
-    sampling.enumeration,
-    sampling.suite('the contract on replicated CIFS shares', 8),
-]
+pytestmark = sampling.suite('the contract on replicated CIFS shares', 8)
 
 
 class TestReplicas(replication_contract.ReplicaContract):

@@ -15,7 +15,6 @@ from tests.support import sampling
 
 pytestmark = [
     pytest.mark.usefixtures('no_power_failures'),
-    sampling.enumeration,
     sampling.suite('kills of the replication of CIFS shares', 2),
     pytest.mark.timeout(1800),
 ]

@@ -125,7 +125,7 @@ def _is_short(item):
 def _is_enumeration(item):
     return _is_further_database(item) or any(
         item.get_closest_marker(name)
-        for name in (MARKER, COMBINED, 'hypothesis')
+        for name in (MARKER, COMBINED, SUITE, 'hypothesis')
     )
 
 

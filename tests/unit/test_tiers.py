@@ -44,6 +44,11 @@ def select(*marks, exhaust):
         ([sampling.dialects], databases.KINDS, ()),
         ([sampling.enumeration], databases.KINDS[:1], databases.KINDS),
         (
+            [sampling.suite('of one', 1).mark],
+            databases.KINDS[:1],
+            databases.KINDS,
+        ),
+        (
             [sampling.dialects, sampling.enumeration],
             databases.KINDS,
             databases.KINDS,

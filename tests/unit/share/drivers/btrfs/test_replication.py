@@ -33,10 +33,7 @@ from tests.unit.share.drivers.btrfs.nfs_site import eventually
 
 MIB = 1 << 20
 WRITER = '127.0.0.2'
-_SAMPLED = [
-    sampling.enumeration,
-    sampling.suite('details of replicated CIFS shares', 4),
-]
+_SAMPLED = sampling.suite('details of replicated CIFS shares', 4)
 
 
 def _name_of(values):
