@@ -9,6 +9,7 @@ from tests.drivers.replication_backends import Backends
 from tests.drivers.replication_sites import Sites
 from tests.drivers.share_migration_contract import KINDS
 from tests.drivers.share_migration_contract import SharePair
+from tests.support import sampling
 from tests.support import storage
 from tests.support import tenant_network
 
@@ -73,13 +74,20 @@ def pytest_generate_tests(metafunc):
             [Backends(named)]
             if named
             else [
-                backends
+                pytest.param(backends, marks=_marks_of(backends))
                 for backends in getattr(metafunc.module, 'SITES', BACKENDS)
                 if backends.style in styles
             ],
             indirect=True,
             ids=lambda backends: backends.id,
         )
+
+
+def _marks_of(backends):
+    """Return what selects the slowest of the replicating back ends."""
+    if backends.driver == BTRFS and not backends.share_proto:
+        return [sampling.suite('the contract on replicated shares', 40)]
+    return []
 
 
 @pytest.fixture

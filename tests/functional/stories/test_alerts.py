@@ -14,12 +14,15 @@ import requests
 import yaml
 
 from tests.functional.cmd.test_metrics_files import ALERTS
+from tests.functional.stories import suites
 from tests.support import broker
 from tests.support import requirements
 from tests.support.installation import SEPARATE
 from tests.support.processes import free_port
 from tests.support.processes import wait_until
 from tests.support.relay import Relay
+
+pytestmark = suites.operation
 
 LASTS = '2s'
 RANGE = 20

@@ -7,8 +7,11 @@ import time
 import pytest
 
 from manila_lite.work import table
+from tests.functional.stories import suites
 from tests.support import blocking_driver
 from tests.support.processes import wait_until
+
+pytestmark = suites.failures
 
 ROOT = pathlib.Path(__file__).parents[3]
 LEASE = 1.0

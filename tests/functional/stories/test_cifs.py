@@ -5,6 +5,7 @@ Requests use the official command line, and the clients are smbclient.
 
 import pytest
 
+from tests.functional.stories import suites
 from tests.functional.stories.cifs_site import LOST
 from tests.functional.stories.cifs_site import CifsSite
 from tests.functional.stories.cifs_site import location_in
@@ -14,6 +15,8 @@ from tests.support import storage
 from tests.support.processes import free_port
 from tests.support.smb_client import PASSWORD
 from tests.support.smb_client import SmbClient
+
+pytestmark = suites.clients
 
 BACKENDS = ('north', 'south')
 USERS = ('alice', 'robert')

@@ -9,6 +9,7 @@ import pathlib
 
 import pytest
 
+from tests.functional.stories import suites
 from tests.functional.stories.cifs_site import LOST
 from tests.functional.stories.cifs_site import CifsSite
 from tests.functional.stories.cifs_site import location_in
@@ -21,6 +22,8 @@ from tests.support.processes import wait_until
 from tests.support.smb_client import PASSWORD
 from tests.support.smb_client import SmbClient
 from tests.support.smb_client import SmbError
+
+pytestmark = suites.clients
 
 SIDES = ('north', 'south')
 ADDRESSES = {'north': '10.33.0.10', 'south': '10.33.0.20'}

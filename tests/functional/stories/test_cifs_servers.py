@@ -9,6 +9,7 @@ import pathlib
 
 import pytest
 
+from tests.functional.stories import suites
 from tests.functional.stories.cifs_site import LOST
 from tests.functional.stories.cifs_site import CifsSite
 from tests.functional.stories.cifs_site import refused
@@ -18,6 +19,8 @@ from tests.support import tenant_network
 from tests.support.smb_client import PASSWORD
 from tests.support.smb_client import SmbClient
 from tests.support.smb_client import SmbError
+
+pytestmark = suites.clients
 
 SEGMENTS = {'red': 201, 'blue': 202}
 ADDRESS, CLIENT = '10.30.0.10', '10.30.0.99'

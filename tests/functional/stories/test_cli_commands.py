@@ -10,12 +10,15 @@ import urllib.parse
 
 import pytest
 
+from tests.functional.stories import suites
 from tests.functional.stories.command_story import CLIENT_MINIMUM
 from tests.functional.stories.command_story import NEWEST
 from tests.functional.stories.command_story import CommandStory
 from tests.functional.stories.command_story import number
 from tests.support import keystone_server
 from tests.support import reference
+
+pytestmark = suites.operation
 
 # Commands of features not implemented yet, or covered by other stories.
 EXCLUDED = re.compile(

@@ -8,9 +8,12 @@ import time
 import pytest
 
 from manila_lite.share.drivers.dummy import driver as dummy
+from tests.functional.stories import suites
 from tests.support.installation import SEPARATE
 from tests.support.installation import SERVE
 from tests.support.processes import wait_until
+
+pytestmark = suites.clients
 
 SHARES = 4
 MAX_DELAY = 10.0

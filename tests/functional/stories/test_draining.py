@@ -17,6 +17,7 @@ import pytest
 import requests
 
 from manila_lite.work import table
+from tests.functional.stories import suites
 from tests.functional.stories.conftest import new_installation
 from tests.support import blocking_driver
 from tests.support import entry_points
@@ -25,6 +26,8 @@ from tests.support.installation import SEPARATE
 from tests.support.processes import Command
 from tests.support.processes import free_port
 from tests.support.processes import wait_until
+
+pytestmark = suites.failures
 
 ROOT = pathlib.Path(__file__).parents[3]
 SHARE, SCHEDULER = 'manila-share', 'manila-scheduler'

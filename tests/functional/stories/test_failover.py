@@ -15,11 +15,14 @@ from manila_lite.share.drivers.local.disk import IDENTITY
 from manila_lite.share.drivers.local.disk import MARKER
 from tests.drivers import content
 from tests.drivers.driver_harness import exported_clients
+from tests.functional.stories import suites
 from tests.functional.stories.conftest import new_installation
 from tests.support.cli import Cli
 from tests.support.installation import Installation
 from tests.support.processes import wait_until
 from tests.support.rest_client import RestClient
+
+pytestmark = suites.failures
 
 SITES = ('north', 'south')
 CLIENT = '10.0.0.1'

@@ -9,9 +9,12 @@ import pytest
 
 from manila_lite.cmd import web
 from manila_lite.db import write_limit
+from tests.functional.stories import suites
 from tests.support import databases
 from tests.support.conflicts import frozen_session
 from tests.support.processes import wait_until
+
+pytestmark = suites.failures
 
 SERVERS = ('mysql', 'postgresql')
 """SQLite locks no rows."""

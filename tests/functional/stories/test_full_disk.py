@@ -3,10 +3,13 @@
 import pytest
 import requests
 
+from tests.functional.stories import suites
 from tests.support.processes import free_port
 from tests.support.processes import wait_until
 from tests.support.rest_client import RestClient
 from tests.support.small_disk import run_on_small_disk
+
+pytestmark = suites.failures
 
 
 @pytest.fixture

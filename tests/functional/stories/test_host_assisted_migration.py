@@ -4,8 +4,11 @@ import os
 import pathlib
 
 from tests.drivers import content
+from tests.functional.stories import suites
 from tests.support.cli import Cli
 from tests.support.processes import wait_until
+
+pytestmark = suites.several_backends
 
 NEWEST = '2.95'  # known to the client for share migration
 MIGRATION_OPTIONS = (

@@ -23,6 +23,9 @@ sed -i -f /opt/test/edits "$1"
 OPENSTACK = """#!/opt/manila_lite/bin/python
 import sys
 from openstackclient import shell
+from tests.functional.stories import suites
+
+pytestmark = suites.operation
 sys.exit(shell.main())
 """
 # The virtual environment finds what pip would have to download.

@@ -8,11 +8,14 @@ import subprocess
 import pytest
 import requests
 
+from tests.functional.stories import suites
 from tests.functional.stories.conftest import new_installation
 from tests.support.cli import Cli
 from tests.support.processes import BINARIES
 from tests.support.processes import free_port
 from tests.support.processes import wait_until
+
+pytestmark = suites.operation
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PREPARE = """

@@ -11,12 +11,15 @@ import threading
 
 import pytest
 
+from tests.functional.stories import suites
 from tests.support import broker
 from tests.support.installation import SEPARATE
 from tests.support.installation import SERVE
 from tests.support.load import NO_RESPONSE_ERRORS
 from tests.support.processes import free_port
 from tests.support.processes import wait_until
+
+pytestmark = suites.failures
 
 ROUNDS = 3
 REQUESTS_PER_ROUND = 16

@@ -3,8 +3,11 @@
 import pathlib
 import shutil
 
+from tests.functional.stories import suites
 from tests.functional.stories.conftest import local_installation
 from tests.support.processes import wait_until
+
+pytestmark = suites.failures
 
 
 def test_share_without_data_is_not_available_after_a_restart(tmp_path):

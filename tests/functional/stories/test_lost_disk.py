@@ -4,8 +4,11 @@ import shutil
 
 import pytest
 
+from tests.functional.stories import suites
 from tests.functional.stories.conftest import new_installation
 from tests.support.processes import wait_until
+
+pytestmark = suites.failures
 
 
 @pytest.fixture

@@ -9,10 +9,13 @@ import typing
 import pytest
 
 from tests.drivers import content
+from tests.functional.stories import suites
 from tests.functional.stories.conftest import local_installation
 from tests.support.cli import Cli
 from tests.support.installation import Installation
 from tests.support.processes import wait_until
+
+pytestmark = suites.several_backends
 
 
 class Deployment(typing.NamedTuple):

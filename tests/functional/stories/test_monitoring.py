@@ -8,10 +8,13 @@ import pytest
 import requests
 
 from manila_lite.db import engines
+from tests.functional.stories import suites
 from tests.support import blocking_driver
 from tests.support.installation import SEPARATE
 from tests.support.processes import free_port
 from tests.support.processes import wait_until
+
+pytestmark = suites.operation
 
 
 class Monitored:

@@ -13,6 +13,7 @@ import typing
 
 import pytest
 
+from tests.functional.stories import suites
 from tests.functional.stories.conftest import new_installation
 from tests.support import network_namespace
 from tests.support import storage
@@ -22,6 +23,8 @@ from tests.support.nfs_client import NfsClient
 from tests.support.nfs_client import NfsError
 from tests.support.processes import wait_until
 from tests.support.rest_client import RestClient
+
+pytestmark = suites.clients
 
 WRITER, READER, STRANGER = '127.0.0.2', '127.0.0.3', '127.0.0.4'
 FEATURES = (

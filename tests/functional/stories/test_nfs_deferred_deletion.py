@@ -7,12 +7,15 @@ import subprocess
 
 import pytest
 
+from tests.functional.stories import suites
 from tests.functional.stories.conftest import new_installation
 from tests.support import storage
 from tests.support.cli import Cli
 from tests.support.nfs_client import NfsClient
 from tests.support.nfs_client import NfsError
 from tests.support.processes import wait_until
+
+pytestmark = suites.clients
 
 SIZE = 64 << 20
 

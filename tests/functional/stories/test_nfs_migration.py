@@ -6,6 +6,7 @@ namespace, and writes records until it has lost the share.
 
 import pytest
 
+from tests.functional.stories import suites
 from tests.functional.stories.conftest import new_installation
 from tests.support import storage
 from tests.support import tenant_network
@@ -15,6 +16,8 @@ from tests.support.processes import free_port
 from tests.support.processes import wait_until
 from tests.support.record_writer import RECORD
 from tests.support.record_writer import Writer
+
+pytestmark = suites.clients
 
 NEWEST = '2.95'  # known to the client for share migration
 BACKENDS = ('north', 'south')

@@ -9,6 +9,7 @@ import contextlib
 import pytest
 
 from manila_lite.share.drivers.btrfs import kernel
+from tests.functional.stories import suites
 from tests.functional.stories.conftest import new_installation
 from tests.support import storage
 from tests.support import tenant_network
@@ -17,6 +18,8 @@ from tests.support.nfs_client import NfsClient
 from tests.support.nfs_client import NfsError
 from tests.support.processes import free_port
 from tests.support.processes import wait_until
+
+pytestmark = suites.clients
 
 WRITER = '127.0.0.2'
 SIDES = ('north', 'south')

@@ -12,6 +12,7 @@ import threading
 
 import pytest
 
+from tests.functional.stories import suites
 from tests.functional.stories.conftest import new_installation
 from tests.support import storage
 from tests.support import tenant_network
@@ -20,6 +21,8 @@ from tests.support.nfs_client import NfsError
 from tests.support.processes import wait_until
 from tests.support.rest_client import RestClient
 from tests.support.tenant_network import TenantClient
+
+pytestmark = suites.clients
 
 ADDRESSES = {'here': '10.30.0.10', 'there': '10.30.0.20'}
 CLIENT = '10.30.0.99'

@@ -14,6 +14,7 @@ import typing
 
 import pytest
 
+from tests.functional.stories import suites
 from tests.functional.stories.conftest import new_installation
 from tests.support import storage
 from tests.support import tenant_network
@@ -24,6 +25,8 @@ from tests.support.nfs_client import NfsError
 from tests.support.processes import wait_until
 from tests.support.rest_client import RestClient
 from tests.support.tenant_network import TenantClient
+
+pytestmark = suites.clients
 
 SEGMENTS = {'red': 201, 'blue': 202}
 ADDRESS, CLIENT, STRANGER = '10.30.0.10', '10.30.0.99', '10.30.0.98'

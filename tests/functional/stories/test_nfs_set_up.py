@@ -15,12 +15,15 @@ import sys
 import pytest
 
 from manila_lite.share.drivers.btrfs import processes
+from tests.functional.stories import suites
 from tests.support import requirements
 from tests.support import storage
 from tests.support.record_writer import Writer
 from tests.support.smb_client import PASSWORD
 from tests.support.tenant_network import TenantClient
 from tests.support.terminal import Terminal
+
+pytestmark = suites.clients
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PAGE = ROOT / 'doc/source/btrfs_storage.rst'

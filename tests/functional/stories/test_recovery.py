@@ -14,6 +14,7 @@ from manila_lite.db.models import shares
 from manila_lite.db.queries.admin import recovery
 from manila_lite.share.drivers.dummy import state
 from manila_lite.states.machine import GONE
+from tests.functional.stories import suites
 from tests.support import dhss
 from tests.support import rescues
 from tests.support.installation import SEPARATE
@@ -21,6 +22,8 @@ from tests.support.processes import free_port
 from tests.support.processes import wait_until
 from tests.support.rescues import force_status
 from tests.support.rescues import status_of
+
+pytestmark = suites.failures
 
 INSTANCE = shares.ShareInstance.__table__
 

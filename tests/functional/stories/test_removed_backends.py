@@ -2,9 +2,12 @@
 
 import pytest
 
+from tests.functional.stories import suites
 from tests.support.installation import SEPARATE
 from tests.support.installation import SERVE
 from tests.support.processes import wait_until
+
+pytestmark = suites.failures
 
 SMALL = {'dummy_driver_capacity_gb': 1, 'max_over_subscription_ratio': 1}
 

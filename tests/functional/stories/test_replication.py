@@ -7,6 +7,7 @@ from openstack import connection
 from openstack import exceptions
 import pytest
 
+from tests.functional.stories import suites
 from tests.functional.stories.test_share_servers import NEWEST
 from tests.functional.stories.test_share_servers import SERVED
 from tests.functional.stories.test_share_servers import SINCE
@@ -14,6 +15,8 @@ from tests.functional.stories.test_share_servers import number
 from tests.support.cli import Cli
 from tests.support.installation import SERVE
 from tests.support.processes import wait_until
+
+pytestmark = suites.several_backends
 
 ZONES = ('north', 'south')
 REPLICA = 'share replica'

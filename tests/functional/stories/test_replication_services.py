@@ -9,9 +9,12 @@ import pytest
 from manila_lite import conf as options
 from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.dummy import driver as dummy
+from tests.functional.stories import suites
 from tests.support.installation import SEPARATE
 from tests.support.processes import Command
 from tests.support.processes import wait_until
+
+pytestmark = suites.several_backends
 
 NAMES = ('alpha', 'beta')
 # No periodic updates: replicas change by request only.

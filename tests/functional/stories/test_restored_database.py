@@ -8,12 +8,15 @@ import subprocess
 import pytest
 import sqlalchemy as sa
 
+from tests.functional.stories import suites
 from tests.functional.stories.conftest import new_installation
 from tests.support import databases
 from tests.support import requirements
 from tests.support.cli import Cli
 from tests.support.installation import SEPARATE
 from tests.support.processes import wait_until
+
+pytestmark = suites.failures
 
 # As "Backup and restore" shows them, and the server of the tests.
 DUMP = {

@@ -8,9 +8,12 @@ import socket
 import pytest
 import requests
 
+from tests.functional.stories import suites
 from tests.support.installation import SERVICES
 from tests.support.processes import Command
 from tests.support.processes import wait_until
+
+pytestmark = suites.failures
 
 
 @pytest.fixture

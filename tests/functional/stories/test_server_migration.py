@@ -6,10 +6,13 @@ each has a file with the sections of both back ends, and runs one.
 
 import contextlib
 
+from tests.functional.stories import suites
 from tests.support.cli import Cli
 from tests.support.installation import SEPARATE
 from tests.support.processes import Command
 from tests.support.processes import wait_until
+
+pytestmark = suites.several_backends
 
 NEWEST = '2.95'  # known to the client for server migration
 SERVED = {

@@ -1,7 +1,10 @@
 """Shares migrate there and back, with the official client."""
 
+from tests.functional.stories import suites
 from tests.support.cli import Cli
 from tests.support.processes import wait_until
+
+pytestmark = suites.several_backends
 
 NEWEST = '2.95'  # known to the client for share migration
 BACKENDS = {'alpha': {}, 'beta': {}}

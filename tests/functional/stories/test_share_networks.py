@@ -4,11 +4,14 @@ They are created and changed while unused, and then with a share server on
 one of them.
 """
 
+from tests.functional.stories import suites
 from tests.functional.stories.test_share_servers import NEWEST
 from tests.functional.stories.test_share_servers import SINCE
 from tests.functional.stories.test_share_servers import Story
 from tests.functional.stories.test_share_servers import number
 from tests.support.installation import SERVE
+
+pytestmark = suites.several_backends
 
 BACKEND = {
     'driver_handles_share_servers': 'true',

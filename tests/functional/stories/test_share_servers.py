@@ -6,11 +6,14 @@ addresses for two of them.
 
 import pytest
 
+from tests.functional.stories import suites
 from tests.support import reference
 from tests.support.cli import Cli
 from tests.support.installation import SEPARATE
 from tests.support.installation import SERVE
 from tests.support.processes import wait_until
+
+pytestmark = suites.several_backends
 
 NEWEST = '2.98'
 SINCE = {

@@ -8,10 +8,13 @@ import subprocess
 
 import pytest
 
+from tests.functional.stories import suites
 from tests.support.installation import SEPARATE
 from tests.support.processes import BINARIES
 from tests.support.processes import free_port
 from tests.support.processes import wait_until
+
+pytestmark = suites.failures
 
 OPTIONS = 'default_share_type = default\n'
 

@@ -16,12 +16,15 @@ import time
 
 import pytest
 
+from tests.functional.stories import suites
 from tests.support import broker
 from tests.support import sampling
 from tests.support.installation import SEPARATE
 from tests.support.load import Load
 from tests.support.processes import wait_until
 from tests.support.relay import Relay
+
+pytestmark = suites.failures
 
 SECONDS = float(os.environ.get('MANILA_LITE_TEST_SOAK_SECONDS', '12'))
 AT_REST_WITHIN = 30.0

@@ -11,11 +11,14 @@ import pytest
 import requests
 import sqlalchemy as sa
 
+from tests.functional.stories import suites
 from tests.support.installation import SEPARATE
 from tests.support.processes import Command
 from tests.support.processes import free_port
 from tests.support.processes import wait_until
 from tests.support.relay import Relay
+
+pytestmark = suites.failures
 
 OPTIONS = 'default_share_type = default\n'
 TOLERANCE = 5.0

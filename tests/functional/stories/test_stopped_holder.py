@@ -19,6 +19,9 @@ import sys
 import sqlalchemy as sa
 from manila_lite import conf as options
 from manila_lite.coordination import Coordinator
+from tests.functional.stories import suites
+
+pytestmark = suites.failures
 conf, lock, database = sys.argv[1:]
 with Coordinator(options.new(files=[conf]), 'stopped').lock(lock):
     if database:

@@ -3,9 +3,12 @@
 import pytest
 
 from manila_lite.cmd import manage
+from tests.functional.stories import suites
 from tests.functional.stories.conftest import new_installation
 from tests.support import command_line
 from tests.support.processes import wait_until
+
+pytestmark = suites.clients
 
 CLIENT = '192.0.2.7'
 

@@ -1,0 +1,13 @@
+"""Suites of stories, of which a usual run tries a sample.
+
+What a change breaks most often is told in the other stories, which every run
+has: the service in one process, its clients, its page, its refusals. Those
+below take most of the time, start many processes and resemble each other.
+"""
+
+from tests.support import sampling
+
+clients = sampling.suite('stories of NFS and CIFS clients', 12)
+failures = sampling.suite('stories of processes that are stopped or fail', 24)
+operation = sampling.suite('stories of operators', 10)
+several_backends = sampling.suite('stories of several back ends', 7)
