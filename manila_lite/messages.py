@@ -63,6 +63,10 @@ class Action(_Code):
     RESTORE_BACKUP = '028', 'restore backup'
 
 
+# The published words of every failure of placement.
+_NOT_PLACED = 'No storage could be allocated for this share request.'
+
+
 class Detail(_Code):
     """The outcome of an operation, or the reason of its failure."""
 
@@ -75,8 +79,8 @@ class Detail(_Code):
     )
     NO_VALID_HOST = (
         '002',
-        'No storage could be allocated for this share request. No back end '
-        'can serve it; another size or share type may fit.',
+        f'{_NOT_PLACED} No back end can serve it; another size or share type '
+        'may fit.',
     )
     UNEXPECTED_NETWORK = (
         '003',
@@ -94,40 +98,40 @@ class Detail(_Code):
     NO_ACTIVE_REPLICA = '006', 'The share has no active replica.'
     FILTER_AVAILABILITY = (
         '007',
-        'No storage is available in the availability zone. Use another '
-        'zone, or none.',
+        f'{_NOT_PLACED} None is available in the availability zone. Use '
+        'another zone, or none.',
     )
     FILTER_CAPABILITIES = (
         '008',
-        'No storage has the capabilities that the share type requires. '
-        'Use another share type.',
+        f'{_NOT_PLACED} None has the capabilities that the share type '
+        'requires. Use another share type.',
     )
     FILTER_CAPACITY = (
         '009',
-        'No storage has enough capacity for this size. A smaller share '
-        'may fit.',
+        f'{_NOT_PLACED} None has enough capacity for this size. A smaller '
+        'share may fit.',
     )
     FILTER_DRIVER = (
         '010',
-        'The remaining storage does not accept this request at this '
-        'time, by its own rules.',
+        f'{_NOT_PLACED} What remains does not accept it at this time, by its '
+        'own rules. Try again later.',
     )
     FILTER_IGNORE = (
         '011',
-        'All storage that could serve the request has been tried and failed.',
+        f'{_NOT_PLACED} All that could serve it has been tried and failed.',
     )
     FILTER_JSON = (
         '012',
-        'No storage meets the conditions in the scheduler hints.',
+        f'{_NOT_PLACED} None meets the conditions in the scheduler hints.',
     )
     FILTER_RETRY = (
         '013',
-        'The request has been tried on other storage before, and none '
+        f'{_NOT_PLACED} It has been tried on other storage before, and none '
         'is left to try.',
     )
     FILTER_REPLICATION = (
         '014',
-        'No storage can replicate with the storage of the share.',
+        f'{_NOT_PLACED} None can replicate with the storage of the share.',
     )
     DRIVER_FAILED_EXTEND = (
         '015',
@@ -135,7 +139,7 @@ class Detail(_Code):
     )
     FILTER_CREATE_FROM_SNAPSHOT = (
         '016',
-        'No storage can create a share from this snapshot.',
+        f'{_NOT_PLACED} None can create a share from this snapshot.',
     )
     DRIVER_FAILED_CREATING_FROM_SNAP = (
         '017',
@@ -260,7 +264,12 @@ def user_message(
 def detail_in(error: Exception) -> Detail | None:
     """Return the detail that an error gives as the reason, if any."""
     if isinstance(
-        error, (exception.FileServerUnresponsive, exception.StorageUnavailable)
+        error,
+        (
+            exception.FileServerUnresponsive,
+            exception.NoShareServiceUp,
+            exception.StorageUnavailable,
+        ),
     ):
         return Detail.SHARE_BACKEND_NOT_READY_YET
     own = getattr(error, 'params', {}).get('message_detail')

@@ -20,6 +20,7 @@ from manila_lite.scheduler.weighers import Weigher
 
 NO_POOLS = '028'
 MAX_SHOWN = 10  # rejections of each filter, in an explanation
+MAX_NAMED = 3  # pools that a filter rejected for the same reason
 
 
 class RankedPool(NamedTuple):
@@ -43,23 +44,18 @@ class Choice:
     """The accepted pools, best first, and how they were chosen.
 
     `remaining` holds how many pools each filter left, up to the one that
-    left none. `message_detail` is the detail code of the user message,
-    None if there is a pool. `missing` is the pool that the share may not
-    leave, if that one is unknown.
+    left none. `rejecting_filter` is the name of the one that decides why
+    there is no pool, `message_detail` the detail code of the user message;
+    both are None if there is a pool. `missing` is the pool that the share may
+    not leave, if that one is unknown.
     """
 
     ranked: list[RankedPool]
     remaining: list[tuple[str, int]]
     rejections: list[Rejection]
     message_detail: str | None
+    rejecting_filter: str | None = None
     missing: str | None = None
-
-    @property
-    def rejecting_filter(self) -> str | None:
-        """The name of the filter that left no pool."""
-        if self.ranked or not self.remaining:
-            return None
-        return self.remaining[-1][0]
 
     def explanation(self) -> str:
         """Return the whole decision as one line, for administrators."""
@@ -70,12 +66,10 @@ class Choice:
             parts.append(f'{self.missing} is not among the known pools.')
         rejections = collections.defaultdict(list)
         for rejection in self.rejections:
-            rejections[rejection.filter].append(
-                f'{rejection.host}: {rejection.reason}'
-            )
+            rejections[rejection.filter].append(rejection)
         for name, count in self.remaining:
             # Each type of a share group has filters of the same names.
-            reasons = _shortened(rejections.pop(name, []))
+            reasons = _shortened(_by_reason(rejections.pop(name, [])))
             parts.append(
                 f'{name} left {count}'
                 + (f', rejected {reasons}.' if reasons else '.')
@@ -87,6 +81,20 @@ class Choice:
             ]
             parts.append(f'{_shortened(weights)}.')
         return ' '.join(parts)
+
+
+def _by_reason(rejections: list[Rejection]) -> list[str]:
+    """Return what was wrong, with the pools; the rare reasons come first."""
+    hosts = collections.defaultdict(list)
+    for rejection in rejections:
+        hosts[rejection.reason].append(rejection.host)
+    texts = []
+    for reason, found in sorted(hosts.items(), key=lambda item: len(item[1])):
+        if len(found) > MAX_NAMED:
+            texts.append(f'{len(found)} pools: {reason}')
+        else:
+            texts += [f'{host}: {reason}' for host in found]
+    return texts
 
 
 def _shortened(items: list[str]) -> str:
@@ -112,31 +120,50 @@ def choose(
     candidates = list(pools)
     if request.stays:
         candidates = [pool for pool in candidates if pool.host == request.host]
-    considered = bool(candidates)
-    detail = NO_POOLS
+    considered = candidates
     remaining: list[tuple[str, int]] = []
     rejections: list[Rejection] = []
     # Pools that refused the share, or cannot have the shares of its group,
     # are excluded whatever the configuration.
     retry = [RetryFilter()] if request.attempted else []
     group = [ShareGroupFilter()] if request.group_host else []
-    for rule in [ServiceUp(), *filters, *retry, *group]:
+    rules = [ServiceUp(), *filters, *retry, *group]
+    for rule in rules:
         if not candidates:
             break
-        if not rule.applies(request):
-            remaining.append((rule.name, len(candidates)))
-            continue
-        candidates = _apply_filter(rule, candidates, request, rejections)
+        if rule.applies(request):
+            candidates = _apply_filter(rule, candidates, request, rejections)
         remaining.append((rule.name, len(candidates)))
-        detail = rule.detail
-    ranked = _rank(candidates, request, weighers, rng)
+    if candidates:
+        detail = decisive = None
+    else:
+        detail, decisive = _why_none(rules, considered, request)
     return Choice(
-        ranked,
+        _rank(candidates, request, weighers, rng),
         remaining,
         rejections,
-        None if candidates else detail,
-        None if considered or not request.stays else request.host,
+        detail,
+        decisive,
+        request.host if request.stays and not considered else None,
     )
+
+
+def _why_none(
+    rules: list[Filter], pools: list[Pool], request: PlacementRequest
+) -> tuple[str, str | None]:
+    """Return the detail code and the filter that decide why no pool fits.
+
+    Pools that cannot serve the request at all say nothing about those that
+    could: of these the state, the place or the room decides.
+    """
+    if not pools:
+        return NO_POOLS, None
+    applied = [rule for rule in rules if rule.applies(request)]
+    for rule in sorted(applied, key=lambda rule: rule.circumstantial):
+        pools = _apply_filter(rule, pools, request, [])
+        if not pools:
+            break
+    return rule.detail, rule.name
 
 
 def _apply_filter(

@@ -50,9 +50,15 @@ def test_a_message_is_action_and_detail():
     )
 
 
-def test_the_published_text_begins_the_message_about_no_valid_host():
+PLACEMENT_FAILURES = [Detail.NO_VALID_HOST] + [
+    detail for detail in Detail if detail.name.startswith('FILTER_')
+]
+
+
+@pytest.mark.parametrize('detail', PLACEMENT_FAILURES)
+def test_published_words_begin_every_failure_of_placement(detail):
     published = 'No storage could be allocated for this share request'
-    assert messages.user_message('001', '002').startswith(
+    assert messages.user_message('001', detail.value).startswith(
         f'{Action.ALLOCATE_HOST.words}: {published}'
     )
 

@@ -17,6 +17,8 @@ class Filter(abc.ABC):
 
     name: ClassVar[str]
     detail: ClassVar[str] = '002'
+    circumstantial: ClassVar[bool] = False
+    """Whether state, place or room decide, not what a pool can do."""
 
     def __init_subclass__(cls) -> None:
         cls.name = cls.__name__

@@ -18,6 +18,7 @@ class AvailabilityZoneFilter(Filter):
     """
 
     detail = '007'
+    circumstantial = True
 
     def applies(self, request: PlacementRequest) -> bool:
         return bool(request.availability_zones) or request.subnets is not None

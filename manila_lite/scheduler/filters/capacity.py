@@ -14,6 +14,7 @@ class CapacityFilter(Filter):
     """Require enough capacity for the requested size."""
 
     detail = '009'
+    circumstantial = True
 
     def applies(self, request: PlacementRequest) -> bool:
         return request.size != 0

@@ -13,6 +13,7 @@ class DriverFilter(Filter):
     """Require the pool's `filter_function`, if reported, to be true."""
 
     detail = '010'
+    circumstantial = True
 
     def rejection_reason(
         self, pool: Pool, request: PlacementRequest

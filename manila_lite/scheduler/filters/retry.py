@@ -9,6 +9,7 @@ class RetryFilter(Filter):
     """Reject pools on which this share has been tried before."""
 
     detail = '013'
+    circumstantial = True
 
     def applies(self, request: PlacementRequest) -> bool:
         return bool(request.attempted)
@@ -25,3 +26,4 @@ class IgnoreAttemptedHostsFilter(RetryFilter):
     """The same filter under its other published name and message."""
 
     detail = '011'
+    circumstantial = True

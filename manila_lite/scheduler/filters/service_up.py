@@ -10,6 +10,8 @@ from manila_lite.scheduler.request import PlacementRequest
 class ServiceUp(Filter):
     """Require the service of the pool; always applied, and first."""
 
+    circumstantial = True
+
     def rejection_reason(
         self, pool: Pool, request: PlacementRequest
     ) -> str | None:

@@ -1,6 +1,7 @@
 """Schedulers that decide from the database and compete for capacity."""
 
 import concurrent.futures
+import json
 import threading
 
 import pytest
@@ -136,11 +137,17 @@ def test_user_is_notified_when_rivals_take_all_capacity(build_node, node):
     rival = build_node()
 
     def take_all():
-        for name in ('alpha', 'beta'):
+        for row in rival.db.read(
+            pools.list_reports, ['node@alpha#pool', 'node@beta#pool']
+        ):
             rival.db.write(
                 pools.save_report,
-                f'node@{name}',
-                [pools.PoolReport(f'node@{name}#pool', {}, CAPACITY, 0.0)],
+                row.host.removesuffix('#pool'),
+                [
+                    pools.PoolReport(
+                        row.host, json.loads(row.capabilities), CAPACITY, 0.0
+                    )
+                ],
                 {},
             )
 

@@ -154,12 +154,59 @@ def test_explanation_of_many_pools_stays_short():
     text = choose(request(), pools, [], []).explanation()
     assert text.startswith(
         '200 pools considered, 100 accepted. '
-        'ServiceUp left 100, rejected a@b#001: its service is down; '
+        'ServiceUp left 100, rejected 100 pools: its service is down. '
     )
-    assert text.count('; and 90 more.') == 2
-    assert text.count('its service is down') == 10
+    assert text.count('; and 90 more.') == 1
     assert text.endswith('a@b#018 weighs 0.000; and 90 more.')
     assert '\n' not in text
+
+
+def test_explanation_begins_with_the_rare_reason():
+    others = [pool(f'a@gold#{n:02}', zone='x') for n in range(94)]
+    choice = choose(
+        request(availability_zones=('nova',)),
+        [*others, pool('a@tin#one', zone='y')],
+        ZONE_AND_SPACE,
+        [],
+    )
+    assert choice.explanation().endswith(
+        'rejected a@tin#one: it is in zone y, wanted nova; '
+        '94 pools: it is in zone x, wanted nova.'
+    )
+
+
+# fmt: off
+# Values of the only pool of the type, and what decides.
+ONLY_POOLS = [
+    ({'service_up': False}, 'ServiceUp', 'NO_VALID_HOST'),
+    ({'service_enabled': False}, 'ServiceUp', 'NO_VALID_HOST'),
+    ({'zone': 'x'}, 'AvailabilityZoneFilter', 'FILTER_AVAILABILITY'),
+    ({'free_gb': 0}, 'CapacityFilter', 'FILTER_CAPACITY'),
+    ({'capabilities': {'share_backend_name': 'tin', 'filter_function': '0'}},
+     'DriverFilter', 'FILTER_DRIVER'),
+    ({'capabilities': {'share_backend_name': 'lead'}},
+     'ShareBackendNameFilter', 'FILTER_CAPABILITIES'),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize('only, decisive, name', ONLY_POOLS)
+@pytest.mark.parametrize('others', [0, 3])
+def test_pools_that_could_serve_the_type_decide_the_reason(
+    codes, only, decisive, name, others
+):
+    found = {'capabilities': {'share_backend_name': 'tin'}, **only}
+    choice = choose(
+        request(
+            availability_zones=('nova',),
+            extra_specs={'share_backend_name': 'tin'},
+        ),
+        [pool(f'a@gold#{n}') for n in range(others)] + [pool('a@b', **found)],
+        [*ZONE_AND_SPACE, DriverFilter(), ShareBackendNameFilter()],
+        [],
+    )
+    assert choice.rejecting_filter == decisive
+    assert choice.message_detail == codes[name]
 
 
 # fmt: off

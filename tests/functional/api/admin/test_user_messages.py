@@ -118,6 +118,31 @@ def test_no_pool_has_room(build_cloud):
     )
 
 
+def test_the_only_back_end_of_the_type_is_away(cloud, member, make_type):
+    """That others lack what the type requires is not the reason."""
+    make_type(share_backend_name='alpha')
+    cloud.api.request(
+        'PUT',
+        '/services/disable',
+        {'host': 'node@alpha', 'binary': 'manila-share'},
+        expect=200,
+    )
+    share = member.create(share_type='special')['id']
+    for _ in range(20):
+        cloud.settle()
+        cloud.clock.advance(30)
+        cloud.beat()
+    assert member.show(share)['status'] == 'error'
+    assert codes(member) == published_codes(
+        'ALLOCATE_HOST', 'SHARE_BACKEND_NOT_READY_YET'
+    )
+    assert 'Try again later' in message(member)['user_message']
+    assert (
+        'node@alpha#pool: its service is disabled'
+        in message(cloud.api)['user_message']
+    )
+
+
 def test_no_pool_at_all(tmp_path):
     cloud = Cloud(tmp_path, initialize=False)
     databases.create_tables(cloud.url)
