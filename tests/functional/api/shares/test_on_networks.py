@@ -332,17 +332,19 @@ def test_copy_is_on_the_network_of_its_source(cloud, admin, member):
 def test_several_subnets_of_a_zone_require_support_by_the_back_end(
     cloud, admin, member
 ):
-    """No back end here has servers; the zone is checked first."""
+    """No back end here has servers, which decides what users read."""
     network, _ = create_network_with_subnets(member, None, 'nova')
     create_network_subnet(member, network, 'nova')
     share = member.create(share_type=SERVERS, share_network_id=network)
     cloud.settle()
     assert member.show(share['id'])['status'] == 'error'
-    message = member.get('/messages')['messages'][0]
-    assert message['detail_id'] == '007'
+    message = admin.get('/messages')['messages'][0]
+    assert message['detail_id'] == '008'
+    assert 'share_server_multiple_subnet_support' in message['user_message']
     plain, _ = create_network_with_subnets(member)
     share = member.create(share_type=SERVERS, share_network_id=plain)
     cloud.settle()
-    message = member.get('/messages')['messages'][0]
+    message = admin.get('/messages')['messages'][0]
     assert message['resource_id'] == share['id']
     assert message['detail_id'] == '008'
+    assert 'multiple_subnet' not in message['user_message']
