@@ -27,6 +27,7 @@ from manila_lite.api.schema.scalars import boolean
 from manila_lite.api.schema.scalars import integer
 from manila_lite.api.schema.scalars import non_negative_int
 from manila_lite.api.schema.scalars import one_of
+from manila_lite.api.schema.scalars import optional_id
 from manila_lite.api.schema.scalars import positive_int
 from manila_lite.api.schema.scalars import string
 from manila_lite.api.schema.scalars import trimmed
@@ -51,6 +52,7 @@ __all__ = [
     'non_negative_int',
     'obj',
     'one_of',
+    'optional_id',
     'positive_int',
     'schema',
     'since',

@@ -86,6 +86,26 @@ def trimmed(max: int = 255, min: int = 0, *, nullable: bool = False) -> Type:
     )
 
 
+class _OptionalId(Type):
+    def __init__(self, max: int):
+        self._text = trimmed(max, nullable=True)
+
+    def at(self, minor: int) -> Check:
+        check = self._text.at(minor)
+        return lambda value: check(value) or None
+
+    def json_schema(self, minor: int) -> dict:
+        return self._text.json_schema(minor)
+
+
+def optional_id(max: int = 255) -> Type:
+    """An id that need not be given: null and "" are as if it were absent.
+
+    Dashboards send every field of a form, those that are not filled in empty.
+    """
+    return _OptionalId(max)
+
+
 class _Integer(Type):
     def __init__(self, low: int, high: int, nullable: bool):
         self._low, self._high, self._nullable = low, high, nullable

@@ -366,3 +366,13 @@ def test_json_schema_accepts_the_same_values(inside, minor):
         accepted = True
     valid = jsonschema.Draft202012Validator(rules).is_valid(body)
     assert valid == accepted
+
+
+@pytest.mark.parametrize('sent', [None, ''])
+def test_empty_optional_id_is_not_given(sent):
+    check = s.optional_id(36).at(0)
+    assert check(sent) is None
+    assert check('gold') == 'gold'
+    for refused in (' ', 'a ', 37 * 'a', 1):
+        with pytest.raises(s.ValidationError):
+            check(refused)

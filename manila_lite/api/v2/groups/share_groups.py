@@ -34,8 +34,8 @@ CREATE = s.schema(
     description=_NAME,
     share_types=s.array(s.uuid, max=100),
     share_group_type_id=s.uuid,
-    source_share_group_snapshot_id=s.trimmed(255, nullable=True),
-    share_network_id=s.trimmed(255, nullable=True),
+    source_share_group_snapshot_id=s.optional_id(),
+    share_network_id=s.optional_id(),
     availability_zone=s.trimmed(255, nullable=True),
 )
 

@@ -26,7 +26,7 @@ MIGRATE = s.schema(
     writable=s.boolean,
     nondisruptive=s.boolean,
     preserve_snapshots=s.boolean,
-    new_share_network_id=s.trimmed(36, 1, nullable=True),
+    new_share_network_id=s.optional_id(36),
 )
 TASK_STATE = s.schema(
     ['task_state'], task_state=s.string(255, 1, nullable=True)

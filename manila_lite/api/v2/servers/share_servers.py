@@ -29,7 +29,7 @@ MANAGE = s.schema(
     wrapper='share_server',
     host=s.string(255, 1),
     share_network_id=s.trimmed(36, 1),
-    share_network_subnet_id=s.since('2.51', s.trimmed(36, nullable=True)),
+    share_network_subnet_id=s.since('2.51', s.optional_id(36)),
     identifier=s.string(255, 1),
     driver_options=s.obj(extra='allow', nullable=True),
 )

@@ -53,7 +53,7 @@ MANAGE = s.schema(
     description=s.alias('display_description', _NAME),
     driver_options=s.obj(extra='allow', nullable=True),
     is_public=s.since('2.8', s.boolean),
-    share_server_id=s.since('2.49', s.trimmed(36, nullable=True)),
+    share_server_id=s.since('2.49', s.optional_id(36)),
     mount_point_name=s.since('2.92', s.string(255, nullable=True)),
 )
 

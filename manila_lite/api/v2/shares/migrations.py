@@ -32,8 +32,8 @@ MIGRATE = s.schema(
     preserve_metadata=s.boolean,
     preserve_snapshots=s.boolean,
     force_host_assisted_migration=s.boolean,
-    new_share_network_id=s.trimmed(36, 1, nullable=True),
-    new_share_type_id=s.trimmed(36, 1, nullable=True),
+    new_share_network_id=s.optional_id(36),
+    new_share_type_id=s.optional_id(36),
 )
 TASK_STATE = s.schema(
     ['task_state'], task_state=s.string(255, 1, nullable=True)

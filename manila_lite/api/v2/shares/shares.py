@@ -51,12 +51,12 @@ CREATE = s.schema(
     share_type=s.alias(
         'volume_type', s.trimmed(255, nullable=True), when_both='refuse'
     ),
-    share_network_id=s.trimmed(255, nullable=True),
-    snapshot_id=s.trimmed(255, nullable=True),
+    share_network_id=s.optional_id(),
+    snapshot_id=s.optional_id(),
     availability_zone=s.trimmed(255, nullable=True),
     metadata=s.mapping(s.string(1023, 1), nullable=True),
     is_public=s.boolean,
-    share_group_id=s.since('2.31', s.trimmed(255, nullable=True)),
+    share_group_id=s.since('2.31', s.optional_id()),
     scheduler_hints=s.since(
         '2.65',
         s.obj(

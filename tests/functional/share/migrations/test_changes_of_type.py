@@ -54,6 +54,16 @@ def start(cloud, share, gold, **options):
     )
 
 
+def test_empty_ids_keep_the_type_and_the_network(cloud, share):
+    """Dashboards send every field of the form."""
+    start(cloud, share, '', new_share_network_id='')
+    migrations.complete(cloud, share)
+    cloud.settle()
+    shown = cloud.api.show(share)
+    assert (shown['status'], shown['share_type']) == ('available', TYPE_ID)
+    assert shown['share_network_id'] is None
+
+
 def used_of(cloud, type_id):
     """Return the shares and GiB that a share type is charged for."""
     rows = cloud.db.read(
