@@ -43,6 +43,12 @@ class StorageUnavailable(DriverError):
     message = 'The storage is not available: {reason}'
 
 
+class FileSystemUnusable(ShareBackendException, StorageUnavailable):
+    """A file system is full, read-only or broken, or its quotas are off."""
+
+    message = StorageUnavailable.message
+
+
 class SecurityServicesUnsupported(DriverError):
     """A share server would not use what its network asks for."""
 

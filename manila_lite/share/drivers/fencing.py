@@ -41,9 +41,7 @@ class FencingTokens:
             seen = _read(descriptor)
             _check(token, seen)
             if token.value > seen:
-                # One sector, which is written as a whole.
-                os.pwrite(descriptor, b'%0*d' % (_DIGITS, token.value), 0)
-                os.fsync(descriptor)
+                _write(file, descriptor, token.value)
                 if not seen:  # it may be new
                     records.sync_directory(file.parent)
 
@@ -98,6 +96,15 @@ def _remove(file: pathlib.Path, before: float) -> None:
             file.unlink()
     finally:
         os.close(descriptor)
+
+
+def _write(file: pathlib.Path, descriptor: int, value: int) -> None:
+    try:
+        # One sector, which is written as a whole.
+        os.pwrite(descriptor, b'%0*d' % (_DIGITS, value), 0)
+        os.fsync(descriptor)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(file)) from error
 
 
 def _read(descriptor: int) -> int:

@@ -9,6 +9,7 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs import closing
+from manila_lite.share.drivers.btrfs import root_directory
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.catalog import RecordsUnreadable
@@ -105,7 +106,11 @@ class BtrfsAccess:
     def _failing_closed(
         self, kind: Kind, volume: str, is_revoking: bool
     ) -> Iterator[None]:
-        """End an export if its pool fails while access is revoked."""
+        """End an export if its pool fails while access is revoked.
+
+        If `btrfs_root` cannot be written, nothing has been changed, and the
+        error says so: other clients go on.
+        """
         try:
             yield
         except (
@@ -113,7 +118,10 @@ class BtrfsAccess:
             RecordsUnreadable,
             exception.StorageUnavailable,
         ) as error:
-            if is_revoking:
+            if is_revoking and not (
+                isinstance(error, OSError)
+                and root_directory.has_failed(self._backend.root, error)
+            ):
                 LOG.error(
                     '%(volume)s lets no clients in, since its rules cannot '
                     'be applied: %(error)s',

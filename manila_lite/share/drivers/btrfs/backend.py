@@ -14,6 +14,7 @@ from manila_lite.host import Host
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs import copies
 from manila_lite.share.drivers.btrfs import departures
+from manila_lite.share.drivers.btrfs import failures
 from manila_lite.share.drivers.btrfs import handle_guard
 from manila_lite.share.drivers.btrfs import options
 from manila_lite.share.drivers.btrfs import ownership
@@ -88,7 +89,7 @@ class BtrfsBackend:
                 self._serve()
         self.fencing.forget_old(time.time())
         if problems:
-            raise _joined(problems)
+            raise failures.joined(problems)
 
     def _open_pools(
         self, has_shares: bool, stack: contextlib.ExitStack
@@ -107,7 +108,7 @@ class BtrfsBackend:
                 self.disks.claim(pool, source)
                 are_new = pool.is_new() and are_new
             except (OSError, exception.DriverError) as error:
-                problems.append(_problem_of(name, error))
+                problems.append(failures.of_pool(name, error))
             else:
                 pools[name] = pool
         if has_shares and are_new:
@@ -120,7 +121,7 @@ class BtrfsBackend:
             )
             raise problems[0]
         if not pools:
-            raise _joined(problems)
+            raise failures.joined(problems)
         stack.enter_context(ownership.claimed(pools.values(), self.root))
         self.pools = pools
         for pool in pools.values():
@@ -129,7 +130,7 @@ class BtrfsBackend:
                 pool.prepare()
                 self._discard_unfinished(pool)
             except (OSError, exception.DriverError) as error:
-                problems.append(_problem_of(pool.name, error))
+                problems.append(failures.of_pool(pool.name, error))
         return problems
 
     def _mounted(self, name: str, source: pathlib.Path) -> pathlib.Path:
@@ -173,7 +174,7 @@ class BtrfsBackend:
                 if self.has_servers:
                     self._drop_departed(pool)
             except OSError as error:
-                problems.append(_problem_of(name, error))
+                problems.append(failures.of_pool(name, error))
             else:
                 known[name] = pool
         self.pools = known
@@ -392,13 +393,14 @@ class BtrfsBackend:
                         pool.name,
                     )
             except OSError as error:
-                raise _problem_of(pool.name, error) from error
+                raise failures.of_pool(pool.name, error) from error
         if self.has_servers:
             self.servers.check_health()
         else:
             self._require_answers()
             self.daemons.require_guarded()
             self.daemons.require_free_files()
+        root_directory.require_writable(self.root)
         self.fencing.forget_old(time.time())
 
     def watch(self) -> None:
@@ -491,9 +493,7 @@ class BtrfsBackend:
         try:
             yield
         except OSError as error:
-            raise exception.ShareBackendException(
-                msg=_text_of(error, self.root)
-            ) from error
+            raise failures.explained(error, self.root) from error
 
     @contextlib.contextmanager
     def copying(self, *names: str) -> Iterator[None]:
@@ -524,7 +524,9 @@ class BtrfsBackend:
             try:
                 record = pool.catalog.find(kind, name)
             except OSError as error:
-                errors.append(RecordsUnreadable(msg=_text_of(error, pool.top)))
+                errors.append(
+                    RecordsUnreadable(reason=failures.text_of(error, pool.top))
+                )
                 continue
             if record is not None:
                 return pool, record
@@ -689,27 +691,3 @@ class BtrfsBackend:
                 for address in self._addresses
             }
         )
-
-
-def _text_of(error: OSError, path: pathlib.Path) -> str:
-    """Return a text that names what has failed."""
-    return f'{error.filename or path}: {error.strerror or error}'
-
-
-def _joined(problems: list[exception.DriverError]) -> exception.DriverError:
-    """Return an error that names all pools that cannot be used."""
-    reasons = [
-        str(problem.params['reason'])
-        for problem in problems
-        if isinstance(problem, exception.StorageUnavailable)
-    ]
-    if len(reasons) < len(problems):
-        return problems[0]
-    return exception.StorageUnavailable(reason='; '.join(reasons))
-
-
-def _problem_of(name: str, error: Exception) -> exception.DriverError:
-    """Return an error that names the pool that cannot be used."""
-    if isinstance(error, exception.DriverError):
-        return error
-    return exception.StorageUnavailable(reason=f'pool {name}: {error}')

@@ -23,7 +23,7 @@ from manila_lite.share.drivers.records import Record
 from manila_lite.share.drivers.records import RecordFolder
 
 
-class RecordsUnreadable(exception.ShareBackendException):
+class RecordsUnreadable(exception.FileSystemUnusable):
     """The records of a pool cannot be read, as when its disk fails."""
 
 

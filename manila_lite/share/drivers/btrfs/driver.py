@@ -42,16 +42,15 @@ from manila_lite.share.drivers.space import GIB
 
 def _admit_call(driver: 'BtrfsDriver') -> None:
     driver.backend.require()
-    if not driver.driver_handles_share_servers:
-        driver.backend.keep_exportable()
-    driver.backend.fencing.admit_call()
+    _admit_with_lost_pools(driver)
 
 
 def _admit_with_lost_pools(driver: 'BtrfsDriver') -> None:
     """Do the same for methods that require only the pool of a share."""
-    if not driver.driver_handles_share_servers:
-        driver.backend.keep_exportable()
-    driver.backend.fencing.admit_call()
+    with driver.backend.explained_errors():
+        if not driver.driver_handles_share_servers:
+            driver.backend.keep_exportable()
+        driver.backend.fencing.admit_call()
 
 
 def _explained(
@@ -198,7 +197,8 @@ class BtrfsDriver(
 
     def check_health(self) -> None:
         """Check that clients can use the shares."""
-        self.backend.check_health()
+        with self.backend.explained_errors():
+            self.backend.check_health()
 
     def keep_serving(self) -> None:
         """Replace the supervisor of the servers if it has ended or hangs."""

@@ -88,6 +88,10 @@ class BtrfsShares:
     ) -> base.ExportLocationsReply:
         """Create a share, empty or from a snapshot."""
         name = share['name']
+        if pool.is_read_only():
+            raise exception.ShareRefused(
+                reason=f'pool {pool.name} is read-only'
+            )
         if not self._backend.is_leftover(Kind.SHARE, name):
             raise exception.ShareBackendException(
                 msg=f'the volume {name} exists and is not managed as {name}'

@@ -56,8 +56,17 @@ def test_error_names_the_file_system_that_has_failed(site):
         lambda: site.driver.shrink_share(share, 1),
         lambda: site.driver.create_snapshot(CTX, site.harness.snapshot(share)),
     ):
-        with pytest.raises(exception.DriverError, match=str(site.top)):
+        with pytest.raises(exception.StorageUnavailable, match=str(site.top)):
             call()
+
+
+def test_share_is_refused_by_a_pool_that_has_become_read_only(site):
+    site.disk.break_file_system(site.top)
+    share = site.share('small')
+    with pytest.raises(
+        exception.ShareRefused, match='pool small is read-only'
+    ):
+        site.driver.create_share(CTX, share)
 
 
 def test_pools_serve_after_a_start_of_the_machine_while_another_is_lost(site):

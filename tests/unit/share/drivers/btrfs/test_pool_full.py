@@ -57,7 +57,8 @@ def attempt(pool, call):
     with contextlib.ExitStack() as stack:
         stack.enter_context(
             pytest.raises(
-                exception.DriverError, match=f'{pool.name}.*No space left'
+                exception.StorageUnavailable,
+                match=f'{pool.name}.*No space left',
             )
         )
         call()

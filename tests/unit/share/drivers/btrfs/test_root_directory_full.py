@@ -1,0 +1,106 @@
+"""What happens when nothing can be written to `btrfs_root`."""
+
+import contextlib
+import pathlib
+import subprocess
+
+import pytest
+
+from manila_lite import exception
+from tests.drivers.driver_harness import CTX
+from tests.support import storage
+from tests.unit.share.drivers.btrfs.driver_site import MIB
+from tests.unit.share.drivers.btrfs.driver_site import WRITER
+from tests.unit.share.drivers.btrfs.driver_site import Site
+from tests.unit.share.drivers.btrfs.driver_site import path_of
+from tests.unit.share.drivers.btrfs.driver_site import refused
+
+OTHER = '127.0.0.3'
+
+
+class SmallRoot(Site):
+    """A back end with a small file system for its own files."""
+
+    def __init__(self, folder: pathlib.Path):
+        self.root = folder / 'root'
+        self.root.mkdir()
+        subprocess.run(
+            [
+                'mount',
+                '-t',
+                'tmpfs',
+                '-o',
+                f'size={4 * MIB}',
+                'none',
+                self.root,
+            ],
+            check=True,
+        )
+        super().__init__(folder)
+
+    def allow(self, share, *addresses):
+        self.change_rules(share, addresses or [WRITER])
+
+    def change_rules(self, share, addresses, lost=()):
+        """Let clients of these addresses in, and no longer the lost ones."""
+        rules, old = (
+            [self.harness.rule(share, address) for address in each]
+            for each in (addresses, lost)
+        )
+        new = [] if lost else rules
+        return self.driver.update_access(CTX, share, rules, new, old, [])
+
+    def fill(self) -> None:
+        """Leave no space, not even for a small file."""
+        with (
+            contextlib.suppress(OSError),
+            (self.root / 'ballast').open('wb', buffering=0) as file,
+        ):
+            while file.write(bytes(4096)):
+                pass
+
+    def empty(self) -> None:
+        """Remove what `fill` has written."""
+        (self.root / 'ballast').unlink()
+
+
+@pytest.fixture
+def site():
+    storage.require()
+    with storage.folder() as folder:
+        yield SmallRoot(folder)
+
+
+def unwritable(site):
+    return pytest.raises(
+        exception.StorageUnavailable,
+        match=f'file system of btrfs_root, {site.root},.*No space left',
+    )
+
+
+def test_deny_that_cannot_be_written_changes_nothing(site):
+    share = site.create()
+    site.allow(share, WRITER, OTHER)
+    site.client().write(path_of(share), 'notes', b'kept')
+    site.fill()
+    with unwritable(site):
+        site.change_rules(share, [WRITER], lost=[OTHER])
+    for address in (WRITER, OTHER):
+        client = site.client(address)
+        assert client.read(path_of(share), 'notes') == b'kept'
+    site.empty()
+    site.change_rules(share, [WRITER], lost=[OTHER])
+    assert site.client().read(path_of(share), 'notes') == b'kept'
+    with refused('NOENT'):
+        site.client(OTHER).look_up(path_of(share))
+
+
+def test_report_says_that_the_root_cannot_be_written(site):
+    share = site.create()
+    site.driver.check_health()
+    site.fill()
+    with unwritable(site):
+        site.driver.check_health()
+    site.client().write(path_of(share), 'notes', b'kept')
+    site.empty()
+    site.driver.check_health()
