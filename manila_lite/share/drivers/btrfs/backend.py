@@ -37,6 +37,7 @@ from manila_lite.share.drivers.btrfs.protocols import CIFS
 from manila_lite.share.drivers.btrfs.protocols import Exporters
 from manila_lite.share.drivers.btrfs.protocols import Protocols
 from manila_lite.share.drivers.btrfs.protocols import location
+from manila_lite.share.drivers.btrfs.restoring import restore_limits
 from manila_lite.share.drivers.btrfs.servers import Servers
 from manila_lite.share.drivers.btrfs.smb_exports import SmbExports
 from manila_lite.share.drivers.btrfs.smb_users import SmbUsers
@@ -129,6 +130,7 @@ class BtrfsBackend:
                 self._require_writable(pool)
                 pool.prepare()
                 self._discard_unfinished(pool)
+                restore_limits(pool, self.locks)
             except (OSError, exception.DriverError) as error:
                 problems.append(failures.of_pool(pool.name, error))
         return problems
@@ -386,6 +388,7 @@ class BtrfsBackend:
             try:
                 self.disks.check(pool)
                 pool.read()
+                restore_limits(pool, self.locks)
                 if pool.count_again():
                     LOG.warning(
                         'The sizes of the shares in pool %s are wrong, and '

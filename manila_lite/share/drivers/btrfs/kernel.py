@@ -215,9 +215,26 @@ def flush(top: pathlib.Path) -> None:
 # Sizes
 
 
+def has_quota(top: pathlib.Path) -> bool:
+    """Return whether the file system counts what subvolumes refer to."""
+    try:
+        return any(True for _ in _search_quota_tree(top, 0, 0, _QGROUP_STATUS))
+    except OSError as error:
+        if error.errno != errno.ENOTCONN:
+            raise
+        return False
+
+
 def enable_quota(top: pathlib.Path) -> None:
-    """Let the file system count what subvolumes refer to."""
+    """Let the file system count what subvolumes refer to.
+
+    What there is already is counted in the background.
+    """
     _call(top, _QUOTA_CONTROL, bytearray(struct.pack('<QQ', 1, 0)))
+
+
+def wait_for_sizes(top: pathlib.Path) -> None:
+    """Wait until what there is has been counted."""
     with _opened(top) as directory:
         _ioctl(directory, top, _QUOTA_RESCAN_WAIT, bytearray(8))
 
@@ -228,20 +245,22 @@ def set_limit(top: pathlib.Path, subvolume: int, limit: int) -> None:
     It is called for the top of the file system: by way of a subvolume that
     is full, the request itself would exceed the limit.
     """
-    _call(
-        top,
-        _QGROUP_LIMIT,
-        bytearray(
-            struct.pack(
-                '<QQQQQQ',
-                subvolume,
-                _LIMIT_REFERENCED,
-                limit or _NO_LIMIT,
-                0,
-                0,
-                0,
-            )
-        ),
+    request = struct.pack(
+        '<QQQQQQ', subvolume, _LIMIT_REFERENCED, limit or _NO_LIMIT, 0, 0, 0
+    )
+    try:
+        _call(top, _QGROUP_LIMIT, bytearray(request))
+    except OSError as error:
+        if error.errno == errno.ENOTCONN:
+            raise _quotas_off(top) from error
+        raise
+
+
+def _quotas_off(top: pathlib.Path) -> OSError:
+    return OSError(
+        errno.ENOTCONN,
+        'the quotas of the file system are off, and its shares have no limits',
+        str(top),
     )
 
 
@@ -299,11 +318,16 @@ def _search_quota_tree(
 
     The kinds are those from the given one on.
     """
-    for (_, found, offset), data in _search(
-        top, _QUOTA_TREE, (0, kind, first), (0, _QGROUP_LIMITS, last)
-    ):
-        if first <= offset <= last:
-            yield found, offset, data
+    try:
+        for (_, found, offset), data in _search(
+            top, _QUOTA_TREE, (0, kind, first), (0, _QGROUP_LIMITS, last)
+        ):
+            if first <= offset <= last:
+                yield found, offset, data
+    except FileNotFoundError as error:  # there is no such tree
+        if not top.is_dir():
+            raise
+        raise _quotas_off(top) from error
 
 
 _Key = tuple[int, int, int]

@@ -5,6 +5,7 @@
     top/{shares,snapshots}/.new-<volume>     being created
     top/{shares,snapshots}/.trash-<id>       being removed
     top/records/                what they are, see `catalog`
+    top/limits/                 their sizes, see `limits`
     top/copies/                 what is sent to other pools, see `copies`
     top/owner.json              whose they are, see `ownership`
     top/identity                which disk it is, see `pool_disks`
@@ -25,6 +26,8 @@ from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs import trash
 from manila_lite.share.drivers.btrfs.catalog import Catalog
 from manila_lite.share.drivers.btrfs.catalog import Kind
+from manila_lite.share.drivers.btrfs.limits import Limits
+from manila_lite.share.drivers.btrfs.limits import Volume
 from manila_lite.share.drivers.space import GIB
 
 _NEW = '.new-'
@@ -40,6 +43,7 @@ class Pool:
         self.name = name
         self.top = top
         self.catalog = Catalog(top / 'records')
+        self._limits = Limits(top, self.catalog)
 
     def prepare(self) -> None:
         """Create what is missing of the layout, and count sizes.
@@ -51,6 +55,7 @@ class Pool:
         for folder in self.folders:
             folder.mkdir(mode=stat.S_IRWXU, exist_ok=True)
         kernel.enable_quota(self.top)
+        kernel.wait_for_sizes(self.top)
 
     @property
     def folders(self) -> list[pathlib.Path]:
@@ -88,13 +93,12 @@ class Pool:
 
     def create(self, volume: str, size: int) -> None:
         """Create an empty volume with a size in GiB; keep an existing one."""
-        with self._new(Kind.SHARE, volume) as new:
+        with self._new(Kind.SHARE, volume, size * GIB) as new:
             if new is not None:
                 kernel.create_subvolume(new)
                 # A share is root's, whichever user the share service is.
                 os.chown(new, 0, 0)
                 new.chmod(stat.S_IRWXU | stat.S_IRWXG | stat.S_IRWXO)
-                self._limit(new, size)
 
     def clone(self, snapshot: str, volume: str, size: int) -> None:
         """Create a volume with the content of a snapshot."""
@@ -102,19 +106,17 @@ class Pool:
 
     def clone_from(self, source: pathlib.Path, volume: str, size: int) -> None:
         """Do the same for a snapshot anywhere in the pool."""
-        with self._new(Kind.SHARE, volume) as new:
+        with self._new(Kind.SHARE, volume, size * GIB) as new:
             if new is not None:
                 kernel.create_snapshot(source, new, read_only=False)
-                self._limit(new, size)
 
     def take_snapshot(self, volume: str, snapshot: str) -> None:
         """Create a snapshot, which has the size that the volume has now."""
         source = self.path(Kind.SHARE, volume)
-        with self._new(Kind.SNAPSHOT, snapshot) as new:
+        limit = self.limit_bytes(Kind.SHARE, volume)
+        with self._new(Kind.SNAPSHOT, snapshot, limit) as new:
             if new is not None:
-                size = self._size(source).limit
                 kernel.create_snapshot(source, new, read_only=True)
-                self._limit_bytes(new, size)
 
     def replace(self, volume: str, snapshot: str) -> None:
         """Replace a volume by one with the content and size of a snapshot.
@@ -125,9 +127,11 @@ class Pool:
         source = self.path(Kind.SNAPSHOT, snapshot)
         new = self.path(Kind.SHARE, _NEW + volume)
         trash.discard(new)
-        kernel.create_snapshot(source, new, read_only=False)
-        self._limit_bytes(new, self._size(source).limit)
-        kernel.exchange(new, self.path(Kind.SHARE, volume))
+        limit = self.limit_bytes(Kind.SNAPSHOT, snapshot)
+        with self._limits.putting(Kind.SHARE, volume, limit):
+            kernel.create_snapshot(source, new, read_only=False)
+            self._limit(new, limit)
+            kernel.exchange(new, self.path(Kind.SHARE, volume))
         trash.discard(new)
 
     def show(self, volume: str, copy: pathlib.Path, limit: int) -> None:
@@ -138,29 +142,32 @@ class Pool:
         """
         new = self.path(Kind.SHARE, _NEW + volume)
         trash.discard(new)
-        kernel.create_snapshot(copy, new, read_only=False)
-        self._limit_bytes(new, limit)
-        kernel.set_read_only(new, True)
-        kernel.exchange(new, self.path(Kind.SHARE, volume))
+        with self._limits.putting(Kind.SHARE, volume, limit):
+            kernel.create_snapshot(copy, new, read_only=False)
+            self._limit(new, limit)
+            kernel.set_read_only(new, True)
+            kernel.exchange(new, self.path(Kind.SHARE, volume))
         trash.discard(new)
 
     def add_snapshot(
         self, snapshot: str, copy: pathlib.Path, limit: int
     ) -> None:
         """Create a snapshot with the content of a copy."""
-        with self._new(Kind.SNAPSHOT, snapshot) as new:
+        with self._new(Kind.SNAPSHOT, snapshot, limit) as new:
             if new is not None:
                 kernel.create_snapshot(copy, new, read_only=False)
-                self._limit_bytes(new, limit)
                 kernel.set_read_only(new, True)
 
     def discard(self, kind: Kind, volume: str) -> None:
         """Move a volume to the trash; a missing one is success."""
         self.discard_unfinished(kind, volume)
         trash.discard(self.path(kind, volume))
+        self._limits.drop(kind, volume)
 
     @contextlib.contextmanager
-    def _new(self, kind: Kind, volume: str) -> Iterator[pathlib.Path | None]:
+    def _new(
+        self, kind: Kind, volume: str, limit: int
+    ) -> Iterator[pathlib.Path | None]:
         """Provide a path that becomes the volume; None if there is one."""
         if self.has(kind, volume):
             yield None
@@ -168,8 +175,10 @@ class Pool:
         new = self.path(kind, _NEW + volume)
         trash.discard(new)  # left behind by a process that was killed
         try:
-            yield new
-            new.rename(self.path(kind, volume))
+            with self._limits.putting(kind, volume, limit):
+                yield new
+                self._limit(new, limit)
+                new.rename(self.path(kind, volume))
         except OSError:
             trash.discard(new)
             raise
@@ -178,7 +187,7 @@ class Pool:
 
     def size_gib(self, kind: Kind, volume: str) -> int:
         """Return the size of a volume in whole GiB, 0 without a limit."""
-        return -(-self._size(self.path(kind, volume)).limit // GIB)
+        return -(-self.limit_bytes(kind, volume) // GIB)
 
     def used_bytes(self, kind: Kind, volume: str) -> int:
         """Return the bytes of a volume, including the latest writes."""
@@ -186,21 +195,54 @@ class Pool:
         return self._size(self.path(kind, volume)).used
 
     def limit_bytes(self, kind: Kind, volume: str) -> int:
-        """Return the size of a volume, 0 without a limit."""
-        return self._size(self.path(kind, volume)).limit
+        """Return the size of a volume, 0 without a limit.
+
+        That of one which has lost its limit is the recorded one.
+        """
+        limit = self._size(self.path(kind, volume)).limit
+        return limit or self._limits.find(kind, volume) or 0
 
     def set_limit_bytes(self, volume: str, limit: int) -> None:
-        self._limit_bytes(self.path(Kind.SHARE, volume), limit)
+        self._set_limit(Kind.SHARE, volume, limit)
 
     def adopt_size(self, volume: str, snapshot: str) -> None:
         """Let a snapshot have the size of its volume."""
-        self._limit_bytes(
-            self.path(Kind.SNAPSHOT, snapshot),
-            self._size(self.path(Kind.SHARE, volume)).limit,
+        self._set_limit(
+            Kind.SNAPSHOT, snapshot, self.limit_bytes(Kind.SHARE, volume)
         )
 
     def resize(self, volume: str, size: int) -> None:
-        self._limit(self.path(Kind.SHARE, volume), size)
+        self._set_limit(Kind.SHARE, volume, size * GIB)
+
+    def enable_quota(self) -> bool:
+        """Count sizes if that was disabled; return whether it was.
+
+        Then there are no limits before they are restored.
+        """
+        if kernel.has_quota(self.top):
+            return False
+        kernel.enable_quota(self.top)
+        return True
+
+    def differing_limits(self) -> list[Volume]:
+        """Return the managed volumes whose limit is not the recorded one."""
+        return self._limits.differing()
+
+    def restore_limit(self, kind: Kind, volume: str) -> kernel.Size | None:
+        """Let a volume have its recorded limit; return its size then.
+
+        A limit that was not recorded is recorded. Without a change, the
+        result is None.
+        """
+        size = self._size(self.path(kind, volume))
+        limit = self._limits.find(kind, volume)
+        if limit is None:
+            with self._limits.putting(kind, volume, size.limit):
+                return None
+        if size.limit == limit:
+            return None
+        self._limit(self.path(kind, volume), limit)
+        return kernel.Size(size.used, limit)
 
     def share_sizes(self) -> dict[str, kernel.Size]:
         """Return the sizes of all managed shares by name.
@@ -241,10 +283,11 @@ class Pool:
         subvolume = kernel.subvolume_id(path)
         return kernel.sizes(self.top, subvolume)[subvolume]
 
-    def _limit(self, path: pathlib.Path, size: int) -> None:
-        self._limit_bytes(path, size * GIB)
+    def _set_limit(self, kind: Kind, volume: str, limit: int) -> None:
+        with self._limits.putting(kind, volume, limit):
+            self._limit(self.path(kind, volume), limit)
 
-    def _limit_bytes(self, path: pathlib.Path, limit: int) -> None:
+    def _limit(self, path: pathlib.Path, limit: int) -> None:
         kernel.set_limit(self.top, kernel.subvolume_id(path), limit)
 
     # Leftovers

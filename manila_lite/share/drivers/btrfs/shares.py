@@ -15,6 +15,7 @@ from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.clones import BtrfsClones
 from manila_lite.share.drivers.btrfs.pool import Pool
+from manila_lite.share.drivers.btrfs.restoring import restore_limits
 from manila_lite.share.drivers.btrfs.servers import ShareServerMissing
 from manila_lite.share.drivers.contract.connections import identity_of
 from manila_lite.share.drivers.records import Record
@@ -239,12 +240,19 @@ class BtrfsShares:
     def ensure_shares(
         self, context: RequestContext, shares: Iterable[base.ShareForDriver]
     ) -> dict[str, base.EnsureReply]:
-        """Export what is not exported, and return the replies.
+        """Export and limit what is not, and return the replies.
 
         There is none of a share for which that fails, or which may be in a
         pool that is not mounted: it is not lost, and an administrator can
         repeat the request. A server that does not answer is waited for once.
         """
+        for pool in self._backend.pools.values():
+            try:
+                restore_limits(pool, self._backend.locks)
+            except OSError as error:
+                LOG.error(
+                    'Limits in pool %s are not compared: %s', pool.name, error
+                )
         replies = {}
         with silence.waiting_once():
             for share in shares:
@@ -289,6 +297,10 @@ class BtrfsShares:
                     record['volume'],
                 )
                 raise exception.ShareResourceNotFound(share_id=share['name'])
+            if not pool.limit_bytes(Kind.SHARE, record['volume']):
+                # An earlier version has not recorded it, and it is lost.
+                pool.resize(record['volume'], share['size'])
+                pool.commit()
             return self._ensure_export(pool, record)
 
     def _ensure_export(
