@@ -14,6 +14,7 @@ from oslo_log import log
 
 from manila_lite import exception
 from manila_lite.share.drivers import records
+from manila_lite.share.drivers.btrfs import reserve
 
 LOG = log.getLogger(__name__)
 
@@ -54,6 +55,7 @@ def require_writable(path: pathlib.Path) -> None:
     """
     file = path / _TRIAL
     try:
+        reserve.keep(path)
         records.write_text(file, ' ' * _BLOCK)
         file.unlink(missing_ok=True)
     except OSError as error:

@@ -128,7 +128,9 @@ class ServerSupervisor:
                 self._watched.pop(server_id, None)
                 return True
             if self._watched.get(server_id, (None,))[0] != version:
-                found = Supervisor(folder, wanted, self._unwatched)
+                found = Supervisor(
+                    folder, wanted, self._unwatched, self._servers.parent
+                )
                 found.adopt_settings()
                 self._watched[server_id] = version, found
             return self._watched[server_id][1].check()

@@ -35,10 +35,12 @@ from manila_lite.share.drivers.btrfs import mount_table
 from manila_lite.share.drivers.btrfs import privileges
 from manila_lite.share.drivers.btrfs import probes
 from manila_lite.share.drivers.btrfs import processes
+from manila_lite.share.drivers.btrfs import reserve
 from manila_lite.share.drivers.btrfs.limited_log import LimitedLog
 from manila_lite.share.drivers.btrfs.probes import Probe
 from manila_lite.share.drivers.btrfs.probes import Question
 from manila_lite.share.drivers.btrfs.trash import Trash
+from manila_lite.share.drivers.space import is_out_of_space
 
 LOG = logging.getLogger(__name__)
 
@@ -174,8 +176,8 @@ class Daemon:
         if time.monotonic() < self._start_after:
             return False
         self._forget()
-        self._start_after = time.monotonic() + _RESTART_INTERVAL
         records.write_text(self.config, self._text + lines)
+        self._start_after = time.monotonic() + _RESTART_INTERVAL
         _rotate(self._log)
         child = os.fork()
         if child == 0:
@@ -244,8 +246,11 @@ class Supervisor:
         folder: pathlib.Path,
         specification: dict[str, Any],
         unwatched: float = 0.0,
+        root: pathlib.Path | None = None,
     ):
+        """`root` has the reserve, and is the parent of the folder if None."""
         self._specification = specification
+        self._root = root or folder.parent
         self._running = folder / RUNNING
         self._socket = specification['socket']
         self._exports = pathlib.Path(specification['exports'])
@@ -317,7 +322,15 @@ class Supervisor:
 
     def _try(self, name: str, part: Callable[[], None]) -> bool:
         try:
-            part()
+            try:
+                part()
+            except OSError as error:
+                if not is_out_of_space(error) or not reserve.release(
+                    self._root
+                ):
+                    raise
+                LOG.error('%s: the reserve is given up: %s', name, error)
+                part()
         except (OSError, ValueError) as error:  # a file is damaged
             self._errors.error(f'{self._running.parent}: {name}', error)
             return False

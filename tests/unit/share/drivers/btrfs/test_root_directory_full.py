@@ -1,7 +1,10 @@
 """What happens when nothing can be written to `btrfs_root`."""
 
 import contextlib
+import json
+import os
 import pathlib
+import signal
 import subprocess
 
 import pytest
@@ -9,11 +12,13 @@ import pytest
 from manila_lite import exception
 from tests.drivers.driver_harness import CTX
 from tests.support import storage
+from tests.support.nfs_client import NfsError
 from tests.unit.share.drivers.btrfs.driver_site import MIB
 from tests.unit.share.drivers.btrfs.driver_site import WRITER
 from tests.unit.share.drivers.btrfs.driver_site import Site
 from tests.unit.share.drivers.btrfs.driver_site import path_of
 from tests.unit.share.drivers.btrfs.driver_site import refused
+from tests.unit.share.drivers.btrfs.nfs_site import eventually
 
 OTHER = '127.0.0.3'
 
@@ -104,3 +109,29 @@ def test_report_says_that_the_root_cannot_be_written(site):
     site.client().write(path_of(share), 'notes', b'kept')
     site.empty()
     site.driver.check_health()
+
+
+@pytest.mark.parametrize('name', ['server', 'bus'])
+def test_killed_server_is_started_again(site, name):
+    share = site.create()
+    site.client().write(path_of(share), 'notes', b'kept')
+    site.driver.check_health()
+    site.fill()
+    record = site.root / 'nfs' / f'{name}.json'
+    pid = json.loads(record.read_text())['pid']
+    os.kill(pid, signal.SIGKILL)
+    eventually(lambda: json.loads(record.read_text())['pid'] != pid)
+    eventually(lambda: is_served(site, share))
+    with refused('NOENT'):
+        site.client(OTHER).look_up(path_of(share))
+    with unwritable(site):
+        site.driver.check_health()
+    site.empty()
+    site.driver.check_health()
+
+
+def is_served(site, share):
+    try:
+        return site.client().read(path_of(share), 'notes') == b'kept'
+    except (ConnectionError, NfsError):
+        return False
