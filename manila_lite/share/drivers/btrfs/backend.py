@@ -130,7 +130,7 @@ class BtrfsBackend:
                 self._require_writable(pool)
                 pool.prepare()
                 self._discard_unfinished(pool)
-                restore_limits(pool, self.locks)
+                restore_limits(pool, self.locks, is_trusted=False)
             except (OSError, exception.DriverError) as error:
                 problems.append(failures.of_pool(pool.name, error))
         return problems

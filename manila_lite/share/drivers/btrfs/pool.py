@@ -228,15 +228,17 @@ class Pool:
         """Return the managed volumes whose limit is not the recorded one."""
         return self._limits.differing()
 
-    def restore_limit(self, kind: Kind, volume: str) -> kernel.Size | None:
+    def restore_limit(
+        self, kind: Kind, volume: str, *, is_trusted: bool
+    ) -> kernel.Size | None:
         """Let a volume have its recorded limit; return its size then.
 
-        A limit that was not recorded is recorded. Without a change, the
-        result is None.
+        A limit that was not recorded is recorded, and so is another one if
+        the records are not trusted. Without a change, the result is None.
         """
         size = self._size(self.path(kind, volume))
         limit = self._limits.find(kind, volume)
-        if limit is None:
+        if limit is None or (size.limit and not is_trusted):
             with self._limits.putting(kind, volume, size.limit):
                 return None
         if size.limit == limit:

@@ -13,11 +13,15 @@ from manila_lite.share.drivers.btrfs.pool import Pool
 LOG = log.getLogger(__name__)
 
 
-def restore_limits(pool: Pool, locks: Locks) -> None:
+def restore_limits(
+    pool: Pool, locks: Locks, *, is_trusted: bool = True
+) -> None:
     """Let the volumes of a pool have the limits of their records.
 
     A volume that is being changed is left to the next call, as is one for
-    which that fails.
+    which that fails. The records are not trusted at the start: a release that
+    does not know them may have changed sizes. Then only lost limits are
+    restored, and the others are recorded.
     """
     if pool.enable_quota():
         LOG.error(
@@ -26,7 +30,7 @@ def restore_limits(pool: Pool, locks: Locks) -> None:
     restored = [
         found.name
         for found in pool.differing_limits()
-        if _is_restored(pool, locks, found)
+        if _is_restored(pool, locks, found, is_trusted)
     ]
     if restored:
         pool.commit()
@@ -41,13 +45,17 @@ def restore_limits(pool: Pool, locks: Locks) -> None:
         )
 
 
-def _is_restored(pool: Pool, locks: Locks, found: Volume) -> bool:
+def _is_restored(
+    pool: Pool, locks: Locks, found: Volume, is_trusted: bool
+) -> bool:
     """Restore the limit of a volume; return whether it was another one."""
     with locks.try_locked(found.name) as is_locked:
         if not is_locked:
             return False
         try:
-            size = pool.restore_limit(found.kind, found.volume)
+            size = pool.restore_limit(
+                found.kind, found.volume, is_trusted=is_trusted
+            )
         except FileNotFoundError:
             return False  # it has just been removed
         except OSError as error:

@@ -144,6 +144,20 @@ def test_limits_of_an_earlier_version_are_recorded_at_the_start(site):
     assert limit_of(site, share) == str(2 * GIB)
 
 
+def test_size_that_an_earlier_version_has_changed_is_recorded_at_the_start(
+    site,
+):
+    """It does not know the records: after a rollback they are old."""
+    share = site.create(size=2)
+    btrfs('qgroup', 'limit', '3G', group_of(site, share), top_of(site))
+    start(site, share)
+    report(site, share)
+    assert limit_of(site, share) == str(3 * GIB)
+    disable_quotas(site)
+    start(site, share)
+    assert limit_of(site, share) == str(3 * GIB)
+
+
 def test_limit_that_was_never_recorded_is_that_of_the_ensured_share(site):
     share = site.create(size=2)
     shutil.rmtree(top_of(site) / 'limits')
