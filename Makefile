@@ -3,7 +3,7 @@
 # make cluster  start many nodes on this machine, as root, state in
 #               ./state-cluster; `make stop-cluster` ends them
 # make chaos    beat such a cluster until it breaks
-# make check    style, types, unit tests and one story, in two minutes
+# make check    style, types, unit tests and one story
 # make test     everything that must be green
 # make exhaust  every crash point and random order, not only a sample
 # make mutate   plant faults, to see which of them the tests catch

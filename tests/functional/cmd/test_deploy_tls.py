@@ -89,7 +89,7 @@ def test_the_api_is_verified_with_the_ca(shell, url):
 
 def test_keystone_is_verified_with_the_ca(shell, url):
     lines = f"""
-PROGRAM={sys.prefix}
+PROGRAM="{sys.prefix}"
 KEYSTONE_INTERNAL_URL={url}/v3
 identity token
 """
