@@ -10,8 +10,11 @@ import sqlalchemy as sa
 
 from manila_lite import conf
 from manila_lite.work import runner
+from tests.functional.stories import suites
 from tests.support import clean_root
 from tests.support import databases
+
+pytestmark = suites.operation
 
 PAGE = clean_root.ROOT / 'doc/source/install.rst'
 UNITS = clean_root.ROOT / 'etc/manila_lite/systemd'
@@ -23,9 +26,6 @@ sed -i -f /opt/test/edits "$1"
 OPENSTACK = """#!/opt/manila_lite/bin/python
 import sys
 from openstackclient import shell
-from tests.functional.stories import suites
-
-pytestmark = suites.operation
 sys.exit(shell.main())
 """
 # The virtual environment finds what pip would have to download.

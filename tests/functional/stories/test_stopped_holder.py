@@ -8,8 +8,11 @@ import threading
 
 import pytest
 
+from tests.functional.stories import suites
 from tests.support import databases
 from tests.support.processes import wait_until
+
+pytestmark = suites.failures
 
 REQUESTS = 25
 """More than the API has threads."""
@@ -19,9 +22,6 @@ import sys
 import sqlalchemy as sa
 from manila_lite import conf as options
 from manila_lite.coordination import Coordinator
-from tests.functional.stories import suites
-
-pytestmark = suites.failures
 conf, lock, database = sys.argv[1:]
 with Coordinator(options.new(files=[conf]), 'stopped').lock(lock):
     if database:
