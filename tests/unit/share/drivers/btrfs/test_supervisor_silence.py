@@ -33,8 +33,11 @@ from tests.unit.share.drivers.btrfs.nfs_site import eventually
 pytestmark = sampling.suite('daemons that are killed or hang', 4)
 
 WRITER = '127.0.0.2'
-LONGEST = 10.0
-"""Seconds: five of silence, and the rounds of questions before and after."""
+LONGEST = 30.0
+"""Seconds: five of silence, and the rounds of questions before and after.
+
+It takes 5 to 8 where nothing else runs.
+"""
 
 DAEMONS = ('supervisor', 'bus', 'server', 'smbd')
 
@@ -98,14 +101,6 @@ class Served:
             name: json.loads(record.read_text())['pid']
             for name, record in self._records.items()
         }
-
-    def require_busy_machine(self, seconds):
-        """Fail if it has taken longer than a restart now explains."""
-        began = time.monotonic()
-        storage.stop(self.driver.backend.root)
-        self.driver.backend.start(has_shares=True)
-        assert self.serves(self.nfs_shares[0], self.smb_shares[0])
-        assert seconds < LONGEST + time.monotonic() - began
 
     def has_replaced(self, pids):
         """Return whether these processes have ended, and others run."""
@@ -210,8 +205,7 @@ def test_what_is_killed_or_hangs_is_replaced(site, killed, stopped):
         for each in asked:
             each.result(60)
     assert site.serves(*changed)
-    if max(replaced, *seconds) > LONGEST:
-        site.require_busy_machine(max(replaced, *seconds))
+    assert max(replaced, *seconds) < LONGEST
     if 'bus' in ended:
         ended.add('server')
     now = site.pids()
