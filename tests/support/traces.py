@@ -136,7 +136,8 @@ def pytest_sessionfinish(session):
         return (yield)
     problems = config.stash[_problems]
     held, test = config.stash[_most]
-    if held > OPEN_FILES:
+    # A test that kills a driver at hundreds of steps keeps what each one held.
+    if held > OPEN_FILES and not config.option.exhaust:
         problems.append(
             f'a worker held {held} open files, the budget is {OPEN_FILES}; '
             f'most in {test}'
