@@ -1,6 +1,7 @@
 """The events by which administrators set a status, and what refuses them."""
 
 from collections.abc import Collection
+import typing
 
 from manila_lite import exception
 from manila_lite.db.session import Session
@@ -20,6 +21,9 @@ _EXISTING = frozenset(
 )
 """Statuses that say that the back end has the resource."""
 
+_ALL = 100
+"""The progress of a migration that has copied everything, in percent."""
+
 _VERBS = {
     'create_failed': 'created',
     'manage_failed': 'managed',
@@ -27,6 +31,16 @@ _VERBS = {
     'unmanage_failed': 'removed',
 }
 """What work does whose failure fires these events."""
+
+
+class _Migration(typing.Protocol):
+    """A row of either kind of migration."""
+
+    @property
+    def phase(self) -> int: ...
+
+    @property
+    def progress(self) -> int | None: ...
 
 
 def reset_event(
@@ -51,24 +65,69 @@ def reset_event(
 
 
 def refuse_contradiction(
-    session: Session, machine: Machine, id: str, event: str
+    session: Session,
+    machine: Machine,
+    id: str,
+    event: str,
+    *,
+    exists: bool = True,
 ) -> None:
     """Raise InvalidInput if work may make this status untrue.
 
     Claimed work may have created or removed the resource in part. Unclaimed
     work is given up instead: the reset has moved the row, and the claim of
-    the work finds the new status.
+    the work finds the new status. `exists` is False for what is created by
+    the work of another resource.
     """
     status = machine[event].target
     if status not in _EXISTING:
         return
+    if not exists:
+        raise _contradiction(machine, id, 'created', status)
     for work in waiting.list_begun(session, machine.resource, id):
         declared = contracts.WORK.get(work.kind)
         failure = declared and declared.failure
         verb = failure and _VERBS.get(failure.event)
         if verb:
-            name = machine.resource.replace('_', ' ')
-            raise exception.InvalidInput(
-                reason=f'{name} {id} is being {verb}, it cannot be {status}; '
-                'wait until that has ended, or set the status to error'
-            )
+            raise _contradiction(machine, id, verb, status)
+
+
+def check_phase(
+    resource: str,
+    id: str,
+    migration: _Migration,
+    wanted: str,
+    *,
+    first: Collection[str],
+    copied: Collection[str],
+) -> None:
+    """Raise InvalidInput if a task state would lose data.
+
+    In the second phase the data may have left the source already, so nothing
+    of the `first` phase may be done then. That all is `copied` nobody but
+    those who copy can say.
+    """
+    if migration.phase == 2 and wanted in first:
+        reason = 'is in its second phase'
+    elif (
+        migration.phase == 1
+        and wanted in copied
+        and (migration.progress != _ALL)
+    ):
+        reason = 'has not copied everything'
+    else:
+        return
+    raise exception.InvalidInput(
+        reason=f'the migration of {resource} {id} {reason}, task_state '
+        f'cannot be {wanted}'
+    )
+
+
+def _contradiction(
+    machine: Machine, id: str, verb: str, status: str
+) -> exception.InvalidInput:
+    name = machine.resource.replace('_', ' ')
+    return exception.InvalidInput(
+        reason=f'{name} {id} is being {verb}, it cannot be {status}; '
+        'wait until that has ended, or set the status to error'
+    )

@@ -150,12 +150,10 @@ class ServerSetup:
             return None
         for _ in range(_CHOICES):
             server = self._choose_or_build(job, occupant)
-            if (
-                server is not None
-                and server.row.status == ServerStatus.CREATING
-            ):
-                server = self._build(job, server, occupant)
             if server is not None:
+                self._require_usable(server)
+                if server.row.status == ServerStatus.CREATING:
+                    server = self._build(job, server, occupant)
                 return server
             if job.closed:
                 return None
@@ -167,7 +165,7 @@ class ServerSetup:
     ) -> LoadedServer | None:
         """Return the server of the occupant; None to choose again."""
         if occupant.server is not None:
-            return self._check_usable(occupant.server)
+            return occupant.server
         offer = job.read(occupant.offer, self.service_host, self.limits)
         chosen = self._choose(occupant, offer)
         if chosen is not None:
@@ -189,8 +187,8 @@ class ServerSetup:
         job.release(RETRY_PAUSE)
         job.wake_after = RETRY_PAUSE
 
-    def _check_usable(self, server: LoadedServer) -> LoadedServer:
-        """Return a server bound earlier by this work; raise if unusable."""
+    def _require_usable(self, server: LoadedServer) -> None:
+        """Raise if an administrator has reset the server meanwhile."""
         if server.row.status not in (
             ServerStatus.ACTIVE,
             ServerStatus.CREATING,
@@ -198,7 +196,6 @@ class ServerSetup:
             raise no_server(
                 f'share server {server.row.id} is {server.row.status}'
             )
-        return server
 
     def _choose(self, occupant: Occupant, offer: Offer) -> str | None:
         """Return the id of the candidate chosen by the driver, if any."""

@@ -216,6 +216,10 @@ class ShareServers:
     ) -> None:
         """Set the status by `reset_status`; raises InvalidInput."""
         event = reset_event(SHARE_SERVER, status)
+        self._lock(session, server)
+        # The work of a share or a group builds it, which is not on record
+        # as work on the server.
+        is_built = share_servers.get(session, server.id).build_key is None
         # No share waits any longer for this server to be built.
         fire(
             session,
@@ -225,7 +229,9 @@ class ShareServers:
             build_key=None,
             updated_at=session.now,
         )
-        refuse_contradiction(session, SHARE_SERVER, server.id, event)
+        refuse_contradiction(
+            session, SHARE_SERVER, server.id, event, exists=is_built
+        )
         settle_migration(session, ctx, self.migration_work, server.id)
 
     def _lock(self, session: Session, server: rows.ServerTarget) -> str:

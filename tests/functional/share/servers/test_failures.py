@@ -82,6 +82,31 @@ def test_failed_share_leaves_its_server_to_others(cloud):
     assert cloud.server_of(share) == cloud.server_of(other)
 
 
+@pytest.mark.parametrize('status', ['active', 'server_migrating'])
+def test_nobody_says_that_a_server_exists_that_is_being_built(cloud, status):
+    """Its build is the work of a share, of which it has no record."""
+    answers = []
+
+    def reset():
+        (server,) = cloud.servers()
+        answers.append(
+            cloud.api.request(
+                'POST',
+                f'/share-servers/{server.id}/action',
+                {'reset_status': {'status': status}},
+                expect=None,
+            )
+        )
+
+    cloud.pause_at('before setup_server', reset)
+    share = cloud.create_share_on_network(cloud.add_network())
+    (answer,) = answers
+    assert answer.status_int == 400
+    assert 'is being created' in answer.json['badRequest']['message']
+    assert cloud.api.show(share)['status'] == 'available'
+    cloud.check_invariants()
+
+
 def test_server_with_a_lost_build_keeps_its_addresses(cloud):
     """The back end may have it, so its addresses are not reused."""
 
