@@ -61,8 +61,8 @@ SHARE_TASK = Machine(
                                                         T.CANCELLING),
         ('cancelled',   {T.CANCELLING},                 T.CANCELLED),
         ('failed',      {T.STARTING, T.IN_PROGRESS, T.DRIVER_IN_PROGRESS,
-                         T.COPY_STARTING, T.COPYING, T.COMPLETING,
-                         T.CANCELLING},                 T.ERROR),
+                         T.PHASE1_DONE, T.COPY_STARTING, T.COPYING, T.COPIED,
+                         T.COMPLETING, T.CANCELLING},   T.ERROR),
     ],
     resets={T.NONE, T.STARTING, T.IN_PROGRESS, T.DRIVER_IN_PROGRESS,
             T.PHASE1_DONE, T.COPY_STARTING, T.COPYING, T.COPIED, T.COMPLETING,
@@ -82,6 +82,12 @@ SHARE_TASK = Machine(
     },
 )
 # fmt: on
+
+OF_DRIVER = frozenset({T.DRIVER_IN_PROGRESS, T.PHASE1_DONE})
+"""The states in which the driver copies or has copied."""
+
+OF_COPY = frozenset({T.COPY_STARTING, T.COPYING, T.COPIED})
+"""The states in which the data service copies or has copied."""
 
 WAITING = frozenset({T.PHASE1_DONE, T.COPIED})
 """The states after phase one."""

@@ -228,10 +228,16 @@ def cut_over(
 
 
 def end_task(session: Session, share_id: str, event: str) -> None:
-    """Fire the last event of the task, unless it was reset meanwhile."""
-    fire_matching(
-        session, SHARE_TASK, event, {'id': share_id}, updated_at=session.now
-    )
+    """Fire the last event of the task.
+
+    If the task was reset meanwhile, it fails unless it is at rest: without
+    the migration nothing would continue it.
+    """
+    for name in (event, 'failed'):
+        if fire_matching(
+            session, SHARE_TASK, name, {'id': share_id}, updated_at=session.now
+        ):
+            return
 
 
 def _find(session: Session, instance_id: str | None) -> InstanceRow | None:

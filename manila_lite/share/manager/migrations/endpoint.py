@@ -247,6 +247,11 @@ class ShareMigrationsEndpoint(ShareMigrationSteps):
 
     def continue_share_migration(self, job: JobContext, share_id: str) -> None:
         loaded: LoadedShareMigration = job.prepared
+        if loaded.migration.host_assisted:
+            # The driver would take the copy for complete.
+            raise ShareMigrationRefused(
+                reason='its data is copied by the data service'
+            )
         arguments = self._arguments(loaded)
         with self._undo_late_call(job, loaded):
             if self.driver.migration_continue(driver_context(), *arguments):

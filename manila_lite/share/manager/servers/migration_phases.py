@@ -251,9 +251,7 @@ class ServerMigrationPhases:
         )
         for machine in (SHARE_SERVER, SHARE_SERVER_TASK):
             fire_matching(session, machine, 'arrived', {'id': destination.id})
-        fire_matching(
-            session, SHARE_SERVER_TASK, 'completed', {'id': source.id}
-        )
+        self._end_task(session, source.id, 'completed')
         fire_matching(
             session, SHARE_SERVER, 'migrated_away', {'id': source.id}
         )
@@ -371,13 +369,24 @@ class ServerMigrationPhases:
         fire_matching(
             session, SHARE_SERVER, 'migrate_returned', {'id': source_id}
         )
-        fire_matching(session, SHARE_SERVER_TASK, event, {'id': source_id})
+        self._end_task(session, source_id, event)
         if migration is not None:
             self._release_destination(session, migration)
             end(session, migration, _END_STATES[event], reason)
         table.withdraw(
             session, SHARE_SERVER_TASK.resource, source_id, _CONTINUE
         )
+
+    def _end_task(self, session: Session, source_id: str, event: str) -> None:
+        """Fire the last event of the task; one that was reset fails.
+
+        Without the migration nothing would continue it.
+        """
+        for name in (event, 'failed'):
+            if fire_matching(
+                session, SHARE_SERVER_TASK, name, {'id': source_id}
+            ):
+                return
 
     def _give_up(
         self,

@@ -32,12 +32,16 @@ from manila_lite.rpc.data import DRIVER_ONLY
 from manila_lite.rpc.share import BINARY
 from manila_lite.share.operations.migrations import networks
 from manila_lite.share.operations.replication import guards as replica_guards
+from manila_lite.share.operations.reset_events import check_phase
 from manila_lite.share.operations.shares import share_request
 from manila_lite.states.access_rule import RulesStatus
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.share_task import OF_COPY
+from manila_lite.states.share_task import OF_DRIVER
 from manila_lite.states.share_task import RUNNING
 from manila_lite.states.share_task import SHARE_TASK
+from manila_lite.states.share_task import WAITING
 from manila_lite.states.share_task import ShareTask
 
 _NOTHING_YET = frozenset(
@@ -345,8 +349,8 @@ def _check_reset(
 ) -> None:
     """Refuse a state that nothing would leave, or that would lose data.
 
-    In the second phase the data may have left the source already, so nothing
-    of the first phase may be done then.
+    A driver that is asked about a copy by the data service would take it for
+    complete.
     """
     if migration is None:
         if wanted in RUNNING:
@@ -359,12 +363,25 @@ def _check_reset(
             reason=f'share {share_id} is being migrated; to end that, cancel '
             f'the migration, or set task_state to {ShareTask.ERROR}'
         )
-    elif wanted in RUNNING and (migration.phase == 2) != (
-        wanted == ShareTask.COMPLETING
-    ):
+    elif migration.phase == 1 and wanted == ShareTask.COMPLETING:
         raise exception.InvalidShare(
-            reason=f'the migration of share {share_id} is in phase '
-            f'{migration.phase}, task_state cannot be {wanted}'
+            reason=f'the migration of share {share_id} is in its first '
+            'phase; use migration_complete when that has ended'
+        )
+    elif wanted in (OF_DRIVER if migration.host_assisted else OF_COPY):
+        way = 'the data service' if migration.host_assisted else 'its driver'
+        raise exception.InvalidShare(
+            reason=f'share {share_id} is migrated by {way}, task_state '
+            f'cannot be {wanted}'
+        )
+    else:
+        check_phase(
+            'share',
+            share_id,
+            migration,
+            wanted,
+            first=RUNNING - {ShareTask.COMPLETING},
+            copied=WAITING,
         )
 
 

@@ -23,12 +23,14 @@ from manila_lite.db.transitions import fire
 from manila_lite.host import Host
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import BINARY
+from manila_lite.share.operations.reset_events import check_phase
 from manila_lite.share.operations.servers import migration_checks
 from manila_lite.share.operations.servers.migration_checks import (
     MigrationOptions,
 )
 from manila_lite.share.operations.servers.settling import settle_migration
 from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_server import RUNNING
 from manila_lite.states.share_server import SHARE_SERVER
 from manila_lite.states.share_server import SHARE_SERVER_TASK
 from manila_lite.states.share_server import ServerStatus
@@ -398,6 +400,16 @@ class ServerMigrations:
             server_id,
             SHARE_SERVER_TASK.reset_event(task_state),
         )
+        migration = server_migrations.find_open(session, server_id)
+        if migration is not None:
+            check_phase(
+                'share server',
+                server_id,
+                migration,
+                task_state,
+                first=RUNNING - {TaskState.COMPLETING},
+                copied={TaskState.PHASE1_DONE},
+            )
         settle_migration(session, ctx, self.work, server_id)
 
 

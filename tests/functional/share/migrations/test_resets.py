@@ -110,6 +110,31 @@ def test_the_way_out_of_a_refused_reset_leads_to_it(cloud, share):
     cloud.check_invariants()
 
 
+@pytest.mark.parametrize(
+    'state', ['migration_driver_in_progress', 'migration_driver_phase1_done']
+)
+def test_a_task_that_is_reset_while_it_is_cancelled_fails(cloud, share, state):
+    """Without the migration nothing would continue it."""
+    answers = []
+
+    def reset():
+        answers.append(
+            migrations.act(
+                cloud,
+                share,
+                'reset_task_state',
+                {'task_state': state},
+                expect=None,
+            ).status_int
+        )
+
+    cloud.pause_at('before migration_cancel', reset)
+    migrations.cancel(cloud, share)
+    check_returned(cloud, share)
+    assert answers == [202]
+    assert migrations.task_state(cloud, share) == 'migration_error'
+
+
 @pytest.mark.parametrize('status', STATUSES)
 @pytest.mark.parametrize('which', [0, 1], ids=['source', 'destination'])
 def test_no_second_phase_begins_after_a_reset(cloud, share, which, status):

@@ -88,6 +88,64 @@ def test_second_phase_begins_by_request_only(cloud, moved):
     check_rolled_back(cloud, server, there, [first, second])
 
 
+def test_nobody_but_the_driver_says_that_all_is_copied(cloud, moved):
+    server, first, second = moved
+    cloud.start(server)
+    state = {'task_state': 'migration_driver_phase1_done'}
+    answer = cloud.act(server, 'reset_task_state', state, 400)
+    assert 'has not copied everything' in str(answer.json)
+    cloud.settle()
+    cloud.act(server, 'reset_task_state', state, 202)
+    cloud.complete(server)
+    cloud.settle()
+    cloud.check_invariants()
+    cloud.server(server, expect=404)
+
+
+@pytest.mark.parametrize(
+    'state',
+    [
+        'migration_starting',
+        'migration_driver_in_progress',
+        'migration_driver_phase1_done',
+        'migration_cancel_in_progress',
+    ],
+)
+def test_no_reset_leads_back_to_the_first_phase(cloud, moved, state):
+    """A cancellation would then remove the only copy of the data."""
+    server, first, second = moved
+    cloud.start_to_phase1(server)
+    there = cloud.complete(server)['destination_share_server_id']
+    answer = cloud.act(server, 'reset_task_state', {'task_state': state}, 400)
+    assert 'is in its second phase' in str(answer.json)
+    cloud.settle()
+    cloud.check_invariants()
+    assert {cloud.server_of(share) for share in (first, second)} == {there}
+
+
+@pytest.mark.parametrize(
+    'state', ['migration_driver_in_progress', 'migration_driver_phase1_done']
+)
+def test_a_task_that_is_reset_while_it_is_cancelled_fails(cloud, moved, state):
+    """Without the migration nothing would continue it."""
+    server, first, second = moved
+    cloud.start_to_phase1(server)
+    there = cloud.progress(server)['destination_share_server_id']
+    answers = []
+
+    def reset():
+        answers.append(
+            cloud.act(server, 'reset_task_state', {'task_state': state})
+        )
+
+    cloud.pause_at('before share_server_migration_cancel', reset)
+    cloud.cancel(server)
+    cloud.settle()
+    assert [answer.status_int for answer in answers] == [202]
+    assert cloud.server(server)['task_state'] == 'migration_error'
+    check_rolled_back(cloud, server, there, [first, second])
+
+
 @pytest.mark.parametrize('status', ['active', 'error'])
 def test_destination_reset_during_migration_is_removed_by_cancel(
     cloud, moved, status
