@@ -255,7 +255,14 @@ def build_endpoints(
         db, client(ReplicaRolesRpc), promotion, conf.message_ttl
     )
     replication = ReplicasEndpoint(
-        driver, names, setup, servers, rules, promotion, process.locks
+        driver,
+        names,
+        setup,
+        servers,
+        rules,
+        promotion,
+        process.locks,
+        client(ReplicaUpdatesRpc),
     )
     share_groups = ShareGroupsEndpoint(
         driver,

@@ -57,7 +57,7 @@ _PAGE = (
         _of_service(
             INSTANCE.c.replica_state == ReplicaState.ACTIVE,
             _IS_POLLED,
-            # The role of a sole replica cannot be wrong.
+            # That of a sole replica is checked when the others are gone.
             sa.exists().where(
                 OTHER.c.share_id == INSTANCE.c.share_id,
                 OTHER.c.id != INSTANCE.c.id,

@@ -23,6 +23,7 @@ from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import fire_matching
 from manila_lite.quota.replicas import remove_and_credit
+from manila_lite.rpc.contract import Client
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.share import ReplicationRpc
 from manila_lite.share.drivers.base import ExportLocation
@@ -91,10 +92,12 @@ class ReplicasEndpoint:
         rules: RuleResync,
         promotion: PromotionWriter,
         locks: Coordinator | NullCoordinator,
+        updates: Client,
     ):
         self.driver = driver
         self.names = names
         self.setup = setup
+        self.updates = updates
         self.servers = servers
         self.rules = rules
         self.promotion = promotion
@@ -342,10 +345,17 @@ class ReplicasEndpoint:
         self, session: Session, instance_id: str, share_id: str
     ) -> None:
         """Remove the rows and credit the current size of the share."""
-        replicas.lock_instances(session, share_id)
+        locked = replicas.lock_instances(session, share_id)
         row = share_instances.get(session, instance_id)
         remove_and_credit(session, row)
         self.servers.release(session, row.share_server_id)
+        left = [one for one in locked if one.id != instance_id]
+        if len(left) == 1 and left[0].host:
+            # Back ends may have had them in other roles, and the periodic
+            # updates do not ask about a sole replica.
+            self.updates.on(left[0].host).update_share_replica(
+                session, owner_context(row), share_replica_id=left[0].id
+            )
 
     def failed_delete_share_replica(
         self, session: Session, job: Claim, error: Exception

@@ -339,7 +339,6 @@ def _may_be_corrected(share: ReplicatedShare, row: InstanceRow) -> bool:
         and row.replication_type in PROMOTABLE
         and row.status == InstanceStatus.AVAILABLE
         and row.host is not None
-        and len(share.replicas) > 1
         and not is_promoting_or_reverting([one.row for one in share.replicas])
     )
 

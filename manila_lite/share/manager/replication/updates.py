@@ -456,8 +456,9 @@ class ReplicaUpdatesEndpoint:
         It is healed after a failed promotion only; other errors stay.
         """
         row, is_in_error = due.row, due.row.status == InstanceStatus.ERROR
-        if len(due.view.replicas) == 1 or not (
-            job.read(replica_updates.has_failed_promotion, row.id)
+        if not (
+            len(due.view.replicas) > 1
+            and job.read(replica_updates.has_failed_promotion, row.id)
             if is_in_error
             else row.replication_type in PROMOTABLE
         ):

@@ -74,6 +74,16 @@ def test_either_replica_reveals_a_wrong_role(cloud, name):
     cloud.check_invariants()
 
 
+def test_the_role_of_the_last_replica_is_checked_when_others_are_gone(cloud):
+    """It became passive before the one that was active was deleted."""
+    cloud.promote_on_backend(cloud.replica_id)
+    cloud.ask('reset_status', cloud.replica_id, 'deleting')
+    cloud.settle()
+    cloud.driver('alpha').write(cloud.active(cloud.share_id).id, 'written')
+    assert cloud.states(cloud.share_id) == {'alpha': ('available', 'active')}
+    cloud.check_invariants()
+
+
 def test_a_correction_is_logged_and_the_project_notified(cloud):
     cloud.promote_on_backend(cloud.replica_id)
     request_pass(cloud)
