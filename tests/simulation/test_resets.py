@@ -383,6 +383,7 @@ def prepare_server(cloud):
     network = cloud.add_network()
     share = cloud.create_share_on_alpha(network)
     write(cloud, share)
+    migrations.allow(cloud, share)
     return share, cloud.server_of(share), network
 
 

@@ -495,6 +495,8 @@ class Cloud(cloud_images.Copied):
         """
         for _ in range(max_rounds):
             self.run_pending()
+            for runner in self.runners:
+                runner.executor.recheck_lost()
             for backend in self.share.backends:
                 backend.endpoints.reconciliation.run_pass()
             self.scheduler.orphan_sweep.run_pass()

@@ -424,6 +424,14 @@ def _rules_of(
     states = {row.state for row in mapped}
     if states & access_rule.ACCESS_RULE.in_flight.keys():
         yield f'{id} has rules in {states}, without work'
+    service = instance.host.partition('#')[0]
+    actual = clients[service].get(id, set())
+    if (
+        instance.status == InstanceStatus.ERROR
+        and instance.access_rules_status == RulesStatus.ERROR
+        and not actual
+    ):
+        return  # the share is not there, and rules cannot be sent
     status = (
         RulesStatus.ERROR if RuleState.ERROR in states else RulesStatus.ACTIVE
     )
@@ -445,8 +453,6 @@ def _rules_of(
     }
     if instance.replication_type == DR and instance.replica_state in PASSIVE:
         wanted = set()  # until it is promoted
-    service = instance.host.partition('#')[0]
-    actual = clients[service].get(id, set())
     if actual != wanted:
         yield f'{id} allows {actual} instead of {wanted}'
 

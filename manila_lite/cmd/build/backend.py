@@ -512,6 +512,7 @@ def _reconciliation(
         for contract in (
             ProvisioningRpc,
             SnapshotsRpc,
+            AccessRpc,
             SnapshotAccessRpc,
             ShareServersRpc,
             ServerMigrationRpc,

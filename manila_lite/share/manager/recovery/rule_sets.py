@@ -6,6 +6,10 @@ set, so a rescue only has to submit this work. A record in the recovery
 log is about the set and has the id of the instance.
 """
 
+from collections.abc import Collection
+
+from manila_lite.db.moves.access_rules import mark_for_resync
+from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.snapshots import snapshots
@@ -24,9 +28,36 @@ from manila_lite.states.access_rule import SYNC_EXCLUDED
 from manila_lite.states.access_rule import RuleState
 from manila_lite.states.machine import Rescue
 from manila_lite.states.machine import Resume
+from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.snapshot_instance import LEAVING
 
 InstanceCase = RescueCase[InstanceRow, None]
+
+
+def resync_of_failed(
+    session: Session, access: Client, instance_ids: Collection[str]
+) -> None:
+    """Send all rules of those share instances that are in error.
+
+    A call of a migration that came after its end may have taken them away.
+    """
+    found = [
+        share_instances.find(session, id)
+        for id in sorted(
+            share_rules.list_instances_with_rules(session, instance_ids)
+        )
+    ]
+    failed = [
+        row
+        for row in found
+        if row and row.host and row.status == InstanceStatus.ERROR
+    ]
+    # Same lock order as in requests: the work, then the instances.
+    for row in failed:
+        access.on(row.host).sync_access(
+            session, owner_context(row), instance_id=row.id
+        )
+    mark_for_resync(session, [row.id for row in failed])
 
 
 class RuleSetRecovery(ResourceRecovery[InstanceRow, None]):

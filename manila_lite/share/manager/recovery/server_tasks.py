@@ -5,12 +5,15 @@ destination. A step without work is submitted again. Where that leads nowhere,
 the migration fails.
 """
 
+from manila_lite.db.queries.servers import migrations as server_migrations
 from manila_lite.db.queries.servers import share_servers
 from manila_lite.db.rows import ShareServerRow
 from manila_lite.db.session import Session
 from manila_lite.rpc.contract import Client
+from manila_lite.rpc.share import AccessRpc
 from manila_lite.share.manager.recovery.base import RescueCase
 from manila_lite.share.manager.recovery.base import ResourceRecovery
+from manila_lite.share.manager.recovery.rule_sets import resync_of_failed
 from manila_lite.share.manager.servers.migration_phases import (
     ServerMigrationPhases,
 )
@@ -40,6 +43,15 @@ class ServerTaskRecovery(ResourceRecovery[ShareServerRow, None]):
 
     def status_of(self, case: ServerCase) -> str:
         return case.row.task_state or TaskState.NONE
+
+    def recheck(self, session: Session, case: ServerCase, id: str) -> None:
+        super().recheck(session, case, id)
+        rows = server_migrations.list_server_with_shares(session, id)
+        resync_of_failed(
+            session,
+            self.work_clients[AccessRpc.name],
+            [row.instance_id for row in rows if row.instance_id],
+        )
 
     def give_up(
         self, session: Session, job: Claim, case: ServerCase, event: str

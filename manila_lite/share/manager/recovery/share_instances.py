@@ -38,6 +38,7 @@ from manila_lite.states.share_instance import HIDDEN_FROM_TENANTS
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_replica import PASSIVE
+from manila_lite.states.share_replica import ReplicaState
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.states.snapshot_instance import SnapshotStatus
 from manila_lite.work.notify import notify_user
@@ -286,6 +287,14 @@ class ShareInstanceRecovery(ProbedRecovery[InstanceRow, LoadedInstance]):
         self, session: Session, case: InstanceCase, facts: typing.Any
     ) -> bool:
         size, _ = facts
+        if case.row.replica_state == ReplicaState.ACTIVE:
+            # Its role may differ as well. As in requests, the work is locked
+            # before the replicas.
+            self.work_clients[ReplicaUpdatesRpc.name].on(
+                case.row.host
+            ).update_share_replica(
+                session, owner_context(case.row), share_replica_id=case.row.id
+            )
         if size == case.row.size:
             return False
         self._resize(session, case.row, size, 'ensure', 'ensured')

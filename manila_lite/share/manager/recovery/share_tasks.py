@@ -5,17 +5,20 @@ A step without work is submitted again. Where that leads nowhere, the migration
 ends without another call of a driver.
 """
 
+from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.shares import migrations
 from manila_lite.db.rows import ShareTaskRow
 from manila_lite.db.session import Session
 from manila_lite.messages import Action
 from manila_lite.messages import Detail
 from manila_lite.rpc.contract import Client
+from manila_lite.rpc.share import AccessRpc
 from manila_lite.share.manager.migrations.endpoint import (
     ShareMigrationsEndpoint,
 )
 from manila_lite.share.manager.recovery.base import RescueCase
 from manila_lite.share.manager.recovery.base import ResourceRecovery
+from manila_lite.share.manager.recovery.rule_sets import resync_of_failed
 from manila_lite.states.share_task import SHARE_TASK
 from manila_lite.states.share_task import ShareTask
 from manila_lite.work.notify import notify_user
@@ -43,6 +46,14 @@ class ShareTaskRecovery(ResourceRecovery[ShareTaskRow, None]):
 
     def status_of(self, case: TaskCase) -> str:
         return case.row.task_state or ShareTask.NONE
+
+    def recheck(self, session: Session, case: TaskCase, id: str) -> None:
+        super().recheck(session, case, id)
+        resync_of_failed(
+            session,
+            self.work_clients[AccessRpc.name],
+            [row.id for row in share_rules.list_instance_hosts(session, id)],
+        )
 
     def give_up(
         self, session: Session, job: Claim, case: TaskCase, event: str

@@ -345,17 +345,23 @@ class ReplicasEndpoint:
         self, session: Session, instance_id: str, share_id: str
     ) -> None:
         """Remove the rows and credit the current size of the share."""
-        locked = replicas.lock_instances(session, share_id)
+        row = share_instances.get(session, instance_id)
+        others = [
+            one
+            for one in replicas.list_placed(session, share_id)
+            if one.id != instance_id
+        ]
+        if len(others) == 1:
+            # Back ends may have had them in other roles, and the periodic
+            # updates do not ask about a sole replica. As in requests, the
+            # work is locked before the replicas.
+            self.updates.on(others[0].host).update_share_replica(
+                session, owner_context(row), share_replica_id=others[0].id
+            )
+        replicas.lock_instances(session, share_id)
         row = share_instances.get(session, instance_id)
         remove_and_credit(session, row)
         self.servers.release(session, row.share_server_id)
-        left = [one for one in locked if one.id != instance_id]
-        if len(left) == 1 and left[0].host:
-            # Back ends may have had them in other roles, and the periodic
-            # updates do not ask about a sole replica.
-            self.updates.on(left[0].host).update_share_replica(
-                session, owner_context(row), share_replica_id=left[0].id
-            )
 
     def failed_delete_share_replica(
         self, session: Session, job: Claim, error: Exception
