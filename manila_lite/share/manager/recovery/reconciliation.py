@@ -8,7 +8,7 @@ none. The other modules of `recovery` hold what is specific to one kind of
 resource.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 import datetime
 import logging
 
@@ -92,12 +92,7 @@ class ReconciliationEndpoint:
         With `before`, only what has been in flight since then counts.
         When nothing is stuck, this only reads.
         """
-        if not any(
-            self.db.read(
-                rows.list_stuck, kind, self.service_host, most=1, before=before
-            )
-            for kind in self._order()
-        ):
+        if not self.db.read(self._list_stuck_kinds, before):
             return False
         self.db.write(self._submit_pass, before)
         return True
@@ -141,23 +136,37 @@ class ReconciliationEndpoint:
 
         Returns the number submitted and whether all were covered.
         """
-        submitted, room = (
-            0,
-            self.batch
-            - self.db.read(
-                rows.count_queued_rescues, self.service_host, self._kinds
-            ),
-        )
-        for kind in self._order():
+        queued, kinds = self.db.read(self._look, before)
+        submitted, room = 0, self.batch - queued
+        for kind in kinds:
             if room - submitted <= 0:
                 return submitted, False
-            if self.db.read(
-                rows.list_stuck, kind, self.service_host, most=1, before=before
-            ):
-                submitted += self.db.write(
-                    self._submit, kind, room - submitted, before, asked_by
-                )
+            submitted += self.db.write(
+                self._submit, kind, room - submitted, before, asked_by
+            )
         return submitted, submitted < room
+
+    def _look(
+        self, session: Session, before: datetime.datetime | None
+    ) -> tuple[int, list[str]]:
+        """Return how many rescues are queued, and what is stuck."""
+        queued = rows.count_queued_rescues(
+            session, self.service_host, self._kinds
+        )
+        return queued, self._list_stuck_kinds(session, before)
+
+    def _list_stuck_kinds(
+        self, session: Session, before: datetime.datetime | None
+    ) -> list[str]:
+        """Return the kinds of stuck resources, those others need first."""
+        return [
+            kind
+            for kind in rows.KINDS
+            if kind in self.resources
+            and rows.list_stuck(
+                session, kind, self.service_host, most=1, before=before
+            )
+        ]
 
     def _submit(
         self,
@@ -184,10 +193,6 @@ class ReconciliationEndpoint:
         ):
             self.resources[kind].submit(session, subject_id, row, asked_by)
         return len(stuck)
-
-    def _order(self) -> Iterator[str]:
-        """Yield kinds of resources, those others depend on first."""
-        return (kind for kind in rows.KINDS if kind in self.resources)
 
     # The rescues as work
 
