@@ -13,6 +13,7 @@ from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
 from manila_lite import exception
+from manila_lite.db.models import engine
 from manila_lite.db.models import networks
 from manila_lite.db.models import services
 from manila_lite.db.models import share_groups
@@ -29,6 +30,8 @@ from manila_lite.db.rows import SubnetRow
 from manila_lite.db.session import ConcurrentChange
 from manila_lite.db.session import Session
 from manila_lite.host import Host
+from manila_lite.states.share_group import SHARE_GROUP
+from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_server import ServerStatus
 
 SERVER = share_servers.ShareServer.__table__
@@ -42,6 +45,7 @@ SECURITY = networks.SecurityService.__table__
 OF_SECURITY = networks.ShareNetworkSecurityService.__table__
 INSTANCE = shares.ShareInstance.__table__
 GROUP = share_groups.ShareGroup.__table__
+WORK = engine.Work.__table__
 SHARE = shares.Share.__table__
 ZONE = services.AvailabilityZone.__table__
 
@@ -95,6 +99,22 @@ _IS_USED = sa.select(
         sa.exists().where(
             GROUP.c.share_server_id == sa.bindparam('of_server')
         ),
+    )
+)
+_IS_BUILD_BEGUN = sa.select(
+    sa.or_(
+        *(
+            sa.exists().where(
+                occupant.c.share_server_id == sa.bindparam('of_server'),
+                WORK.c.resource == resource,
+                WORK.c.resource_id == occupant.c.id,
+                WORK.c.attempt > 0,
+            )
+            for occupant, resource in (
+                (INSTANCE, SHARE_INSTANCE.resource),
+                (GROUP, SHARE_GROUP.resource),
+            )
+        )
     )
 )
 _IDENTIFIERS = sa.select(SERVER.c.identifier).where(
@@ -478,6 +498,14 @@ def is_used(session: Session, server_id: str) -> bool:
     Reliable only under a lock.
     """
     return bool(session.value(_IS_USED, of_server=server_id))
+
+
+def has_work_begun(session: Session, server_id: str) -> bool:
+    """Whether a share or group on a server has work that was ever claimed.
+
+    While the server is in creating, that is what builds it.
+    """
+    return bool(session.value(_IS_BUILD_BEGUN, of_server=server_id))
 
 
 def update(session: Session, server_id: str, **values: object) -> None:

@@ -217,9 +217,12 @@ class ShareServers:
         """Set the status by `reset_status`; raises InvalidInput."""
         event = reset_event(SHARE_SERVER, status)
         self._lock(session, server)
-        # The work of a share or a group builds it, which is not on record
-        # as work on the server.
-        is_built = share_servers.get(session, server.id).build_key is None
+        # What builds it is the work of a share or a group.
+        is_being_built = share_servers.get(
+            session, server.id
+        ).build_key is not None and share_servers.has_work_begun(
+            session, server.id
+        )
         # No share waits any longer for this server to be built.
         fire(
             session,
@@ -230,7 +233,7 @@ class ShareServers:
             updated_at=session.now,
         )
         refuse_contradiction(
-            session, SHARE_SERVER, server.id, event, exists=is_built
+            session, SHARE_SERVER, server.id, event, exists=not is_being_built
         )
         settle_migration(session, ctx, self.migration_work, server.id)
 
