@@ -71,8 +71,12 @@ def wait_for(received, share_id, *moves):
     def has_arrived():
         try:
             return received.of(share_id) == list(moves)
-        except received.link.channel_errors:
-            received.link.close()  # there is no such queue yet
+        except (
+            *received.link.channel_errors,
+            *received.link.connection_errors,
+        ):
+            # There is no such queue yet, or the broker is just making it.
+            received.link.close()
             return False
 
     # The lease of a killed sender ends before the next one connects.
