@@ -11,6 +11,8 @@ from tests.cluster import cluster
 from tests.support import sampling
 from tests.support.processes import free_port
 
+pytestmark = sampling.suite('clusters of nodes', 2)
+
 SECONDS = 45
 AT_REST_WITHIN = 60.0
 """Seconds, so that all of it takes at most three minutes.

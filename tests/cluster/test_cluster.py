@@ -9,10 +9,11 @@ import pytest
 from tests.cluster import __main__
 from tests.cluster import cluster
 from tests.cluster import nodes
+from tests.support import sampling
 from tests.support.processes import free_port
 from tests.support.processes import wait_until
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), sampling.suite('clusters of nodes', 2)]
 
 
 @pytest.fixture(scope='module')

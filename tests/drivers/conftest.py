@@ -61,7 +61,15 @@ def pytest_generate_tests(metafunc):
         named = metafunc.config.getoption('driver', default=None)
         metafunc.parametrize(
             'harness',
-            [named] if named else ['dummy', 'local', BTRFS],
+            [named]
+            if named
+            else [
+                'dummy',
+                'local',
+                pytest.param(
+                    BTRFS, marks=sampling.suite('the contract on btrfs', 60)
+                ),
+            ],
             indirect=True,
         )
     if 'share_pair' in metafunc.fixturenames:

@@ -29,7 +29,10 @@ from tests.support import sampling
 from tests.support import storage
 from tests.unit.share.drivers.btrfs.nfs_site import eventually
 
-pytestmark = pytest.mark.usefixtures('no_power_failures')
+pytestmark = [
+    pytest.mark.usefixtures('no_power_failures'),
+    sampling.suite('kills beside share servers', 10),
+]
 
 ADDRESSES = ('10.20.0.5', '10.20.0.6', '10.20.0.7')
 DEVICES = pathlib.Path('/sys/class/net')

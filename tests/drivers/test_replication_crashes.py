@@ -18,7 +18,10 @@ from tests.drivers.replication_backends import BACKENDS
 from tests.drivers.replication_sites import Sites
 from tests.support import sampling
 
-pytestmark = pytest.mark.usefixtures('no_power_failures')
+pytestmark = [
+    pytest.mark.usefixtures('no_power_failures'),
+    sampling.suite('kills of replicating back ends', 40),
+]
 
 
 class Scene(Sites):

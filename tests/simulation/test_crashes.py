@@ -13,6 +13,8 @@ from tests.simulation import pausing
 from tests.simulation.scenes.table import SCENES
 from tests.support import sampling
 
+pytestmark = sampling.suite('crashes in one operation', 240)
+
 
 def verbs(*, paused=False):
     """Return each scene with each of its verbs.

@@ -22,8 +22,12 @@ from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs import machine
 from manila_lite.share.drivers.btrfs import servers
 from tests.support import requirements
+from tests.support import sampling
 from tests.support import tenant_network
 from tests.support.processes import free_port
+
+beside_daemons = sampling.suite('the btrfs driver beside its daemons', 110)
+"""Marks tests that start NFS and CIFS servers: they take most of the time."""
 
 PREFIX = 'manila-btrfs-'
 POOL_SIZE = 8 << 30

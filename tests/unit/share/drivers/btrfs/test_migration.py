@@ -18,6 +18,8 @@ from tests.support.record_writer import Writer
 from tests.unit.share.drivers.btrfs.migration_sites import MIB
 from tests.unit.share.drivers.btrfs.migration_sites import Site
 
+pytestmark = storage.beside_daemons
+
 
 @pytest.fixture(scope='module')
 def site():

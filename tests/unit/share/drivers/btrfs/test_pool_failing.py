@@ -24,6 +24,8 @@ from tests.unit.share.drivers.btrfs.driver_site import path_of
 from tests.unit.share.drivers.btrfs.driver_site import refused
 from tests.unit.share.drivers.btrfs.nfs_site import eventually
 
+pytestmark = storage.beside_daemons
+
 
 class FailingSite(Site):
     """A back end with a pool whose disk can fail, `small`."""

@@ -26,6 +26,8 @@ from tests.support import units
 from tests.support.nfs_client import NfsClient
 from tests.support.nfs_client import NfsError
 
+pytestmark = storage.beside_daemons
+
 ALL = (
     *privileges.CAPABILITIES,
     *privileges.CIFS_CAPABILITIES,

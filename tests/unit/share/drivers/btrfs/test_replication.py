@@ -31,6 +31,8 @@ from tests.support.record_writer import Writer
 from tests.unit.share.drivers.btrfs.driver_site import fill
 from tests.unit.share.drivers.btrfs.nfs_site import eventually
 
+pytestmark = storage.beside_daemons
+
 MIB = 1 << 20
 WRITER = '127.0.0.2'
 _SAMPLED = sampling.suite('details of replicated CIFS shares', 4)

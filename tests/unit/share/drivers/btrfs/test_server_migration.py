@@ -18,6 +18,8 @@ from tests.support.processes import wait_until
 from tests.support.smb_client import PASSWORD
 from tests.support.smb_client import SmbError
 
+pytestmark = storage.beside_daemons
+
 SOURCE, CLIENT, PORT = '10.20.0.5', '10.20.0.99', 2049
 SMALL_POOL = 512 << 20
 MOST_OF_IT = 200 << 20

@@ -24,6 +24,8 @@ from tests.unit.share.drivers.btrfs.nfs_site import eventually
 from tests.unit.share.drivers.btrfs.nfs_site import require_five_seconds
 from tests.unit.share.drivers.btrfs.nfs_site import stop
 
+pytestmark = storage.beside_daemons
+
 DEVICES = pathlib.Path('/sys/class/net')
 FIRST_IN_ORDER = '00000000-0000-4000-8000-000000000001'
 

@@ -19,6 +19,8 @@ from tests.unit.share.drivers.btrfs import tenants
 from tests.unit.share.drivers.btrfs.nfs_site import eventually
 from tests.unit.share.drivers.btrfs.nfs_site import require_five_seconds
 
+pytestmark = storage.beside_daemons
+
 LOST = 'NETWORK_NAME_DELETED|FILE_CLOSED|USER_SESSION_DELETED|CONNECTION_'
 UNREACHABLE = 'CONNECTION_|HOST_UNREACHABLE|NETWORK_UNREACHABLE|IO_TIMEOUT'
 

@@ -31,6 +31,8 @@ from tests.support.smb_client import SmbError
 from tests.unit.share.drivers.btrfs.nfs_site import eventually
 from tests.unit.share.drivers.btrfs.nfs_site import require_five_seconds
 
+pytestmark = storage.beside_daemons
+
 MIB = 1 << 20
 
 

@@ -35,6 +35,8 @@ from tests.unit.share.drivers.btrfs.nfs_site import eventually
 from tests.unit.share.drivers.btrfs.nfs_site import require_five_seconds
 from tests.unit.share.drivers.btrfs.nfs_site import stop
 
+pytestmark = storage.beside_daemons
+
 
 def serves(nfs, path):
     """Return whether all clients see what they should, and no more."""
