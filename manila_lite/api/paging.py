@@ -25,7 +25,8 @@ LINKED_ROW = 'after'
 """The query key of a link that says behind which row its page begins.
 
 It has the offset of the link as well: a client that changes the offset of
-a link means that offset.
+a link means that offset. One that changes its `marker` means that item, the
+last one that it has seen: openstacksdk does after the last link.
 """
 
 KEYS = ('limit', 'offset', 'marker', 'sort_key', 'sort_dir', LINKED_ROW)
@@ -35,8 +36,9 @@ KEYS = ('limit', 'offset', 'marker', 'sort_key', 'sort_dir', LINKED_ROW)
 class Page(typing.NamedTuple):
     """The requested part of a list; `limit` None means all of it.
 
-    It begins behind the row `after` if that is set, else at the offset.
-    A page that `must_be_empty` reads the first row that may not be there.
+    It begins behind the row `after` if that is set, behind the item with the
+    id `marker` if that is set, else at the offset. A page that
+    `must_be_empty` reads the first row that may not be there.
     """
 
     limit: int | None
@@ -44,12 +46,19 @@ class Page(typing.NamedTuple):
     sort_key: str
     sort_dir: str
     after: Position | None = None
+    marker: str | None = None
     must_be_empty: bool = False
 
     def cut(self, rows: typing.Sequence) -> typing.Sequence:
         """Return the page of a list that is already in memory."""
-        end = None if self.limit is None else self.offset + self.limit
-        return self.check(rows[self.offset : end])
+        start = self.offset
+        if self.marker is not None:
+            ids = [row.id for row in rows]
+            start = len(rows)
+            if self.marker in ids:
+                start = ids.index(self.marker) + 1
+        end = None if self.limit is None else start + self.limit
+        return self.check(rows[start:end])
 
     def check(self, rows: typing.Sequence) -> typing.Sequence:
         """Return the rows; raises InvalidInput if the offset is too large."""
@@ -100,21 +109,22 @@ def parse(
             sort_key = pages.DEFAULT_SORT_KEY
         sort_key = sort_keys.get(sort_key, sort_key)
     offset = _number(query, 'offset', largest=None) or 0
-    after = None
-    if sort_key == pages.DEFAULT_SORT_KEY:
-        after = _linked_row(query, offset)
-    if offset > MAX_OFFSET and not after:
+    page = Page(page_limit, offset, sort_key, sort_dir)
+    page = page._replace(**_position(query, page))
+    if offset > MAX_OFFSET and not (page.after or page.marker):
         return Page(1, MAX_OFFSET, sort_key, sort_dir, must_be_empty=True)
-    return Page(page_limit, offset, sort_key, sort_dir, after)
+    return page
 
 
-def _linked_row(
-    query: typing.Mapping[str, str], offset: int
-) -> Position | None:
-    """Return the row behind which the page of a followed link begins."""
+def _position(
+    query: typing.Mapping[str, str], page: Page
+) -> dict[str, typing.Any]:
+    """Return behind what the page begins: `after`, `marker` or neither."""
+    marker = query.get('marker') or None
     text = query.get(LINKED_ROW)
     if not text:
-        return None
+        # Clients that count rows may send a marker as well.
+        return {} if page.offset else {'marker': marker}
     number, _, row = text.partition(',')
     made, _, id = row.partition(',')
     try:
@@ -122,14 +132,18 @@ def _linked_row(
             raise ValueError
         if not id.isprintable():
             raise ValueError
-        position = Position(
-            datetime.datetime.fromisoformat(made).replace(tzinfo=None), id
-        )
+        made_at = made and datetime.datetime.fromisoformat(made)
     except ValueError:
         raise exception.InvalidInput(
             reason=f'{LINKED_ROW} must be that of a link to the next page'
         ) from None
-    return position if number == str(offset) else None
+    if number != str(page.offset):
+        return {}
+    if marker not in (None, id):
+        return {'marker': marker}
+    if made_at and page.sort_key == pages.DEFAULT_SORT_KEY:
+        return {'after': Position(made_at.replace(tzinfo=None), id)}
+    return {}
 
 
 def _number(
@@ -226,15 +240,26 @@ def next_links(
 
     There is a link if the page is full. It has the id of the last row as
     `marker`, which clients expect, and the `offset`. In the default order
-    it also says behind which row the next page begins.
+    it also says behind which row the next page begins. In another order, the
+    page behind a marker has no offset: the next one begins behind its last
+    row as well.
     """
     if not rows or len(rows) != page.limit:
         return []
     last, offset = rows[-1], page.offset + len(rows)
-    query = req.query | {'offset': str(offset), 'marker': last.id}
+    is_default = page.sort_key == pages.DEFAULT_SORT_KEY
+    query = dict(req.query)
     query.pop(LINKED_ROW, None)
-    if page.sort_key == pages.DEFAULT_SORT_KEY:
-        query[LINKED_ROW] = f'{offset},{last.created_at},{last.id}'
+    if is_default or page.marker is None:
+        made = last.created_at if is_default else ''
+        query |= {
+            'offset': str(offset),
+            'marker': last.id,
+            LINKED_ROW: f'{offset},{made},{last.id}',
+        }
+    else:
+        query.pop('offset', None)
+        query['marker'] = last.id
     return [
         {
             'rel': 'next',

@@ -7,6 +7,9 @@ import operator
 import typing
 
 import sqlalchemy as sa
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import GenericFunction
 
 from manila_lite import exception
 from manila_lite.db.rows import Page
@@ -47,10 +50,7 @@ def select_page(
     key: sa.ColumnElement | None = None,
 ) -> sa.Select:
     """Return the rows of a page of this statement."""
-    statement = statement.where(*follows(page, table)).order_by(
-        *order(page, table, key)
-    )
-    return cut(statement, page)
+    return cut(select_head(statement, page, table, key, limited=False), page)
 
 
 def list_rows(
@@ -77,7 +77,7 @@ def list_rows(
 
 def cut(statement: sa.Select, page: Page) -> sa.Select:
     """Return the rows of a page of an ordered statement."""
-    offset = 0 if page.after else page.offset
+    offset = _skipped(page)
     if page.limit is not None or offset:
         statement = statement.limit(
             _NO_LIMIT if page.limit is None else page.limit
@@ -90,30 +90,118 @@ def select_head(
     page: Page,
     table: sa.FromClause,
     key: sa.ColumnElement | None = None,
+    union: Sequence[sa.Select] = (),
+    *,
+    limited: bool = True,
 ) -> sa.Select:
     """Return the rows of this statement that can be on a page of a union.
 
-    These are as many as precede the end of the page.
+    These are as many as precede the end of the page. The row with the id of
+    the marker is in one of the statements of the `union`.
     """
-    statement = statement.where(*follows(page, table)).order_by(
-        *order(page, table, key)
-    )
-    if page.limit is None:
+    key = table.c[page.sort_key] if key is None else key
+    statement = statement.where(
+        *_follows(page, table, key, union or [statement])
+    ).order_by(*order(page, table, key))
+    if page.limit is None or not limited:
         return statement
-    return statement.limit((0 if page.after else page.offset) + page.limit)
+    return statement.limit(_skipped(page) + page.limit)
 
 
-def follows(
-    page: Page, table: sa.FromClause
+def _skipped(page: Page) -> int:
+    """Return how many rows a page skips that its position does not."""
+    return 0 if page.after or page.marker else page.offset
+
+
+def _follows(
+    page: Page,
+    table: sa.FromClause,
+    key: sa.ColumnElement,
+    statements: Sequence[sa.Select],
 ) -> Collection[sa.ColumnElement[bool]]:
-    """Return the condition that a row follows the position of a page."""
-    if page.after is None:
+    """Return the condition that a row follows the position of a page.
+
+    A marker counts within the list only, so that it tells nothing about
+    other resources: behind an id that is not in the list there is nothing.
+    """
+    is_descending = page.sort_dir == 'desc'
+    if page.after is not None:
+        return is_behind(
+            page.after,
+            table.c.created_at,
+            table.c.id,
+            descending=is_descending,
+        )
+    if page.marker is None:
         return ()
-    return is_behind(
-        page.after,
-        table.c.created_at,
-        table.c.id,
-        descending=page.sort_dir == 'desc',
+
+    # MariaDB enters an index at a value that it finds by a unique key only.
+    last_key = (
+        sa.select(key)
+        .select_from(table)
+        .where(table.c.id == page.marker)
+        .correlate(None)
+        .scalar_subquery()
+    )
+    is_listed = sa.or_(
+        *(
+            statement.with_only_columns(table.c.id)
+            .where(table.c.id == page.marker)
+            .order_by(None)
+            .correlate(None)
+            .exists()
+            for statement in statements
+        )
+    )
+    last_id = page.marker
+    if page.sort_key == DEFAULT_SORT_KEY:
+        return is_listed, *is_behind(
+            (last_key, last_id), key, table.c.id, descending=is_descending
+        )
+    behind = operator.lt if is_descending else operator.gt
+    rank, last_rank = _null_rank(key), _null_rank(last_key)
+    return (
+        is_listed,
+        sa.or_(
+            behind(rank, last_rank),
+            sa.and_(
+                rank == last_rank,
+                sa.or_(
+                    behind(key, last_key),
+                    sa.and_(
+                        sa.or_(key == last_key, last_key.is_(None)),
+                        behind(table.c.id, last_id),
+                    ),
+                ),
+            ),
+        ),
+    )
+
+
+class _null_rank(GenericFunction):  # noqa: N801 - a function of SQL
+    """Where null stands among other values: 0 and 1, in their order."""
+
+    type = sa.Integer()
+    inherit_cache = True
+
+
+@compiles(_null_rank)
+def _nulls_first(
+    element: _null_rank, compiler: SQLCompiler, **kwargs: typing.Any
+) -> str:
+    (argument,) = element.clauses
+    return compiler.process(
+        sa.case((argument.is_(None), 0), else_=1), **kwargs
+    )
+
+
+@compiles(_null_rank, 'postgresql')
+def _nulls_last(
+    element: _null_rank, compiler: SQLCompiler, **kwargs: typing.Any
+) -> str:
+    (argument,) = element.clauses
+    return compiler.process(
+        sa.case((argument.is_(None), 1), else_=0), **kwargs
     )
 
 

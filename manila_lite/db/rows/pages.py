@@ -15,7 +15,8 @@ class Page(Protocol):
     """The part of a list that a request asks for, and its order.
 
     A page begins behind `after` if it is set, which is the fast way into a
-    long list in its default order; otherwise `offset` rows are skipped.
+    long list in its default order, or behind the row with the id `marker`;
+    otherwise `offset` rows are skipped.
     """
 
     @property
@@ -26,6 +27,9 @@ class Page(Protocol):
 
     @property
     def after(self) -> Position | None: ...
+
+    @property
+    def marker(self) -> str | None: ...
 
     @property
     def sort_key(self) -> str: ...

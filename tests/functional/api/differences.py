@@ -143,9 +143,9 @@ RULES = {
         'messages, resource locks and transfers take it for asc'
     ),
     'next links': (
-        'have an offset as well as a marker, since markers are ignored, and '
-        'in the default order the position of the last item, so that later '
-        'pages are as fast as the first one'
+        'have an offset as well as a marker, and in the default order the '
+        'position of the last item, so that later pages are as fast as the '
+        'first one'
     ),
     'length of share lists': (
         'is limited even if there is no limit in the query: to '
@@ -168,9 +168,10 @@ RULES = {
         'is limited to 20 for metadata, extra_specs and capabilities; more '
         'answer 400'
     ),
-    'marker of replicas': (
-        'is honoured if there is no offset: clients that do not know the '
-        'name of the link to the next page would repeat the first page'
+    'markers': (
+        'are honoured by every list, alone or in place of that of a link: '
+        'the page begins behind this item; published lists ignore them, and '
+        'openstacksdk would read the last page twice'
     ),
     'network values of new share networks': (
         'created_at, network_type, segmentation_id, cidr and ip_version in '

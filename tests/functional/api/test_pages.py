@@ -1,6 +1,7 @@
 """Pages of long lists, on every database."""
 
 import datetime
+import re
 import urllib.parse
 
 import pytest
@@ -209,6 +210,117 @@ def test_every_paged_list_has_links_to_all_of_it(cloud, admin, path, limit):
         assert [id for page in found for id in page] == [
             str(number) for number in reversed(range(OTHERS))
         ]
+
+
+def by_marker(api, path, limit):
+    """Return a list as clients read it that know only `limit` and `marker`."""
+    found, marker = [], ''
+    for _ in range(MANY):
+        ids, _ = page_of(api, f'{path}&limit={limit}{marker}')
+        if not ids:
+            return found
+        found += ids
+        marker = f'&marker={ids[-1]}'
+    raise AssertionError(f'{path} has no end')
+
+
+@pytest.mark.parametrize('path', sorted(ROWS))
+def test_markers_lead_through_every_list(cloud, admin, path):
+    cloud.db.write(_insert, *ROWS[path])
+    for limit in (1, 3):
+        for query in ('?sort_dir=desc', '?sort_dir=asc'):
+            listed = follow(admin, f'{path}{query}&limit={limit}')
+            expected = [id for page in listed for id in page]
+            assert by_marker(admin, path + query, limit) == expected
+    assert len(expected) == OTHERS
+
+
+@differences.proves('markers')
+def test_new_marker_beside_an_old_link_counts(cloud, admin):
+    """So does openstacksdk ask for what follows the last page."""
+    for path in sorted(ROWS):
+        cloud.db.write(_insert, *ROWS[path])
+    for path in ('/shares', '/share_instances', *sorted(ROWS)):
+        pages_of_list, link = [], f'{path}?limit=3'
+        while link:
+            ids, following = page_of(admin, link)
+            pages_of_list.append(ids)
+            last_link, link = link, following
+        if not pages_of_list[-1]:
+            continue  # the last page is full, and its link has led here
+        assert len(pages_of_list) > 2
+        new = f'marker={pages_of_list[-1][-1]}'
+        again = re.sub('marker=[^&]*', new, last_link)
+        assert again != last_link
+        assert page_of(admin, again) == ([], None)
+        earlier = f'marker={pages_of_list[0][1]}'
+        again = re.sub('marker=[^&]*', earlier, last_link)
+        assert page_of(admin, again)[0] == [
+            pages_of_list[0][2],
+            *pages_of_list[1][:2],
+        ]
+
+
+def sort_keys_of(path):
+    """Return the sort keys that the description of a list names."""
+    return sorted(
+        word
+        for route in routes.ROUTES
+        if (route.method, route.path) == ('GET', path)
+        for known in wsgi.declaration(route.controller, route.handler).query
+        if isinstance(known, Filter) and known.key == 'sort_key'
+        for word in known.words
+    )
+
+
+@sampling.enumeration
+@pytest.mark.parametrize('path', ['/shares', *sorted(ROWS)])
+def test_markers_lead_through_lists_in_any_order(cloud, admin, path):
+    """Among equal items and those without a value, too."""
+    cloud.db.write(_insert, *ROWS.get(path, ROWS['/snapshots']))
+    cloud.db.write(_make_some_equal)
+    for key in sampling.sample(sort_keys_of(path), 3):
+        for query in (
+            'sort_dir=asc',
+            'sort_dir=desc',
+            *(
+                ['is_public=true', 'all_tenants=1']
+                if path == '/shares'
+                else []
+            ),
+        ):
+            listed = f'{path}?sort_key={key}&{query}'
+            found = follow(admin, f'{listed}&limit=9')
+            expected = [id for page in found for id in page]
+            assert by_marker(admin, listed, 3) == expected, listed
+
+
+def _make_some_equal(session):
+    """Give some shares and snapshots one name; others have none."""
+    for table, ids in (
+        (shares.Share.__table__, map(bulk_shares.share_id, (1, 3, 5, 9))),
+        (snapshots.Snapshot.__table__, ['1', '4', '5']),
+    ):
+        session.run(
+            sa.update(table)
+            .where(table.c.id.in_(ids))
+            .values(display_name='a name')
+        )
+    table = shares.Share.__table__
+    ids = map(bulk_shares.share_id, range(0, NUMBER, 7))
+    session.run(
+        sa.update(table).where(table.c.id.in_(ids)).values(display_name=None)
+    )
+
+
+def test_marker_of_another_project_says_nothing(member):
+    """What it does not see is like what does not exist."""
+    foreign = next(n for n in NEWEST_FIRST if n not in WITH_PUBLIC)
+    for path in ('/shares?limit=3', '/shares?limit=3&is_public=true'):
+        for id in (bulk_shares.share_id(foreign), 'unknown'):
+            for query in ('', '&sort_key=name', '&sort_key=host'):
+                listed = f'{path}&marker={id}{query}'
+                assert page_of(member, listed) == ([], None)
 
 
 def _insert(session, table, values):

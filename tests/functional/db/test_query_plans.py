@@ -98,6 +98,14 @@ def later_page(db):
     )
 
 
+def marked_page(db):
+    """Return the same page by the id of the share that it follows."""
+    return paging.parse(
+        {'limit': str(LIMIT), 'marker': later_page(db).after.id}
+    )
+
+
+LATER = pytest.mark.parametrize('page_of', [later_page, marked_page])
 LISTS = pytest.mark.parametrize(
     'wanted, index',
     [
@@ -123,20 +131,23 @@ def test_page_is_read_in_the_order_of_an_index(db, wanted, index):
 
 
 @LISTS
+@LATER
 @pytest.mark.parametrize('sort_dir', ['desc', 'asc'])
 def test_later_page_begins_at_its_row_in_the_index(
-    db, wanted, index, sort_dir
+    db, wanted, index, page_of, sort_dir
 ):
-    page = later_page(db)._replace(sort_dir=sort_dir)
+    page = page_of(db)._replace(sort_dir=sort_dir)
     (plan,) = plans(db, share_views.list_summaries, wanted, page)
     assert index in plan
     assert not [word for word in SLOW[db.dialect] if word in plan], plan
     assert ENTERS_INDEX[db.dialect].search(plan), plan
 
 
-@pytest.mark.parametrize('later', [False, True])
-def test_page_of_instances_is_read_in_the_order_of_an_index(db, later):
-    page = later_page(db) if later else first_page()
+@pytest.mark.parametrize(
+    'page_of', [lambda db: first_page(), later_page, marked_page]
+)
+def test_page_of_instances_is_read_in_the_order_of_an_index(db, page_of):
+    page = page_of(db)
     rows, paths = plans(
         db,
         instance_views.list_instances,
@@ -152,11 +163,12 @@ def test_page_of_instances_is_read_in_the_order_of_an_index(db, later):
 
 
 @pytest.mark.parametrize('include_hidden', [True, False])
-@pytest.mark.parametrize('later', [False, True])
-def test_public_shares_are_read_from_two_indexes(db, include_hidden, later):
+@pytest.mark.parametrize(
+    'page_of', [lambda db: first_page(), later_page, marked_page]
+)
+def test_public_shares_are_read_from_two_indexes(db, include_hidden, page_of):
     filters = wanted(include_hidden, 'project 1', include_public=True)
-    page = later_page(db) if later else first_page()
-    (plan,) = plans(db, share_views.list_summaries, filters, page)
+    (plan,) = plans(db, share_views.list_summaries, filters, page_of(db))
     assert ONE_PROJECT in plan, plan
     assert PUBLIC in plan, plan
     found = [word for word in SLOW_IN_UNION[db.dialect] if word in plan]

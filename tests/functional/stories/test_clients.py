@@ -185,6 +185,38 @@ def test_sdk_manages_the_life_of_a_share(deployment, sdk):
     assert deployment.installation.problems() == []
 
 
+def test_sdk_reads_lists_in_pages_of_any_size(sdk):
+    """It asks for more after the last link, too, by `marker` alone."""
+    made = [
+        wait_at_rest(
+            sdk,
+            sdk.create_share(share_protocol='NFS', size=1, name=next(_names)),
+        )
+        for _ in range(4)
+    ]
+    networks = [sdk.create_share_network(name=next(_names)) for _ in range(4)]
+    locks = [
+        sdk.create_resource_lock(resource_id=share.id, resource_type='share')
+        for share in made
+    ]
+    for read in (
+        sdk.shares,
+        sdk.share_instances,
+        sdk.share_networks,
+        sdk.resource_locks,
+    ):
+        ids = [one.id for one in read()]
+        assert len(ids) >= len(made)
+        for limit in range(1, len(ids) + 2):
+            assert [one.id for one in read(limit=limit)] == ids
+    for lock in locks:
+        sdk.delete_resource_lock(lock)
+    for share in made:
+        sdk.delete_share(share)
+    for network in networks:
+        sdk.delete_share_network(network)
+
+
 def test_sdk_reads_long_lists_page_by_page(sdk):
     shares = [
         wait_at_rest(

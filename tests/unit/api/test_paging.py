@@ -144,11 +144,11 @@ def query_of(link):
     return dict(urllib.parse.parse_qsl(text))
 
 
-def next_links(query, shown, **more):
+def next_links(query, shown, *, sort_keys=None, **more):
     req = request(query=query, **more)
     return paging.next_links(
         req,
-        paging.parse(req.query),
+        paging.parse(req.query, sort_keys=sort_keys),
         'shares',
         [types.SimpleNamespace(id=id, created_at=MADE) for id in shown],
     )
@@ -188,13 +188,43 @@ def test_changed_offset_of_a_link_counts():
     assert (page.offset, page.after) == (9, None)
 
 
-def test_link_of_another_order_has_only_its_offset():
-    req = request(query='limit=1&sort_key=name')
-    page = paging.parse(req.query, sort_keys=KEYS)
-    row = types.SimpleNamespace(id='a', created_at=MADE)
-    (link,) = paging.next_links(req, page, 'shares', [row])
-    assert query_of(link)['offset'] == '1'
-    assert paging.LINKED_ROW not in query_of(link)
+def parse_link(link, **changed):
+    return paging.parse(query_of(link) | changed, sort_keys=KEYS)
+
+
+def test_link_of_another_order_counts_by_its_offset():
+    (link,) = next_links('limit=1&sort_key=name', 'a', sort_keys=KEYS)
+    page = parse_link(link)
+    assert (page.offset, page.after, page.marker) == (1, None, None)
+
+
+@pytest.mark.parametrize('order', ['', '&sort_key=name'])
+def test_changed_marker_of_a_link_counts(order):
+    """So does openstacksdk ask for what follows the last page."""
+    (link,) = next_links(f'limit=2{order}', 'ab', sort_keys=KEYS)
+    page = parse_link(link, marker='z')
+    assert (page.after, page.marker) == (None, 'z')
+
+
+@pytest.mark.parametrize('query', ['', '&offset=0', '&offset=0&after='])
+def test_marker_alone_counts(query):
+    page = paging.parse(request(query=f'limit=2&marker=b{query}').query)
+    assert (page.offset, page.marker) == (0, 'b')
+
+
+def test_marker_beside_an_offset_does_not_count():
+    page = paging.parse(request(query='limit=2&marker=b&offset=4').query)
+    assert (page.offset, page.marker) == (4, None)
+
+
+def test_page_behind_a_marker_links_to_what_follows_it():
+    (link,) = next_links('limit=2&marker=b', 'cd')
+    assert parse_link(link).after == (MADE, 'd')
+    (link,) = next_links(
+        'limit=2&marker=b&sort_key=name', 'cd', sort_keys=KEYS
+    )
+    page = parse_link(link)
+    assert (page.offset, page.marker) == (0, 'd')
 
 
 @pytest.mark.parametrize(

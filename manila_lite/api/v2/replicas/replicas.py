@@ -127,17 +127,13 @@ class ShareReplicasController(targets.ShareReplicaTargetController):
         self, req: wsgi.Request
     ) -> replica_views.ShareReplicaFilter:
         ctx = req.ctx
-        filters = replica_views.ShareReplicaFilter(
+        return replica_views.ShareReplicaFilter(
             project_id=None if ctx.is_admin else ctx.project_id,
             # A share that the caller does not see has no replicas here, so
             # the response does not reveal that the share exists.
             share_id=req.query.get('share_id'),
             include_hidden=targets.sees_hidden(ctx),
         )
-        # Clients that do not use the link of this name page by the last id.
-        if 'offset' not in req.query:
-            filters.after = req.query.get('marker')
-        return filters
 
     @wsgi.method(wsgi.IN_HANDLER, answer={'share_replica': DETAIL})
     def show(self, req: wsgi.Request, share_replica_id: str) -> dict:

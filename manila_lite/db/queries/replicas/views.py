@@ -62,14 +62,12 @@ _METADATA_OF_ONE = _METADATA.where(
 class ShareReplicaFilter:
     """Criteria for replicas; empty fields match everything.
 
-    `after` is the id of a replica; only those that follow it match.
     Replicas hidden by deferred deletion are left out unless
     `include_hidden` is set.
     """
 
     project_id: str | None = None
     share_id: str | None = None
-    after: str | None = None
     include_hidden: bool = False
 
 
@@ -131,19 +129,6 @@ def _conditions(criteria: ShareReplicaFilter) -> list[sa.ColumnElement]:
         found.append(SHARE.c.project_id == criteria.project_id)
     if criteria.share_id is not None:
         found.append(INSTANCE.c.share_id == criteria.share_id)
-    if criteria.after is not None:
-        last = INSTANCE.alias()
-        made = (
-            sa.select(last.c.created_at)
-            .where(last.c.id == criteria.after)
-            .scalar_subquery()
-        )
-        found += pages.is_behind(
-            (made, criteria.after),
-            INSTANCE.c.created_at,
-            INSTANCE.c.id,
-            descending=True,
-        )
     if not criteria.include_hidden:
         found.append(INSTANCE.c.status.not_in(sorted(HIDDEN_FROM_TENANTS)))
     return found

@@ -271,14 +271,13 @@ def _page(
         return pages.select_page(
             sa.select(*columns).where(*lists[0]), page, SHARE, key
         )
-    heads = (
-        pages.select_head(
-            sa.select(*columns, key.label('sort_value')).where(*conditions),
-            page,
-            SHARE,
-            key,
-        ).subquery()
+    statements = [
+        sa.select(*columns, key.label('sort_value')).where(*conditions)
         for conditions in lists
+    ]
+    heads = (
+        pages.select_head(statement, page, SHARE, key, statements).subquery()
+        for statement in statements
     )
     # SQLite has no parentheses around selections with a limit.
     union = sa.union_all(*(sa.select(head) for head in heads)).subquery()

@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.functional.api import differences
 from tests.functional.api.replica_client import UNKNOWN
 from tests.functional.api.replica_client import list_replica_ids
 from tests.functional.api.replica_client import list_replicas
@@ -128,7 +127,6 @@ def test_links_lead_through_all_pages(member, five, path):
     assert seen == five
 
 
-@differences.proves('marker of replicas')
 @PATHS
 def test_page_may_follow_the_last_id_of_the_one_before(member, five, path):
     assert (

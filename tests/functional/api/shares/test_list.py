@@ -100,9 +100,13 @@ def test_limit_and_offset(member):
     assert names(member, 'offset=9') == []
 
 
-def test_marker_is_ignored(member):
-    last = create(member, *'abc')
-    assert names(member, f'marker={last}') == ['c', 'b', 'a']
+def test_page_behind_a_marker(member):
+    create(member, *'ab')
+    marker = create(member, 'c')
+    create(member, 'd')
+    assert names(member, f'marker={marker}') == ['b', 'a']
+    assert names(member, f'marker={marker}&limit=1') == ['b']
+    assert names(member, f'marker={marker}&offset=3') == ['a']
 
 
 @differences.proves('next links')
