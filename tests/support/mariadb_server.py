@@ -64,6 +64,9 @@ class MariaDbServer:
         return {name: int(found[name]) for name in names}
 
 
+_NODE_IS_NOT_READY = 1047
+
+
 @contextlib.contextmanager
 def run(
     folder: pathlib.Path,
@@ -120,7 +123,8 @@ def run(
         try:
             _wait_for(port, process, folder / 'log')
             server = MariaDbServer(folder, port, process.pid)
-            server.execute(
+            _execute_when_ready(
+                server,
                 f'CREATE DATABASE IF NOT EXISTS {DATABASE}',
                 f"CREATE USER IF NOT EXISTS {USER}@'127.0.0.1'",
                 f"GRANT ALL ON {DATABASE}.* TO {USER}@'127.0.0.1'",
@@ -161,6 +165,21 @@ def _require(*commands: str) -> None:
     for name in commands:
         if not shutil.which(name):
             requirements.missing(f'{name} is not installed')
+
+
+def _execute_when_ready(server: MariaDbServer, *statements: str) -> None:
+    """Execute statements; a node accepts connections before it is ready."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            server.execute(*statements)
+        except sa.exc.OperationalError as error:
+            is_unready = error.orig.args[0] == _NODE_IS_NOT_READY
+            if not is_unready or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+        else:
+            return
 
 
 def _wait_for(port: int, process: subprocess.Popen, log: pathlib.Path) -> None:
