@@ -15,6 +15,10 @@ class ServiceNotFound(NotFound):
     message = 'Service {binary} on host {host} could not be found.'
 
 
+class HostNotFound(NotFound):
+    message = 'host: {reason}'
+
+
 class ServiceNotUp(Conflict):
     message = 'Service {binary} on host {host} is not up.'
 

@@ -27,6 +27,14 @@ class ShareNotAllowed(Forbidden):
     message = 'Invalid share: {reason}'
 
 
+class ShareHasSnapshots(Conflict):
+    message = (
+        'Share {share_id} has snapshots, which a copy by the data service '
+        'does not keep; delete or unmanage them, or let its driver migrate '
+        'it, with preserve_snapshots.'
+    )
+
+
 class ShareAlreadyManaged(Conflict):
     message = 'Invalid share: {path} on {host} is already managed.'
 

@@ -143,7 +143,10 @@ def test_driver_without_groups_has_groups(build_cloud):
          'there is no share type'),
         ({'availability_zone': 'nowhere'}, 404, 'nowhere'),
         ({'share_network_id': 'net'}, 400, 'share_network_id'),
-        ({'source_share_group_snapshot_id': 'snap'}, 404, 'snap'),
+        ({'availability_zone': 'nowhere', 'share_network_id': 'net'}, 404,
+         'nowhere'),
+        ({'source_share_group_snapshot_id': 'snap'}, 400,
+         'source_share_group_snapshot_id'),
         ({'colour': 'red'}, 400, 'colour'),
     ],
 )  # fmt: skip

@@ -150,7 +150,7 @@ def test_refused_migration_is_explained_and_keeps_what_was_typed(
     on_alpha, root
 ):
     page = root.submit(
-        form(root, on_alpha, 'migrate'), expect=400, host='node@beta#lake'
+        form(root, on_alpha, 'migrate'), expect=404, host='node@beta#lake'
     )
     assert 'node@beta has no pool lake' in page.text
     assert page.form(f'/ui/shares/{on_alpha}/migrate').fields['host'] == (

@@ -23,6 +23,7 @@ from manila_lite.db import rows
 from manila_lite.db.queries.groups import share_groups
 from manila_lite.db.session import Session
 from manila_lite.share.operations.groups.share_groups import ShareGroupRequest
+from manila_lite.share.operations.shares import placement
 
 _NAME = s.string(255, nullable=True)
 
@@ -158,6 +159,10 @@ class ShareGroupsController(ShareGroupTargetController):
     )
     def create(self, req: wsgi.Request, args: dict) -> dict:
         """Request a group: an empty one, or one from a snapshot."""
+        zone = args.get('availability_zone') or None
+        if zone and args.get('share_network_id'):
+            # In the published order: 404 for the zone, then the network.
+            self.services.db.read(placement.get_zone, zone)
         request = ShareGroupRequest(
             name=args.get('name'),
             description=args.get('description'),
@@ -166,14 +171,12 @@ class ShareGroupsController(ShareGroupTargetController):
             share_network_id=self._network_id(
                 req, args.get('share_network_id')
             ),
-            availability_zone=args.get('availability_zone') or None,
+            availability_zone=zone,
             apply_type_zones=req.minor >= 48,
         )
         snapshot_id = args.get('source_share_group_snapshot_id')
         if snapshot_id:
-            snapshot = targets.get_group_snapshot(
-                self.services.db, req.ctx, snapshot_id
-            )
+            snapshot = self._source(req, snapshot_id)
             group_id = self.services.share_group_copies.create(
                 req.ctx, snapshot, request
             )
@@ -182,6 +185,19 @@ class ShareGroupsController(ShareGroupTargetController):
         return self._response(
             req, self.services.db.read(share_groups.get, group_id)
         )
+
+    def _source(
+        self, req: wsgi.Request, snapshot_id: str
+    ) -> rows.ShareGroupSnapshotRow:
+        try:
+            return targets.get_group_snapshot(
+                self.services.db, req.ctx, snapshot_id
+            )
+        except exception.ShareGroupSnapshotNotFound as error:
+            # The published code of this error is 400 here.
+            raise exception.InvalidInput(
+                reason=f'source_share_group_snapshot_id: {error.msg}'
+            ) from error
 
     def _network_id(
         self, req: wsgi.Request, network_id: str | None

@@ -183,8 +183,8 @@ class ShareMigrations:
             )
         zone = self._require_up(session, host.service_host)
         if not pools.pool_exists(session, text):
-            raise exception.InvalidInput(
-                reason=f'host: {host.service_host} has no pool {host.pool}'
+            raise exception.HostNotFound(
+                reason=f'{host.service_host} has no pool {host.pool}'
             )
         return zone
 
@@ -199,8 +199,8 @@ class ShareMigrations:
         try:
             service = services.get(session, service_host, BINARY)
         except exception.NotFound as error:
-            raise exception.InvalidInput(
-                reason=f'host: there is no share service {service_host}'
+            raise exception.HostNotFound(
+                reason=f'there is no share service {service_host}'
             ) from error
         if not services.is_up(service, self.down_time):
             raise exception.ServiceIsDown(binary=BINARY, host=service_host)
@@ -392,6 +392,13 @@ def _refuse_immovable(
 ) -> None:
     """Raise InvalidShare if the share cannot be migrated by itself."""
     has_snapshots = snapshots.has_snapshots(session, instance.id)
+    if (
+        has_snapshots
+        and options.force_host_assisted
+        and not options.preserve_snapshots
+    ):
+        # The published code of this refusal is 409.
+        raise exception.ShareHasSnapshots(share_id=instance.share_id)
     reasons = {
         'is in the recycle bin': instance.is_soft_deleted,
         'is in a share group': instance.share_group_id,

@@ -183,8 +183,6 @@ def test_a_share_that_is_there_already_stays(cloud, share):
     'options, word',
     [
         ({'host': 'node@beta'}, 'host'),
-        ({'host': 'node@moon#pool'}, 'host'),
-        ({'host': 'node@beta#moon'}, 'host'),
         (
             {'force_host_assisted_migration': True},  # and writable
             'force_host_assisted_migration',
@@ -206,6 +204,15 @@ def test_a_refused_request_names_the_field_and_changes_nothing(
     assert word in answer.json['badRequest']['message']
     shown = cloud.api.show(share)
     assert (shown['status'], shown['task_state']) == ('available', None)
+
+
+@pytest.mark.parametrize('host', ['node@moon#pool', 'node@beta#moon'])
+def test_an_unknown_host_is_not_found(cloud, share, host):
+    answer = migrations.start(cloud, share, host=host, expect=404)
+    message = answer.json['itemNotFound']['message']
+    assert message.startswith('host: ')
+    assert 'moon' in message
+    assert cloud.api.show(share)['status'] == 'available'
 
 
 def test_a_member_of_a_share_group_is_not_migrated(cloud):

@@ -257,9 +257,10 @@ def refused(cloud, share, **options):
 
 def test_unsuitable_requests_are_refused(cloud, share, taken):
     assert 'preserve_snapshots' in refused(cloud, share)
-    assert 'preserve_snapshots' in refused(
-        cloud, share, force_host_assisted_migration=True
+    answer = migrations.start(
+        cloud, share, expect=409, force_host_assisted_migration=True
     )
+    assert 'preserve_snapshots' in answer.json['conflictingRequest']['message']
     assert 'preserve_snapshots' in refused(
         cloud, share, force_host_assisted_migration=True, **PRESERVE
     )
