@@ -410,7 +410,9 @@ def test_request_may_repeat_what_the_group_of_the_snapshot_has(
 
 def test_snapshot_of_another_project_is_not_found(cloud, snapshot):
     another = share_transfers.client_of(cloud, 'another')
-    share_groups.request_copy(another, snapshot, expect=404)
+    refused = share_groups.request_copy(another, snapshot, expect=400)
+    unknown = share_groups.request_copy(another, 'unknown', expect=400)
+    assert refused.text.replace(snapshot, 'unknown') == unknown.text
 
 
 def test_snapshot_that_is_not_available_is_no_source(cloud, snapshot):

@@ -108,7 +108,8 @@ def test_lists_are_filtered_by_exact_values(member):
         ('?limit=1&offset=1', ['one']),
         ('?color=x', []),
         ('?color=x&name=one', []),
-        ('?marker=x&sort_key=name', ['two', 'one']),
+        ('?sort_key=name', ['two', 'one']),
+        ('?marker=x', []),
     ):
         assert names(member, query) == found, query
     assert names(member, '?ou=a', version='2.43') == ['two', 'one']
