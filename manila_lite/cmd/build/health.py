@@ -47,11 +47,7 @@ READ_PATIENCE = 2.0
 
 BUS_INTERVAL = 10.0
 BUS_PATIENCE = 5.0
-"""The same for messages; no request waits for them, but see below."""
-
-FIRST_PATIENCE = 1.0
-"""Seconds to wait for the first answer of the bus: without one the process
-has never reached it."""
+"""The same for messages; no request waits for them."""
 
 
 def checks_of_others(process: Process) -> dict[str, Check]:
@@ -149,7 +145,6 @@ def _bus_check(
             patience=BUS_PATIENCE,
             late=bus_probe.SILENT,
             wait=0.0,
-            first_wait=FIRST_PATIENCE,
         )
     }
 

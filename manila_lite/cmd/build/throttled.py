@@ -16,8 +16,7 @@ class Throttled:
     The check runs in a thread of its own. The call that starts it waits for
     it, but only for `wait` seconds, by default as long as `patience`. While
     the check has been running for more than `patience` seconds, the answer
-    is `late`. With `first_wait` the answer is also `late` as long as the check
-    has never ended, and calls wait so many seconds for its first end.
+    is `late`.
     """
 
     def __init__(
@@ -29,19 +28,16 @@ class Throttled:
         patience: float,
         late: str,
         wait: float | None = None,
-        first_wait: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
     ):
         self._check = check
         self._interval, self._retry_interval = interval, retry_interval
         self._patience, self._late = patience, late
         self._wait = patience if wait is None else wait
-        self._first_wait = first_wait
         self._clock = clock
         self._lock = threading.Lock()
         self._running_since: float | None = None
         self._ended_at: float | None = None
-        self._has_ended = threading.Event()
         self._reason: str | None = None
 
     def __call__(self) -> str | None:
@@ -57,14 +53,9 @@ class Throttled:
                 self._end('cannot be checked')
             else:
                 thread.join(self._wait)
-        is_unknown = self._first_wait and not self._has_ended.wait(
-            self._first_wait
-        )
         with self._lock:
             since = self._running_since
-            if is_unknown or (
-                since is not None and self._clock() - since >= self._patience
-            ):
+            if since is not None and self._clock() - since >= self._patience:
                 return self._late
             return self._reason
 
@@ -96,4 +87,3 @@ class Throttled:
             self._reason = reason
             self._running_since = None
             self._ended_at = self._clock()
-        self._has_ended.set()

@@ -100,34 +100,3 @@ def test_check_is_repeated_after_a_thread_could_not_start(
     clock.now += 1
     assert ask() is None
     assert check.runs == 1
-
-
-def test_a_check_that_has_never_ended_says_nothing_good(clock, gate):
-    """A process that starts without a broker is not healthy."""
-    check = Throttled(
-        Counted(gate=gate),
-        5,
-        1,
-        patience=60,
-        late='is late',
-        wait=0.0,
-        first_wait=0.01,
-        clock=clock,
-    )
-    assert [check(), check()] == ['is late', 'is late']
-    gate.set()
-    wait_until(lambda: check() is None, 'the check has ended')
-
-
-def test_the_first_end_of_a_check_is_waited_for(clock):
-    check = Throttled(
-        Counted(),
-        5,
-        1,
-        patience=60,
-        late='is late',
-        wait=0.0,
-        first_wait=60.0,
-        clock=clock,
-    )
-    assert check() is None
