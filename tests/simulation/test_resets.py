@@ -523,8 +523,8 @@ class Reset(typing.NamedTuple):
 def unmade(session):
     """Return the ids of what no back end has been asked to create yet.
 
-    That it is available nevertheless is the word of the administrator. Of
-    share servers nobody can say that: the work of others builds them.
+    That it is available nevertheless is the word of the administrator. It
+    is refused for share servers, which the work of others builds.
     """
     begun = sa.select(WORK.c.resource_id).where(WORK.c.attempt > 0)
     found = set()

@@ -104,8 +104,8 @@ def check_phase(
     """Raise InvalidInput if a task state would lose data.
 
     In the second phase the data may have left the source already, so nothing
-    of the `first` phase may be done then. That all is `copied` nobody but
-    those who copy can say.
+    of the `first` phase may be done then. Only those who copy know when
+    everything is `copied`.
     """
     if migration.phase == 2 and wanted in first:
         reason = 'is in its second phase'

@@ -75,6 +75,11 @@ def test_snapshot_has_a_member_of_each_share(cloud, group, shares, way):
         )
         == shares
     )
+    first, *others = listed['share_group_snapshot_members']
+    rest = cloud.api.get(
+        f'{share_groups.SNAPSHOTS}/{id}/members?marker={first["id"]}'
+    )
+    assert rest['share_group_snapshot_members'] == others
     members = {one['id']: one['size'] for one in shown['members']}
     assert on_back_end(cloud) == members == dict.fromkeys(members, 2)
     assert cloud.usage('share_group_snapshots') == (1, 0)

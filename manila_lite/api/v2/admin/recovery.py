@@ -80,7 +80,10 @@ class RecoveryController(wsgi.Controller):
     def _list_in_flight(
         self, req: wsgi.Request, *, candidates: bool
     ) -> list[dict]:
+        # Resources of different kinds may have the same id, so that no marker
+        # tells where a page begins.
         page = paging.parse(req.query, cap=self._max_limit)
+        page = page._replace(marker=None)
         found = self._recovery.in_flight(
             limit=page.offset + (page.limit or self._max_limit),
             candidates=candidates,

@@ -61,6 +61,25 @@ def test_resource_at_rest_is_not_listed(cloud, share):
     assert [listed(cloud, path) for path in PATHS] == [[], [], []]
 
 
+def test_pages_begin_at_an_offset_only(cloud):
+    """A marker is ignored: ids of different kinds may be the same."""
+    cloud.api.create()
+    cloud.api.create()
+    first, second = listed(cloud)
+    for query, expected in (
+        ('limit=1', [first]),
+        ('limit=1&offset=1', [second]),
+        (f'marker={first["resource_id"]}', [first, second]),
+    ):
+        for path in PATHS:
+            found = listed(cloud, f'{path}?{query}')
+            assert len(found) == (len(expected) if path == PATHS[0] else 0)
+        found = listed(cloud, f'{PATHS[0]}?{query}')
+        assert [one['resource_id'] for one in found] == [
+            one['resource_id'] for one in expected
+        ]
+
+
 def test_waiting_work_is_listed_and_not_previewed(cloud):
     share = cloud.api.create(size=3)['id']
     (shown,) = listed(cloud)
