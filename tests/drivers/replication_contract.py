@@ -1,5 +1,6 @@
 """Contract of drivers that replicate shares, for each type."""
 
+import dataclasses
 import uuid
 
 import pytest
@@ -53,6 +54,32 @@ class ReplicaContract:
         )
         assert there['status'] == 'available'
         assert there.get('size', 1) == 1
+
+    def test_share_from_a_snapshot_may_be_on_another_back_end(self, sites):
+        sites.write('one')
+        snapshot = sites.instance(sites.snapshot(), sites.here)
+        sites.write('two')
+        clone = dataclasses.replace(
+            sites.share_for(sites.there),
+            id=str(uuid.uuid4()),
+            share_id=str(uuid.uuid4()),
+            name=f'share-{uuid.uuid4()}',
+            replica_state=None,
+            export_locations=[],
+        )
+        reply = call_or_skip(
+            sites.there.driver.create_share_from_snapshot,
+            CTX,
+            clone,
+            snapshot,
+            sites.there.server,
+            snapshot.share,
+        )
+        sites.there.locations = (
+            reply['export_locations'] if isinstance(reply, dict) else reply
+        )
+        assert sites.there.users(clone).read() == 'one'
+        sites.there.driver.delete_share(CTX, clone, sites.there.server)
 
     def test_without_a_snapshot_it_is_not_in_sync(self, sites):
         missing = str(uuid.uuid4())

@@ -150,6 +150,18 @@ class DomainMember:
             self.replication_type,
         ).role
 
+    def get_snapshot(self, snapshot_id: str) -> records.Record:
+        """Return a snapshot of this back end, or of another in its domain.
+
+        Raises SnapshotResourceNotFound if no reachable one has it.
+        """
+        domain = self._backend.domain
+        if self._backend.state.snapshots.find(snapshot_id) is None and domain:
+            found = domain.find_snapshot(snapshot_id)
+            if found is not None:
+                return found
+        return self._backend.get_snapshot(snapshot_id)
+
     # Copying between replicas
 
     def source_of(

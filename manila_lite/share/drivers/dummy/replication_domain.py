@@ -83,6 +83,17 @@ class ReplicationDomain:
                 return state
         return None
 
+    def find_snapshot(self, snapshot_id: str) -> records.Record | None:
+        """Return the record of a snapshot on a reachable back end."""
+        for _, backend in self._backends.records():
+            state = DummyState(backend['path'])
+            if state.is_unreachable():
+                continue
+            record = state.snapshots.find(snapshot_id)
+            if record is not None:
+                return record
+        return None
+
     def find(self, share_id: str) -> ReplicaSet | None:
         record = self._replica_sets.find(share_id)
         return ReplicaSet(**record) if record is not None else None

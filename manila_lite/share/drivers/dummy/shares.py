@@ -96,7 +96,7 @@ class DummyShares:
         share_server: base.ShareServerMapping | None = None,
         parent_share: base.ShareForDriver | None = None,
     ) -> base.ExportLocationsReply | base.NewShareReply:
-        source = self._backend.get_snapshot(snapshot['id'])
+        source = self._member.get_snapshot(snapshot['id'])
         record = self._create(
             share,
             share_server,

@@ -113,7 +113,7 @@ class LocalDriver(
         self._capacity_gb: float | None = self.configuration.local_capacity_gb
         peers = LocalPeers(self.backend)
         self.roles = LocalRoles(self.backend, peers)
-        self.shares = LocalShares(self.backend)
+        self.shares = LocalShares(self.backend, peers)
         self.snapshots = LocalSnapshots(self.backend)
         self.access = LocalAccess(self.backend, self.roles)
         self.managing = LocalManaging(self.backend)

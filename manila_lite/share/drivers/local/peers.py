@@ -1,4 +1,4 @@
-"""Where the replicas of the local driver are.
+"""Where the replicas and the snapshots of the local driver are.
 
 The back ends of a replication domain find each other's roots by their
 sections, which are in the configuration of every share service, or by an
@@ -10,9 +10,11 @@ import pathlib
 
 from manila_lite.host import Host
 from manila_lite.share.drivers import base
+from manila_lite.share.drivers import records
 from manila_lite.share.drivers.local.backend import LocalBackend
 from manila_lite.share.drivers.local.replica import LocalReplica
 from manila_lite.share.drivers.local.replica import ReplicaUnreachable
+from manila_lite.share.drivers.local.store import LocalItem
 from manila_lite.share.drivers.local.store import LocalStore
 from manila_lite.share.drivers.replica_lists import ReplicaList
 from manila_lite.share.drivers.replica_lists import find_active
@@ -39,25 +41,44 @@ class LocalPeers:
         """
         if not host or not name:
             return None
-        address = Host.parse(host)
-        root = self._backend.configuration.local_replication_peers.get(
-            address.service_host
-        )
-        if root is None:
-            root = self._root_of(address.backend)
+        root = self._root_at(host, to_replicate=True)
         if root is None:
             return None
         return LocalReplica(LocalStore(pathlib.Path(root)), name, host)
 
-    def _root_of(self, section: str) -> str | None:
+    def find_snapshot(
+        self, snapshot: base.SnapshotForDriver
+    ) -> tuple[LocalItem, records.Record]:
+        """Return a snapshot of this back end or of another in its domain.
+
+        Raises SnapshotResourceNotFound.
+        """
+        host = snapshot.share.host
+        root = self._root_at(host) if host else None
+        if root and root != str(self._backend.store.root):
+            store = LocalStore(pathlib.Path(root))
+            item = store.snapshot(snapshot['name'])
+            record = item.find()
+            if record is not None:
+                return item, record
+        return self._backend.get_snapshot(snapshot)
+
+    def _root_at(self, host: str, *, to_replicate: bool = False) -> str | None:
+        address = Host.parse(host)
+        return self._backend.configuration.local_replication_peers.get(
+            address.service_host
+        ) or self._root_of(address.backend, to_replicate)
+
+    def _root_of(self, section: str, to_replicate: bool) -> str | None:
         if section == self._backend.configuration.config_group:
             return str(self._backend.store.root)
+        domain = self._backend.replication_domain
         configuration = self._backend.configuration.for_backend(section)
         if (
-            configuration is None
-            or not configuration.local_replication_type
-            or configuration.replication_domain
-            != self._backend.replication_domain
+            domain is None
+            or configuration is None
+            or configuration.replication_domain != domain
+            or (to_replicate and not configuration.local_replication_type)
         ):
             return None
         return configuration.local_root

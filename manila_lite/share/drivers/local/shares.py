@@ -10,6 +10,7 @@ from manila_lite.share.drivers import records
 from manila_lite.share.drivers import trees
 from manila_lite.share.drivers.contract.connections import identity_of
 from manila_lite.share.drivers.local.backend import LocalBackend
+from manila_lite.share.drivers.local.peers import LocalPeers
 from manila_lite.share.drivers.local.store import SHARES
 from manila_lite.share.drivers.local.store import LocalItem
 from manila_lite.share.drivers.space import GIB
@@ -18,8 +19,9 @@ from manila_lite.share.drivers.space import GIB
 class LocalShares:
     """Directories below the root, each with its record."""
 
-    def __init__(self, backend: LocalBackend):
+    def __init__(self, backend: LocalBackend, peers: LocalPeers):
         self._backend = backend
+        self._peers = peers
 
     def ensure_shares(
         self, context: RequestContext, shares: Iterable[base.ShareForDriver]
@@ -73,7 +75,7 @@ class LocalShares:
         with self._backend.store.locked_work_directory(item.name) as work:
             record = item.find()
             if record is None:
-                source_item, source_record = self._backend.get_snapshot(
+                source_item, source_record = self._peers.find_snapshot(
                     snapshot
                 )
                 trees.copy_tree(

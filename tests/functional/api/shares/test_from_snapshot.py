@@ -11,6 +11,14 @@ SPECS = {
     'create_share_from_snapshot_support': 'True',
 }
 WITH_SCHEDULER = 'use_scheduler_creating_share_from_snapshot = true'
+TWO_ZONES = """
+[alpha]
+backend_availability_zone = east
+replication_domain = domain
+[beta]
+backend_availability_zone = west
+replication_domain = domain
+"""
 SLOW_COPY = 'dummy_driver_from_snapshot_steps = 2'
 UNKNOWN = '00000000-0000-4000-8000-000000000000'
 
@@ -326,4 +334,21 @@ def test_unreachable_pool_is_reported(build_cloud):
     assert cloud.api.show(copied)['status'] == 'error'
     (message,) = cloud.api.get('/messages')['messages']
     assert message['detail_id'] == '016'
+    cloud.check_invariants()
+
+
+def test_copy_may_be_in_another_zone_of_the_replication_domain(build_cloud):
+    cloud = build_cloud(WITH_SCHEDULER, backend_conf=TWO_ZONES)
+    create_copy_type(cloud)
+    share, snapshot = source(cloud, availability_zone='east')
+    copied = cloud.api.create(
+        snapshot_id=snapshot, size=3, availability_zone='west'
+    )['id']
+    cloud.settle()
+    shown = cloud.api.show(copied)
+    assert (shown['status'], shown['availability_zone']) == (
+        'available',
+        'west',
+    )
+    assert read(cloud, copied) == 'precious'
     cloud.check_invariants()
