@@ -319,10 +319,13 @@ class Controller:
     `services` is the object with the operations and the database that
     `build_app` was given. One instance serves all requests. `policies` has
     the rules of this class for the names that inherited handlers declare.
-    With `checks_body_first`, an invalid body for an unknown target is 400.
+    Those in `public_reads` are checked against the caller's own project if
+    the target is public: everybody who sees it may read all of it. With
+    `checks_body_first`, an invalid body for an unknown target is 400.
     """
 
     policies: typing.Mapping[str, str] = {}
+    public_reads: typing.Container[str] = ()
     checks_body_first = False
 
     def __init__(self, services: ApiServices):
@@ -446,6 +449,7 @@ def _with_checks(
     """Wrap the handler in its checks: target, policy, then body."""
     policy, status, body, loader, refused, *_ = declared
     rule = None if isinstance(policy, Unchecked) else policy
+    reads_public = rule in controller.public_reads
     call = _refusing(handler, refused) if refused else handler
     load = getattr(controller, loader) if loader else None
     kind: type = type(controller)
@@ -466,7 +470,8 @@ def _with_checks(
                     arguments(req, body)
                 raise
             req.environ[TARGET] = args[0]
-        _authorize(req, rule, *args)
+        is_public = reads_public and args[0].is_public
+        _authorize(req, rule, *([] if is_public else args))
         if body:
             args.append(arguments(req, body))
         return status, call(req, *args, **variables)

@@ -103,6 +103,11 @@ def list_for_share(
 
 
 class ShareExportLocationsController(ShareTargetController):
+    public_reads = (
+        'share_export_location:index',
+        'share_export_location:show',
+    )
+
     @wsgi.method(
         'share_export_location:index',
         target=True,
@@ -140,6 +145,7 @@ class ShareExportLocationMetadataController(
         'delete': 'share_export_location:delete_metadata',
         'update_admin_only': _UPDATE_ADMIN_ONLY,
     }
+    public_reads = ('share_export_location:get_metadata',)
 
     @property
     def admin_only(self) -> frozenset[str]:

@@ -18,6 +18,7 @@ class ShareMetadataController(MetadataController, ShareTargetController):
         'delete': 'share:delete_share_metadata',
         'update_admin_only': 'share:update_admin_only_metadata',
     }
+    public_reads = ('share:get_share_metadata',)
 
     @property
     def admin_only(self) -> frozenset[str]:
