@@ -17,7 +17,8 @@ OPTS = [
         default=True,
         help='Serve a small identity API at /v3, for clients that can sign '
         'in at Keystone only, and accept its tokens. Turn it off when all '
-        'clients use HTTP basic authentication.',
+        'clients use HTTP basic authentication. With noauth it accepts every '
+        'password.',
     ),
     cfg.StrOpt(
         'token_key_file',

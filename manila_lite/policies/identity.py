@@ -1,4 +1,4 @@
-"""Policy rules of the identity API, which is served with http_basic."""
+"""Policy rules of the identity API, which Keystone replaces."""
 
 from manila_lite.policies import base
 

@@ -1,12 +1,13 @@
 """The users that the file of users contains now."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 import os
 
 from oslo_config import cfg
 from oslo_log import log
 
 from manila_lite.api.auth import users
+from manila_lite.context import RequestContext
 
 LOG = log.getLogger(__name__)
 
@@ -38,6 +39,12 @@ class CurrentUsers:
                 )
             self._loaded = (state, loaded_users)
         return loaded_users
+
+    def users_like(
+        self, ctx: RequestContext, wanted: str | None
+    ) -> Iterable[users.User]:
+        """Return all users; none exists because a request names it."""
+        return self.by_name().values()
 
     def _file_state(self) -> tuple[int, int, int] | None:
         try:

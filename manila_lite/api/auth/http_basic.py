@@ -21,6 +21,7 @@ from manila_lite.api.auth.current_users import CurrentUsers
 from manila_lite.api.auth.passwords import PasswordVerifier
 from manila_lite.api.auth.tokens import Tokens
 from manila_lite.api.identity.api import IdentityApi
+from manila_lite.api.identity.sign_in import TokenRequests
 from manila_lite.context import RequestContext
 from manila_lite.policies.enforcer import Enforcer
 
@@ -51,8 +52,8 @@ def authenticate(
     identity_api = IdentityApi(
         sign_in,
         current_users,
-        passwords,
         tokens,
+        TokenRequests(current_users, passwords, tokens),
         base_url=conf.osapi_share_base_URL,
         region=options.region,
     )

@@ -13,13 +13,11 @@ from manila_lite import exception
 from manila_lite.api import router
 from manila_lite.api import wsgi
 from manila_lite.api.auth import caller
-from manila_lite.api.auth.current_users import CurrentUsers
-from manila_lite.api.auth.passwords import PasswordVerifier
 from manila_lite.api.auth.tokens import Token
-from manila_lite.api.auth.tokens import Tokens
 from manila_lite.api.auth.users import User
 from manila_lite.api.identity import PREFIX
 from manila_lite.api.identity import documents
+from manila_lite.api.identity.sign_in import TokenIssuer
 from manila_lite.api.identity.sign_in import TokenRequests
 from manila_lite.context import RequestContext
 
@@ -35,6 +33,14 @@ class SignIn(typing.Protocol):
     def context_of(self, user: User, environ: dict) -> RequestContext: ...
 
 
+class Directory(typing.Protocol):
+    """The interface of `manila_lite.api.auth.current_users.CurrentUsers`."""
+
+    def users_like(
+        self, ctx: RequestContext, wanted: str | None
+    ) -> Iterable[User]: ...
+
+
 class IdentityApi:
     """Serves versions, tokens, the catalog, projects, users and the domain.
 
@@ -45,17 +51,17 @@ class IdentityApi:
     def __init__(
         self,
         sign_in: SignIn,
-        current_users: CurrentUsers,
-        passwords: PasswordVerifier,
-        tokens: Tokens,
+        directory: Directory,
+        tokens: TokenIssuer,
+        requests: TokenRequests,
         *,
         base_url: str | None,
         region: str,
     ):
         self._sign_in = sign_in
-        self._users = current_users
+        self._directory = directory
         self._tokens = tokens
-        self._requests = TokenRequests(current_users, passwords, tokens)
+        self._requests = requests
         self._base_url = base_url
         self._region = region
         self._mapper = routes.Mapper(controller_scan=None, explicit=True)
@@ -177,30 +183,36 @@ class IdentityApi:
         return self._list(req, 'projects', [project])
 
     def _list_projects(self, req: wsgi.Request) -> wsgi.Response:
-        return self._list(req, 'projects', self._projects(req))
+        wanted = req.query.get('name')
+        return self._list(req, 'projects', self._projects(req, wanted))
 
     def _show_project(self, req: wsgi.Request, id: str) -> wsgi.Response:
-        return _show('project', id, self._projects(req))
+        return _show('project', id, self._projects(req, id))
 
     def _list_users(self, req: wsgi.Request) -> wsgi.Response:
-        return self._list(req, 'users', self._visible_users(req))
+        wanted = req.query.get('name')
+        return self._list(req, 'users', self._visible_users(req, wanted))
 
     def _show_user(self, req: wsgi.Request, id: str) -> wsgi.Response:
-        return _show('user', id, self._visible_users(req))
+        return _show('user', id, self._visible_users(req, id))
 
-    def _projects(self, req: wsgi.Request) -> Iterator[_Document]:
+    def _projects(
+        self, req: wsgi.Request, wanted: str | None
+    ) -> Iterator[_Document]:
         """Yield the projects of all users that the caller may see."""
         ctx = self._authenticate(req)
-        users = self._users.by_name().values()
+        users = self._directory.users_like(ctx, wanted)
         for project_id in sorted({user.project_id for user in users}):
             if ctx.can('identity:get_project', {'project_id': project_id}):
                 yield documents.project(project_id, req.public_url)
 
-    def _visible_users(self, req: wsgi.Request) -> Iterator[_Document]:
+    def _visible_users(
+        self, req: wsgi.Request, wanted: str | None
+    ) -> Iterator[_Document]:
         """Yield the users that the caller may see, one per id."""
         ctx = self._authenticate(req)
         found: dict[str, User] = {}
-        for user in self._users.by_name().values():
+        for user in self._directory.users_like(ctx, wanted):
             if ctx.can('identity:get_user', user):
                 found.setdefault(user.user_id, user)
         for user in found.values():

@@ -45,8 +45,18 @@ _SCOPE = s.schema(
 _Object = Mapping[str, typing.Any]
 
 
+class TokenIssuer(typing.Protocol):
+    """The interface of `manila_lite.api.auth.tokens.Tokens`."""
+
+    def issue(self, user: User, parent: Token | None = None) -> Token: ...
+
+    def find(self, text: str) -> Token | None: ...
+
+
 class TokenRequests:
     """Answers requests for tokens; raises Unauthorized for refused ones."""
+
+    _tokens: TokenIssuer
 
     def __init__(
         self,
@@ -75,7 +85,7 @@ class TokenRequests:
             parent = None
         elif method == ['token'] and 'token' in identity:
             parent = self._tokens.find(identity['token']['id'])
-            user = parent.user if parent else None
+            user = self._by_token(parent, project)
         else:
             raise exception.Unauthorized(
                 'Only the methods password and token are supported.'
@@ -100,10 +110,13 @@ class TokenRequests:
             address,
         )
 
+    def _by_token(self, parent: Token | None, project: _Object) -> User | None:
+        return parent.user if parent else None
+
     def _find(self, given: _Object, project: _Object) -> User | None:
         """Return the user that a request means; None if there is none."""
         users = self._users.by_name()
-        if not _is_domain(given):
+        if not is_domain(given):
             return None
         if not given.get('id'):
             return users.get(given['name'])
@@ -133,12 +146,12 @@ def _project(scope: typing.Any) -> _Object:
 
 def _is_project(given: _Object, project_id: str) -> bool:
     """Return whether this project is meant, whose name is its id."""
-    return _is_domain(given) and all(
+    return is_domain(given) and all(
         given[key] == project_id for key in ('id', 'name') if given.get(key)
     )
 
 
-def _is_domain(given: _Object) -> bool:
+def is_domain(given: _Object) -> bool:
     """Return whether the domain is the only one, or none is named.
 
     Names of domains are not case-sensitive in Keystone.

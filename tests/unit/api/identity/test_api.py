@@ -58,7 +58,10 @@ def test_base_url_is_written_into_links_and_the_catalog(build):
 
 @pytest.mark.parametrize(
     'text, strategy',
-    [('[http_basic]\nidentity_api = false\n', 'http_basic'), ('', 'noauth')],
+    [
+        ('[http_basic]\nidentity_api = false\n', strategy)
+        for strategy in ('http_basic', 'noauth')
+    ],
 )
 def test_other_installations_have_no_identity_api(
     build, tmp_path, text, strategy
