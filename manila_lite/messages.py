@@ -224,7 +224,12 @@ _WORDS_OF_BOTH = {
         'content of the snapshot in part. If both are in error, revert to '
         'the same snapshot again. If the share is in reverting_error, an '
         'administrator has to check it first.'
-    )
+    ),
+    (Action.DELETE_ACCESS_RULES.value, Detail.UNKNOWN_ERROR.value): (
+        'The storage could not remove the access, and clients may still have '
+        'it. Delete the rule again, or contact the administrator with the '
+        'request id.'
+    ),
 }
 """Texts of details that say more about one action."""
 

@@ -1,12 +1,17 @@
-"""Why a back end refused access rules, in words for users."""
+"""Messages to users about access rules that a back end refused."""
 
 from collections.abc import Collection, Mapping, Sequence
 
 from manila_lite import exception
+from manila_lite.db.session import Session
+from manila_lite.messages import Action
 from manila_lite.messages import Detail
 from manila_lite.messages import detail_in
 from manila_lite.share.drivers.base import AccessReply
 from manila_lite.share.manager.driver_view.access_view import RuleView
+from manila_lite.states.access_rule import RuleState
+from manila_lite.work.notify import notify_user
+from manila_lite.work.table import Claim
 
 _NAMED_CLIENTS = 5
 _UNSUPPORTED = (
@@ -15,6 +20,69 @@ _UNSUPPORTED = (
     exception.InvalidShareAccessLevel,
     exception.InvalidShareAccessType,
 )
+_OF_GRANTS = (Detail.FORBIDDEN_CLIENT_ACCESS, Detail.UNSUPPORTED_CLIENT_ACCESS)
+
+
+def notify_refused(
+    session: Session,
+    job: Claim,
+    failed: Sequence[RuleView],
+    replies: Mapping[str, AccessReply],
+    ttl: int,
+    hiding_locks: Collection[str] = (),
+) -> None:
+    """Notify users of the rules that the back end refused to change."""
+    for is_denial in (False, True):
+        rules = [
+            rule
+            for rule in failed
+            if (rule.state == RuleState.DENYING) is is_denial
+        ]
+        if rules:
+            reason = reason_of(rules, replies, hiding_locks)
+            _notify(
+                session,
+                job,
+                Detail.FORBIDDEN_CLIENT_ACCESS,
+                ttl,
+                reason,
+                is_denial=is_denial,
+            )
+
+
+def notify_failed(
+    session: Session,
+    job: Claim,
+    error: Exception,
+    ttl: int,
+    reason: str | None,
+    *,
+    grants: int,
+    denials: int,
+) -> None:
+    """Notify users of an error that kept so many rules from being changed."""
+    for count, is_denial in ((grants, False), (denials, True)):
+        if count:
+            detail = message_detail(error)
+            _notify(session, job, detail, ttl, reason, is_denial=is_denial)
+
+
+def _notify(
+    session: Session,
+    job: Claim,
+    detail: Detail,
+    ttl: int,
+    reason: str | None,
+    *,
+    is_denial: bool,
+) -> None:
+    action = Action.UPDATE_ACCESS_RULES
+    if is_denial:
+        # The client is not refused: it still has access.
+        action = Action.DELETE_ACCESS_RULES
+        if detail in _OF_GRANTS:
+            detail = Detail.UNKNOWN_ERROR
+    notify_user(session, job, action, detail, ttl, reason)
 
 
 def message_detail(error: Exception) -> Detail:

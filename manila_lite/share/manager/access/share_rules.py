@@ -26,8 +26,6 @@ from manila_lite.db.session import ConcurrentChange
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire_matching
-from manila_lite.messages import Action
-from manila_lite.messages import Detail
 from manila_lite.messages import reason_in
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.contract import implements
@@ -35,8 +33,8 @@ from manila_lite.rpc.share import AccessRpc
 from manila_lite.share.drivers.base import AccessReply
 from manila_lite.share.drivers.base import AccessRuleForDriver
 from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.manager.access.refusals import message_detail
-from manila_lite.share.manager.access.refusals import reason_of
+from manila_lite.share.manager.access.refusals import notify_failed
+from manila_lite.share.manager.access.refusals import notify_refused
 from manila_lite.share.manager.driver_view import access_view
 from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.access_view import RuleView
@@ -54,7 +52,6 @@ from manila_lite.states.access_rule import RuleState
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_replica import PASSIVE
 from manila_lite.work.job import JobContext
-from manila_lite.work.notify import notify_user
 from manila_lite.work.table import Claim
 
 LOG = logging.getLogger(__name__)
@@ -298,16 +295,14 @@ class AccessEndpoint:
         if sync_round.full and sync_round.instance.row.access_sync_failed:
             self._retry_after_outage(session, job, sync_round.instance.row)
         if failed:
-            self._notify_user(
+            notify_refused(
                 session,
                 job,
-                Detail.FORBIDDEN_CLIENT_ACCESS,
-                reason_of(
-                    failed,
-                    replies,
-                    locks.list_hiding_locks(
-                        session, sync_round.instance.row.share_id
-                    ),
+                failed,
+                replies,
+                self.message_ttl,
+                locks.list_hiding_locks(
+                    session, sync_round.instance.row.share_id
                 ),
             )
 
@@ -379,15 +374,17 @@ class AccessEndpoint:
         self, session: Session, job: Claim, error: Exception
     ) -> bool:
         """Mark exactly the rules in transit as failed."""
-        failed = 0
-        for event in ('apply_failed', 'update_failed', 'deny_failed'):
-            failed += fire_matching(
+        applied, updated, denied = (
+            fire_matching(
                 session,
                 ACCESS_RULE,
                 event,
                 {'share_instance_id': job.resource_id},
                 updated_at=session.now,
             )
+            for event in ('apply_failed', 'update_failed', 'deny_failed')
+        )
+        failed = applied + updated + denied
         fire_matching(
             session, SHARE_INSTANCE_ACCESS, 'failed', {'id': job.resource_id}
         )
@@ -395,11 +392,14 @@ class AccessEndpoint:
             hidden = job.share_id is None or locks.list_hiding_locks(
                 session, job.share_id
             )
-            self._notify_user(
+            notify_failed(
                 session,
                 job,
-                message_detail(error),
+                error,
+                self.message_ttl,
                 None if hidden else reason_in(error),
+                grants=applied + updated,
+                denials=denied,
             )
         if isinstance(error, exception.BackendUnserved):
             share_rules.mark_sync_failed(session, job.resource_id)
@@ -442,18 +442,6 @@ class AccessEndpoint:
         share_rules.mark_stale(session, job.resource_id)
         self.sync_client.sync_access(
             session, owner_context(job), instance_id=job.resource_id
-        )
-
-    def _notify_user(
-        self, session: Session, job: Claim, detail: Detail, reason: str | None
-    ) -> None:
-        notify_user(
-            session,
-            job,
-            Action.UPDATE_ACCESS_RULES,
-            detail,
-            self.message_ttl,
-            reason,
         )
 
 

@@ -17,8 +17,6 @@ from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire_matching
-from manila_lite.messages import Action
-from manila_lite.messages import Detail
 from manila_lite.messages import reason_in
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.contract import implements
@@ -30,8 +28,8 @@ from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.drivers.base import ShareServerMapping
 from manila_lite.share.drivers.base import SnapshotForDriver
 from manila_lite.share.drivers.base import normalise_access_replies
-from manila_lite.share.manager.access.refusals import message_detail
-from manila_lite.share.manager.access.refusals import reason_of
+from manila_lite.share.manager.access.refusals import notify_failed
+from manila_lite.share.manager.access.refusals import notify_refused
 from manila_lite.share.manager.driver_view import access_view
 from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.access_view import RuleView
@@ -48,7 +46,6 @@ from manila_lite.states.share_replica import PASSIVE
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.states.snapshot_instance import SYNC_EXCLUDED
 from manila_lite.work.job import JobContext
-from manila_lite.work.notify import notify_user
 from manila_lite.work.table import Claim
 
 LOG = logging.getLogger(__name__)
@@ -195,12 +192,7 @@ class SnapshotAccessEndpoint:
         if sync_round.full and sync_round.snapshot.row.access_sync_failed:
             self._retry_after_outage(session, job, sync_round.snapshot)
         if failed:
-            self._notify_user(
-                session,
-                job,
-                Detail.FORBIDDEN_CLIENT_ACCESS,
-                reason_of(failed, replies),
-            )
+            notify_refused(session, job, failed, replies, self.message_ttl)
 
     def failed_sync_snapshot_access(
         self, session: Session, job: Claim, error: Exception
@@ -211,8 +203,14 @@ class SnapshotAccessEndpoint:
             for event in ('apply_failed', 'deny_failed')
         ]
         if any(failed):
-            self._notify_user(
-                session, job, message_detail(error), reason_in(error)
+            notify_failed(
+                session,
+                job,
+                error,
+                self.message_ttl,
+                reason_in(error),
+                grants=failed[0],
+                denials=failed[1],
             )
         if isinstance(error, exception.BackendUnserved):
             snapshot_rules.mark_sync_failed(session, job.resource_id)
@@ -259,18 +257,6 @@ class SnapshotAccessEndpoint:
             session,
             owner_context(owner),
             snapshot_instance_id=snapshot_instance_id,
-        )
-
-    def _notify_user(
-        self, session: Session, job: Claim, detail: Detail, reason: str | None
-    ) -> None:
-        notify_user(
-            session,
-            job,
-            Action.UPDATE_ACCESS_RULES,
-            detail,
-            self.message_ttl,
-            reason,
         )
 
 

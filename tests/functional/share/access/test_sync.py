@@ -267,9 +267,24 @@ def test_failed_deny_is_visible_and_resynced(cloud, rules):
     assert rules.states == {'10.0.0.1': 'error'}
     # The resync has sent the full set again.
     assert rules.clients == {}
+    assert messages(cloud) == [('003', '001')]
     rules.deny(rule)
     cloud.settle()
     assert (rules.known, rules.status) == (0, 'active')
+
+
+def test_message_of_a_refused_deny_says_that_the_client_has_access(
+    cloud, rules
+):
+    rule = rules.allow()
+    cloud.settle()
+    rules.driver.refuse_rules(lambda verb, rule: verb == 'deny')
+    rules.deny(rule)
+    cloud.settle()
+    assert messages(cloud) == [('003', '001')]
+    (message,) = cloud.api.get('/messages')['messages']
+    assert 'may still have it' in message['user_message']
+    assert '10.0.0.1' in message['user_message']
 
 
 def test_refused_level_change_removes_the_old_level(cloud, rules):
