@@ -9,6 +9,7 @@ from manila_lite.api import faults
 from manila_lite.api import health
 from manila_lite.api import identity
 from manila_lite.api import middleware
+from manila_lite.api import proxies
 from manila_lite.api import router
 from manila_lite.api import routes
 from manila_lite.api import versions
@@ -99,7 +100,9 @@ def _with_optional_middlewares(conf: cfg.ConfigOpts, app: App) -> App:
     if 'oslo_middleware' in sections:
         from oslo_middleware import http_proxy_to_wsgi
 
-        app = http_proxy_to_wsgi.HTTPProxyToWSGI(app, conf)
+        app = proxies.ProxyHeaders(
+            http_proxy_to_wsgi.HTTPProxyToWSGI(app, conf)
+        )
     return app
 
 

@@ -246,3 +246,36 @@ FORWARDED = {
 def test_proxy_headers_are_used_if_configured(make_client, text, url):
     response = make_client(text)('GET', '/', headers=FORWARDED)
     assert response.json['versions'][0]['links'][1]['href'] == url
+
+
+@pytest.mark.parametrize(
+    'headers, url',
+    [
+        ({'X-Forwarded-Prefix': '/share/'}, 'http://localhost/share/v2/'),
+        ({'X-Forwarded-Prefix': '/'}, 'http://localhost/v2/'),
+        ({'X-Forwarded-Prefix': 'share'}, 'http://localhost/share/v2/'),
+        (
+            {'X-Forwarded-Prefix': '/cloud, /share/'},
+            'http://localhost/cloud/share/v2/',
+        ),
+        (
+            {
+                'X-Forwarded-Proto': 'https, http',
+                'X-Forwarded-Host': 'out:8443, inner',
+            },
+            'https://out:8443/v2/',
+        ),
+        (
+            {'Forwarded': 'proto=https;host="out:8443", proto=http;host=in'},
+            'https://out:8443/v2/',
+        ),
+    ],
+)
+def test_links_follow_the_headers_of_several_proxies(
+    make_client, headers, url
+):
+    client = make_client(
+        '[oslo_middleware]\nenable_proxy_headers_parsing = true\n'
+    )
+    response = client('GET', '/', headers=headers)
+    assert response.json['versions'][0]['links'][1]['href'] == url
