@@ -220,7 +220,7 @@ def test_denial_that_is_cancelled_is_shown_as_failed(node, gone):
     gone.cancel_work(*work_of(node))
     states = node.rows(sa.text('SELECT state FROM share_instance_access_map'))
     assert [row.state for row in states] == ['error']
-    assert [action for action, _ in node.messages()] == ['010']
+    assert [action for action, _ in node.messages()] == ['003']
 
 
 def test_delete_that_is_cancelled_fails(node, gone):
