@@ -70,19 +70,35 @@ _QUERY = (
 )
 
 
+class VisibleLock(typing.NamedTuple):
+    """A lock, and the project whose users may see it."""
+
+    project_id: str
+    user_id: str
+    share_id: str
+    lock: rows.ResourceLockRow
+
+
 class ResourceLocksController(wsgi.Controller):
     def __init__(self, services: ApiServices):
         super().__init__(services)
         self._max_limit = services.conf.osapi_max_limit
 
-    def target(self, req: wsgi.Request, lock_id: str) -> typing.Any:
+    def target(self, req: wsgi.Request, lock_id: str) -> rows.ResourceLockRow:
         """Return a lock of the own project, or of all with the policy."""
+        return self.visible(req, lock_id).lock
+
+    def visible(self, req: wsgi.Request, lock_id: str) -> VisibleLock:
+        """Do the same; who owns what is locked sees the lock as its own."""
         row = self.services.db.read(locks.get, lock_id)
-        if row.project_id != req.ctx.project_id and not req.ctx.can(
-            'resource_lock:get_all_projects'
-        ):
-            raise exception.ResourceLockNotFound(lock_id=lock_id)
-        return row
+        project_id = req.ctx.project_id
+        if row.project_id != project_id:
+            owner = self.services.db.read(locks.find_share_owner, lock_id)
+            if owner is not None and owner == project_id:
+                return VisibleLock(owner, row.user_id, row.share_id, row)
+            if not req.ctx.can('resource_lock:get_all_projects'):
+                raise exception.ResourceLockNotFound(lock_id=lock_id)
+        return VisibleLock(row.project_id, row.user_id, row.share_id, row)
 
     @wsgi.method(
         'resource_lock:get_all',
@@ -90,7 +106,7 @@ class ResourceLocksController(wsgi.Controller):
         query=_QUERY,
     )
     def index(self, req: wsgi.Request) -> dict:
-        """List a page of the locks of the project, or of all projects."""
+        """List a page of the locks of the project and its shares, or of all."""
         page = paging.parse(
             req.query, cap=self._max_limit, sort_keys=_SORT_KEYS
         )
@@ -114,23 +130,26 @@ class ResourceLocksController(wsgi.Controller):
         exact: dict[str, typing.Any] = {
             name: query[name] for name in locks.FILTERS if name in query
         }
+        visible_to = None
         if not (
             paging.parse_flag(query, 'all_projects')
             and req.ctx.can('resource_lock:get_all_projects')
         ):
-            exact['project_id'] = req.ctx.project_id
+            exact.pop('project_id', None)
+            visible_to = req.ctx.project_id
         return locks.ResourceLockFilter(
             exact,
+            visible_to,
             query.get('lock_reason~'),
             paging.parse_time(query, 'created_since'),
             paging.parse_time(query, 'created_before'),
         )
 
     @wsgi.method(
-        'resource_lock:get', target=True, answer={'resource_lock': ITEM}
+        'resource_lock:get', target='visible', answer={'resource_lock': ITEM}
     )
-    def show(self, req: wsgi.Request, lock: rows.ResourceLockRow) -> dict:
-        return _response(req, lock)
+    def show(self, req: wsgi.Request, visible: VisibleLock) -> dict:
+        return _response(req, visible.lock)
 
     @wsgi.method(
         'resource_lock:create', body=CREATE, answer={'resource_lock': ITEM}

@@ -38,8 +38,14 @@ FILTERS = (
 
 SORT_KEYS = (*FILTERS, 'created_at', 'updated_at')
 
+_OTHER = LOCK.alias()
 _BY_ID = LOCK.c.id == sa.bindparam('lock_id')
 _GET = sa.select(LOCK).where(_BY_ID)
+_OWNER = (
+    sa.select(SHARE.c.project_id)
+    .select_from(LOCK.join(SHARE, SHARE.c.id == LOCK.c.share_id))
+    .where(_BY_ID)
+)
 _INSERT = sa.insert(LOCK)
 _DELETE = sa.delete(LOCK).where(_BY_ID)
 _DELETE_SOME = sa.delete(LOCK).where(
@@ -98,10 +104,12 @@ _LOCK_RULE = (
 class ResourceLockFilter:
     """Criteria for resource locks; empty fields match everything.
 
-    `exact` are values of columns in FILTERS.
+    `exact` are values of columns in FILTERS. `visible_to` is a project: its
+    locks are those that it has created, and those on its shares.
     """
 
     exact: dict[str, str] = dataclasses.field(default_factory=dict)
+    visible_to: str | None = None
     reason_like: str | None = None
     created_since: datetime.datetime | None = None
     created_before: datetime.datetime | None = None
@@ -117,6 +125,11 @@ def get(session: Session, lock_id: str) -> ResourceLockRow:
     if row is None:
         raise exception.ResourceLockNotFound(lock_id=lock_id)
     return row
+
+
+def find_share_owner(session: Session, lock_id: str) -> str | None:
+    """Return the project whose share, or its rule, is locked."""
+    return session.value(_OWNER, lock_id=lock_id)
 
 
 def list_locks(
@@ -136,6 +149,21 @@ def _conditions(criteria: ResourceLockFilter) -> list[sa.ColumnElement]:
     found: list[sa.ColumnElement] = [
         LOCK.c[name] == value for name, value in criteria.exact.items()
     ]
+    if criteria.visible_to is not None:
+        on_its_shares = (
+            sa.select(_OTHER.c.id)
+            .select_from(_OTHER.join(SHARE, SHARE.c.id == _OTHER.c.share_id))
+            .where(
+                SHARE.c.project_id == criteria.visible_to,
+                _OTHER.c.project_id != criteria.visible_to,
+            )
+        )
+        found.append(
+            sa.or_(
+                LOCK.c.project_id == criteria.visible_to,
+                LOCK.c.id.in_(on_its_shares),
+            )
+        )
     if criteria.reason_like is not None:
         found.append(
             LOCK.c.lock_reason.contains(criteria.reason_like, autoescape=True)

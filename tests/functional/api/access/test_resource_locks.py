@@ -250,9 +250,7 @@ def test_permission_to_change_and_delete(request, share, creator, caller):
     lock = create_lock(request.getfixturevalue(creator), share)
     api = request.getfixturevalue(caller)
     path = f'/resource-locks/{lock["id"]}'
-    is_visible = caller in ('admin', 'service') or (
-        caller != 'stranger' and lock['project_id'] == 'project'
-    )
+    is_visible = caller != 'stranger'
     allowed = caller in MAY_CHANGE[lock['lock_context']]
     refused = 403 if is_visible else 404
     api.request(
@@ -400,6 +398,26 @@ def test_administrators_and_services_see_all_projects(request, many, caller):
 def test_stranger_sees_only_own_locks(stranger, many):
     assert [one['id'] for one in list_locks(stranger)] == [many[5]]
     stranger.get(f'/resource-locks/{many[0]}', expect=404)
+
+
+def test_owner_sees_who_has_locked_a_share_and_why(
+    member, colleague, stranger, service, share
+):
+    rule = allow_access(member, share)['id']
+    on_share = create_lock(service, share, lock_reason='audit')
+    on_rule = create_lock(service, rule, 'access_rule', lock_reason='backup')
+    for api in (member, colleague):
+        assert list_locks(api) == [on_rule, on_share]
+        assert list_locks(api, '?user_id=nova&limit=1') == [on_rule]
+        for one in (on_share, on_rule):
+            shown = api.get(f'/resource-locks/{one["id"]}')['resource_lock']
+            assert shown == one
+            assert (shown['user_id'], shown['project_id']) == (
+                'nova',
+                'services',
+            )
+    assert list_locks(stranger) == []
+    stranger.get(f'/resource-locks/{on_share["id"]}', expect=404)
 
 
 def test_count_is_of_all_that_match(member, many):
