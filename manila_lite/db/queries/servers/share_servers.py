@@ -118,7 +118,10 @@ _IS_BUILD_BEGUN = sa.select(
     )
 )
 _IDENTIFIERS = sa.select(SERVER.c.identifier).where(
-    SERVER.c.host == sa.bindparam('of_host'), SERVER.c.identifier.is_not(None)
+    SERVER.c.host == sa.bindparam('of_host'),
+    SERVER.c.identifier.is_not(None),
+    # What could not be managed may have been named wrongly.
+    SERVER.c.status != ServerStatus.MANAGE_ERROR,
 )
 _DROP_DETAILS = sa.delete(DETAIL).where(
     DETAIL.c.share_server_id == sa.bindparam('of_server'),

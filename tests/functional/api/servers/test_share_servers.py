@@ -384,6 +384,16 @@ def test_identifier_is_managed_once(admin, member):
     manage(admin, network, host='node@beta')
 
 
+@pytest.mark.parametrize('right', ['vs-1', 'vs_1', 'vs_10'])
+def test_failed_manage_blocks_no_identifier(cloud, admin, member, right):
+    network, _ = create_network_with_subnets(member)
+    insert_server(
+        cloud, status=ServerStatus.MANAGE_ERROR, identifier='vs_1', host=HOST
+    )
+    manage(admin, network, identifier=right)
+    assert 'similar' in refused_manage(admin, network, identifier=right)
+
+
 def test_network_of_managed_server_must_be_active(admin, member):
     network, _ = create_network_with_subnets(member)
     admin.request(
