@@ -106,7 +106,7 @@ class ResourceLocksController(wsgi.Controller):
         query=_QUERY,
     )
     def index(self, req: wsgi.Request) -> dict:
-        """List a page of the locks of the project and its shares, or of all."""
+        """List a page of the locks of a project and its shares, or of all."""
         page = paging.parse(
             req.query, cap=self._max_limit, sort_keys=_SORT_KEYS
         )
