@@ -28,6 +28,7 @@ from manila_lite.api.schema.scalars import integer
 from manila_lite.api.schema.scalars import non_negative_int
 from manila_lite.api.schema.scalars import one_of
 from manila_lite.api.schema.scalars import optional_id
+from manila_lite.api.schema.scalars import optional_uuid
 from manila_lite.api.schema.scalars import positive_int
 from manila_lite.api.schema.scalars import string
 from manila_lite.api.schema.scalars import trimmed
@@ -53,6 +54,7 @@ __all__ = [
     'obj',
     'one_of',
     'optional_id',
+    'optional_uuid',
     'positive_int',
     'schema',
     'since',

@@ -87,15 +87,15 @@ def trimmed(max: int = 255, min: int = 0, *, nullable: bool = False) -> Type:
 
 
 class _OptionalId(Type):
-    def __init__(self, max: int):
-        self._text = trimmed(max, nullable=True)
+    def __init__(self, id: Type):
+        self._id = id
 
     def at(self, minor: int) -> Check:
-        check = self._text.at(minor)
-        return lambda value: check(value) or None
+        check = self._id.at(minor)
+        return lambda value: None if value in (None, '') else check(value)
 
     def json_schema(self, minor: int) -> dict:
-        return self._text.json_schema(minor)
+        return {'anyOf': [self._id.json_schema(minor), {'enum': [None, '']}]}
 
 
 def optional_id(max: int = 255) -> Type:
@@ -103,7 +103,7 @@ def optional_id(max: int = 255) -> Type:
 
     Dashboards send every field of a form, those that are not filled in empty.
     """
-    return _OptionalId(max)
+    return _OptionalId(trimmed(max, 1))
 
 
 class _Integer(Type):
@@ -203,3 +203,4 @@ uuid = string(
         '(-?)[0-9a-fA-F]{12}'
     ),
 )
+optional_uuid: Type = _OptionalId(uuid)

@@ -39,7 +39,7 @@ UPDATE = s.schema(wrapper='share_backup', name=_NAME, description=_NAME)
 
 STATUS = s.schema(['status'], status=s.string(255, 1))
 
-_TARGET = s.Schema(s.trimmed(36, 1, nullable=True), None, 400)
+_TARGET = s.Schema(s.optional_id(36), None, 400)
 """The id of the share to restore to, or null for that of the backup."""
 
 SUMMARY = fields(

@@ -34,10 +34,10 @@ CREATE = s.schema(
     name=_NAME,
     description=_NAME,
     share_types=s.array(s.uuid, max=100),
-    share_group_type_id=s.uuid,
+    share_group_type_id=s.optional_uuid,
     source_share_group_snapshot_id=s.optional_id(),
     share_network_id=s.optional_id(),
-    availability_zone=s.trimmed(255, nullable=True),
+    availability_zone=s.optional_id(),
 )
 
 UPDATE = s.schema(
@@ -159,7 +159,7 @@ class ShareGroupsController(ShareGroupTargetController):
     )
     def create(self, req: wsgi.Request, args: dict) -> dict:
         """Request a group: an empty one, or one from a snapshot."""
-        zone = args.get('availability_zone') or None
+        zone = args.get('availability_zone')
         if zone and args.get('share_network_id'):
             # In the published order: 404 for the zone, then the network.
             self.services.db.read(placement.get_zone, zone)

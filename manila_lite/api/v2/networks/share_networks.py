@@ -20,7 +20,7 @@ from manila_lite.share.operations import network_rules
 _NAME = s.string(255, nullable=True)
 NEUTRON_FIELDS: dict[str, typing.Any] = {
     # Not all clients send UUIDs here.
-    name: s.trimmed(36, 1, nullable=True)
+    name: s.optional_id(36)
     for name in network_rules.NEUTRON_IDS
 }
 
@@ -29,7 +29,7 @@ CREATE = s.schema(
     name=_NAME,
     description=_NAME,
     nova_net_id=s.anything,
-    availability_zone=s.since('2.51', s.trimmed(255, 1, nullable=True)),
+    availability_zone=s.since('2.51', s.optional_id()),
     **NEUTRON_FIELDS,
 )
 

@@ -12,7 +12,7 @@ from manila_lite.db import rows
 from manila_lite.db.queries.networks import subnets
 
 SUBNET_FIELDS: dict[str, typing.Any] = {
-    'availability_zone': s.trimmed(255, 1, nullable=True),
+    'availability_zone': s.optional_id(),
     **NEUTRON_FIELDS,
 }
 CREATE = s.schema(

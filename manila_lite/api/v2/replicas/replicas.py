@@ -28,13 +28,11 @@ CREATE = s.schema(
     ['share_id'],
     wrapper='share_replica',
     share_id=s.trimmed(255, 1),
-    availability_zone=s.trimmed(255, nullable=True),
+    availability_zone=s.optional_id(),
     scheduler_hints=s.since(
         '2.67', s.obj(nullable=True, only_host=s.string(255))
     ),
-    share_network_id=s.since(
-        '2.72', s.trimmed(255, nullable=True), below='refuse'
-    ),
+    share_network_id=s.since('2.72', s.optional_id(), below='refuse'),
     metadata=s.since('2.95', s.mapping(s.string(1023, 1), nullable=True)),
 )
 

@@ -53,7 +53,7 @@ CREATE = s.schema(
     ),
     share_network_id=s.optional_id(),
     snapshot_id=s.optional_id(),
-    availability_zone=s.trimmed(255, nullable=True),
+    availability_zone=s.optional_id(),
     metadata=s.mapping(s.string(1023, 1), nullable=True),
     is_public=s.boolean,
     share_group_id=s.since('2.31', s.optional_id()),
@@ -67,7 +67,7 @@ CREATE = s.schema(
         ),
     ),
     mount_point_name=s.since('2.84', s.string(255, nullable=True)),
-    encryption_key_ref=s.since('2.90', s.uuid),
+    encryption_key_ref=s.since('2.90', s.optional_uuid),
 )
 
 UPDATE = s.schema(

@@ -528,3 +528,15 @@ def _context(cloud, api: ApiClient):
     return RequestContext(
         project_id=api.headers['X-Project'], user_id=api.headers['X-User']
     )
+
+
+def test_empty_ids_are_not_given(member):
+    ids = ('neutron_net_id', 'neutron_subnet_id', 'availability_zone')
+    network = member.request(
+        'POST',
+        '/share-networks',
+        {'share_network': dict.fromkeys(ids, '')},
+        expect=200,
+    ).json['share_network']
+    (subnet,) = network['share_network_subnets']
+    assert [subnet[name] for name in ids] == [None] * 3

@@ -462,3 +462,18 @@ def test_shares_that_can_replicate_count_as_replicas(
     fault = cloud.api.create(share_type='special', size=2, expect=413)
     assert fault['overLimit']['message'].startswith(f'{error}: ')
     cloud.api.create(size=2)
+
+
+def test_empty_ids_are_not_given(cloud, member):
+    ids = (
+        'share_network_id',
+        'snapshot_id',
+        'share_group_id',
+        'availability_zone',
+        'encryption_key_ref',
+        'share_type',
+    )
+    shown = member.create(**dict.fromkeys(ids, ''))
+    assert shown['share_type_name'] == 'default'
+    cloud.settle()
+    assert member.show(shown['id'])['status'] == 'available'
