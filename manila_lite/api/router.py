@@ -275,6 +275,11 @@ class RouteIndex:
 def _index(routes: tuple[Route, ...], project_id_regex: str) -> RouteIndex:
     """Return the index of routes; applications with the same ones share it."""
     check_overlaps(routes)
+    for route in routes:
+        if route.handler == ACTION:
+            wsgi.check_actions(route.controller)
+        else:
+            wsgi.declaration(route.controller, route.handler)
     return RouteIndex(routes, project_id_regex)
 
 
@@ -297,10 +302,10 @@ class Router:
         self._base_url = base_url
         self._writes = write_limit.WriteLimit()
         self._index = _index(tuple(routes), project_id_regex)
-        self._bound = {
-            route: _bind(route, controllers[route.controller])
-            for route in routes
-        }
+        # Not at the start: few processes serve all of the routes.
+        self._bound = functools.cache(
+            lambda route: _bind(route, controllers[route.controller])
+        )
 
     def __call__(
         self, environ: dict, start_response: typing.Callable
@@ -353,7 +358,7 @@ class Router:
         methods = [
             method
             for method, found in matches.items()
-            if any(self._bound[route].serves(req) for route in found.routes)
+            if any(self._bound(route).serves(req) for route in found.routes)
         ]
         return method_not_allowed(methods) if methods else exc.HTTPNotFound()
 
@@ -370,7 +375,7 @@ class Router:
             # Nothing has such an id or key; MariaDB would find another one.
             raise exc.HTTPNotFound()
         for route in found.routes:
-            bound = self._bound[route]
+            bound = self._bound(route)
             if bound.serves(req):
                 req.path_vars = dict(
                     zip(route.names, found.values, strict=True)

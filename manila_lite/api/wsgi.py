@@ -393,13 +393,6 @@ def bind_actions(controller: Controller) -> typing.Callable:
                     ),
                 )
             )
-    if not found:
-        raise ValueError(f'{type(controller).__name__} has no action')
-    for name, windows in found.items():
-        if versions.overlapping(bound.window for bound in windows):
-            raise ValueError(
-                f'action {name} is declared twice for one version'
-            )
 
     def run(req: Request) -> tuple[int, Result]:
         body = req.json
@@ -416,6 +409,21 @@ def bind_actions(controller: Controller) -> typing.Callable:
         )
 
     return run
+
+
+def check_actions(controller: type[Controller]) -> None:
+    """Check what `bind_actions` relies on; raise ValueError."""
+    windows: dict[str, list[versions.Window]] = {}
+    for method in action_methods(controller):
+        for row in getattr(controller, method).actions:
+            windows.setdefault(row.name, []).append(row.window)
+    if not windows:
+        raise ValueError(f'{controller.__name__} has no action')
+    for name, served in windows.items():
+        if versions.overlapping(served):
+            raise ValueError(
+                f'action {name} is declared twice for one version'
+            )
 
 
 def action_methods(controller: type[Controller]) -> tuple[str, ...]:

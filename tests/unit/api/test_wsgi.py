@@ -259,12 +259,12 @@ def test_action_declared_twice_for_a_version_is_refused():
             """Serve from 2.9 too."""
 
     with pytest.raises(ValueError, match='action x is declared twice'):
-        wsgi.bind_actions(Twice(None))
+        wsgi.check_actions(Twice)
 
 
 def test_controller_without_actions_cannot_have_an_action_route():
     with pytest.raises(ValueError, match='Controller has no action'):
-        wsgi.bind_actions(wsgi.Controller(None))
+        wsgi.check_actions(wsgi.Controller)
 
 
 def test_undeclared_handler_cannot_be_routed():
