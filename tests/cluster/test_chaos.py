@@ -11,7 +11,7 @@ from tests.cluster import cluster
 from tests.support import sampling
 from tests.support.processes import free_port
 
-pytestmark = sampling.suite('clusters of nodes', 2)
+pytestmark = sampling.suite('clusters of nodes', 1)
 
 SECONDS = 45
 AT_REST_WITHIN = 60.0

@@ -13,7 +13,7 @@ from tests.support import sampling
 from tests.support.processes import free_port
 from tests.support.processes import wait_until
 
-pytestmark = [pytest.mark.timeout(600), sampling.suite('clusters of nodes', 2)]
+pytestmark = [pytest.mark.timeout(600), sampling.suite('clusters of nodes', 1)]
 
 
 @pytest.fixture(scope='module')

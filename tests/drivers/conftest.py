@@ -67,7 +67,7 @@ def pytest_generate_tests(metafunc):
                 'dummy',
                 'local',
                 pytest.param(
-                    BTRFS, marks=sampling.suite('the contract on btrfs', 60)
+                    BTRFS, marks=sampling.suite('the contract on btrfs', 30)
                 ),
             ],
             indirect=True,
@@ -94,7 +94,7 @@ def pytest_generate_tests(metafunc):
 def _marks_of(backends):
     """Return what selects the slowest of the replicating back ends."""
     if backends.driver == BTRFS and not backends.share_proto:
-        return [sampling.suite('the contract on replicated shares', 40)]
+        return [sampling.suite('the contract on replicated shares', 20)]
     return []
 
 

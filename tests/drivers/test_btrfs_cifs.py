@@ -14,7 +14,7 @@ from tests.drivers.cifs_harness import ServedCifsHarness
 from tests.drivers.conftest import BTRFS
 from tests.support import sampling
 
-pytestmark = sampling.suite('the contract on CIFS shares', 8)
+pytestmark = sampling.suite('the contract on CIFS shares', 4)
 
 
 @pytest.fixture(params=['machine', 'server'])

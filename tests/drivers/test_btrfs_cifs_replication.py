@@ -11,7 +11,7 @@ from tests.support import sampling
 
 SITES = CIFS_BACKENDS
 
-pytestmark = sampling.suite('the contract on replicated CIFS shares', 8)
+pytestmark = sampling.suite('the contract on replicated CIFS shares', 3)
 
 
 class TestReplicas(replication_contract.ReplicaContract):

@@ -15,7 +15,7 @@ from tests.support import sampling
 
 pytestmark = [
     pytest.mark.usefixtures('no_power_failures'),
-    sampling.suite('kills of the replication of CIFS shares', 2),
+    sampling.suite('kills of the replication of CIFS shares', 1),
     pytest.mark.timeout(1800),
 ]
 

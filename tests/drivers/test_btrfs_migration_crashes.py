@@ -202,7 +202,7 @@ OPERATIONS = {
         Scene,
         pytest.param(
             CifsScene,
-            marks=sampling.suite('kills of migrations with CIFS shares', 2),
+            marks=sampling.suite('kills of migrations with CIFS shares', 1),
         ),
     ],
     ids=lambda scene: scene.share_proto,

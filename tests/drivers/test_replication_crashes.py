@@ -20,7 +20,7 @@ from tests.support import sampling
 
 pytestmark = [
     pytest.mark.usefixtures('no_power_failures'),
-    sampling.suite('kills of replicating back ends', 40),
+    sampling.suite('kills of replicating back ends', 15),
 ]
 
 

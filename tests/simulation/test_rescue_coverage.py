@@ -34,6 +34,9 @@ from tests.support.rescues import only_id
 from tests.support.rescues import status_of
 from tests.unit.states.test_states import MACHINES
 
+pytestmark = sampling.suite('statuses that are rescued', 40)
+
+
 EXTENSIONS = pathlib.Path(__file__).resolve().parents[2] / 'doc/source/_ext'
 ENDS = (
     rescues.EXPECTED_ENDS

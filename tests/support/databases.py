@@ -1,8 +1,9 @@
 """Databases for tests: SQLite, MariaDB and PostgreSQL.
 
-A test that requests `database_url` runs once on each of them: in every run if
-it is marked with `sampling.dialects`, otherwise on the servers only in `make
-exhaust`. Environment variables override the default addresses of the servers.
+A test that requests `database_url` runs once on each of them: on the servers
+in every run, with a sample of its cases, if it is marked with
+`sampling.dialects`, otherwise only in `make exhaust`. Environment variables
+override the default addresses of the servers.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,6 +26,7 @@ from manila_lite.db.session import Database
 from tests.support import requirements
 from tests.support import sampling
 
+SERVER_KINDS = frozenset(('mysql', 'postgresql'))
 KINDS = ('sqlite', 'mysql', 'postgresql')
 EACH = (
     'sqlite',
@@ -179,6 +181,13 @@ class SqliteImage:
     def data_version(self) -> int:
         """Return a number that changes with every commit."""
         return self._observer.execute('PRAGMA data_version').fetchone()[0]
+
+    def rows(self) -> dict[str, list[tuple]]:
+        """Return what is stored now in all tables."""
+        return {
+            name: self._observer.execute(f'SELECT * FROM {name}').fetchall()
+            for name in models.metadata.tables
+        }
 
     def close(self) -> None:
         self._observer.close()

@@ -27,11 +27,11 @@ combinations = pytest.mark.combinations
 """Marks the tests of which a run tries a sample of all combinations.
 
 Its arguments are the names of the parameters, such as `database_url`. In a
-sample, every value of each of them occurs.
+sample, every value of each of them occurs, but one of the database servers.
 """
 
 dialects = pytest.mark.dialects
-"""Marks the tests that every run tries on every database.
+"""Marks the tests that every run tries on a database server, too.
 
 These are the tests of what depends on the database: guards against
 concurrent changes, locks, isolation, plans, errors, time, migrations, and

@@ -1,19 +1,23 @@
 """What a run selects: a sample, or with --exhaust every case for a time.
 
-Of tests that are marked as combinations a sample is selected here, and tests
-to which the SQL dialect does not matter run on SQLite; enumerations choose
-their own sample. `make exhaust` runs the cases of all of them. With a time
-limit it begins at a test that the seed selects, and continues from the first
-one after the last, so that runs of different commits cover all of them. Tests
-that are left out count neither as passed nor as skipped.
+Of tests that are marked as combinations or as a suite a sample is selected
+here; enumerations choose their own. Tests run on SQLite, and those to which
+the SQL dialect matters with one of four cases on a database server, too.
+`make exhaust` runs the cases of all of them. With a time limit it begins at a
+test that the seed selects, and continues from the first one after the last,
+so that runs of different commits cover all of them. Tests that are left out
+count neither as passed nor as skipped.
 """
 
 import collections
+import math
+import random
 import time
 
 import hypothesis
 import pytest
 
+from tests.support import databases
 from tests.support import sampling
 
 MARKER = sampling.enumeration.name
@@ -52,7 +56,7 @@ def pytest_configure(config):
         'parameters, or with --exhaust all of them',
     )
     config.addinivalue_line(
-        'markers', f'{DIALECTS}: tries every database in every run'
+        'markers', f'{DIALECTS}: tries a database server in every run'
     )
     config.addinivalue_line(
         'markers', f'{ON_SERVER}: a case on a database server'
@@ -123,20 +127,57 @@ def _is_short(item):
 
 
 def _is_enumeration(item):
-    return _is_further_database(item) or any(
+    return _is_on_server(item) or any(
         item.get_closest_marker(name)
         for name in (MARKER, COMBINED, SUITE, 'hypothesis')
     )
 
 
+def _is_on_server(item):
+    """Tell whether the case needs MariaDB or PostgreSQL.
+
+    Not so of combinations: their sample contains one of them anyway.
+    """
+    if item.get_closest_marker(COMBINED):
+        return False
+    params = getattr(item, 'callspec', None) and item.callspec.params.values()
+    return bool(params) and not databases.SERVER_KINDS.isdisjoint(
+        one for one in params if isinstance(one, str)
+    )
+
+
 def _is_further_database(item):
     """Tell whether only `make exhaust` tries the test on this database."""
-    return (
-        item.get_closest_marker(ON_SERVER)
-        # Their sample contains every database.
-        and not item.get_closest_marker(COMBINED)
+    return bool(
+        _is_on_server(item)
+        and item.get_closest_marker(ON_SERVER)
         and not item.get_closest_marker(DIALECTS)
     )
+
+
+def _some_on_servers(items):
+    """Return a quarter of the cases of each test, at least one."""
+    groups = collections.defaultdict(list)
+    for item in items:
+        groups[_test_of(item)].append(item)
+    for name, group in groups.items():
+        rng = random.Random(f'{sampling.seed()} of {name}')
+        yield from rng.sample(group, math.ceil(len(group) / 4))
+
+
+def _on_one_server(items):
+    """Return the combinations of a test without those of one server."""
+    name = _test_of(items[0])
+    left_out = random.Random(f'{sampling.seed()} of {name}').choice(
+        sorted(databases.SERVER_KINDS)
+    )
+    return [
+        item for item in items if left_out not in item.callspec.params.values()
+    ] or items
+
+
+def _test_of(item):
+    return item.nodeid.partition('[')[0]
 
 
 def _in_sample(items):
@@ -146,6 +187,7 @@ def _in_sample(items):
     """
     chosen, groups = set(), collections.defaultdict(list)
     suites = collections.defaultdict(list)
+    on_servers = []
     for item in items:
         if _is_further_database(item):
             continue
@@ -154,13 +196,13 @@ def _in_sample(items):
             continue
         mark = item.get_closest_marker(COMBINED)
         if mark is None:
-            chosen.add(item)
+            (on_servers.append if _is_on_server(item) else chosen.add)(item)
             continue
         params = item.callspec.params
         # The combinations of one test share their other parameters.
         others = [id(params[name]) for name in params if name not in mark.args]
-        groups[item.nodeid.partition('[')[0], *others].append(item)
-    for group in groups.values():
+        groups[_test_of(item), *others].append(item)
+    for group in map(_on_one_server, groups.values()):
         names = group[0].get_closest_marker(COMBINED).args
         combined = [
             tuple(map(item.callspec.params.get, names)) for item in group
@@ -171,6 +213,7 @@ def _in_sample(items):
         )
     for (_, most), tests in suites.items():
         chosen.update(sampling.sample(tests, most))
+    chosen.update(_some_on_servers(on_servers))
     return chosen
 
 

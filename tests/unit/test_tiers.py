@@ -9,16 +9,20 @@ from tests.support import databases
 from tests.support import sampling
 from tests.support import tiers
 
+SQLITE, *SERVERS = databases.KINDS
+
 
 class Item:
     """A test as it is collected, on one database."""
 
     def __init__(self, case, *marks):
-        kind, more = case, ()
+        self.kind, more = case, ()
         if case in databases.EACH[1:]:
-            (kind,), more, _ = case
-        self.nodeid = kind
-        self.callspec = types.SimpleNamespace(params={'database_url': kind})
+            (self.kind,), more, _ = case
+        self.nodeid = f'test[{self.kind}]'
+        self.callspec = types.SimpleNamespace(
+            params={'database_url': self.kind}
+        )
         self._marks = {mark.name: mark for mark in (*marks, *more)}
 
     def get_closest_marker(self, name):
@@ -34,32 +38,35 @@ def select(*marks, exhaust):
     )
     items = [Item(case, *marks) for case in databases.EACH]
     tiers.pytest_collection_modifyitems(config, items)
-    return [item.nodeid for item in items]
+    return [item.kind for item in items]
 
 
 @pytest.mark.parametrize(
-    'marks, usual, exhaustive',
+    'marks, servers, exhaustive',
     [
-        ([], databases.KINDS[:1], databases.KINDS[1:]),
-        ([sampling.dialects], databases.KINDS, ()),
-        ([sampling.enumeration], databases.KINDS[:1], databases.KINDS),
-        (
-            [sampling.suite('of one', 1).mark],
-            databases.KINDS[:1],
-            databases.KINDS,
-        ),
-        (
-            [sampling.dialects, sampling.enumeration],
-            databases.KINDS,
-            databases.KINDS,
-        ),
-        (
-            [sampling.combinations('database_url').mark],
-            databases.KINDS,
-            databases.KINDS,
-        ),
+        ([], 0, SERVERS),
+        ([sampling.dialects], 1, SERVERS),
+        ([sampling.enumeration], 0, databases.KINDS),
+        ([sampling.dialects, sampling.enumeration], 1, databases.KINDS),
+        ([sampling.combinations('database_url').mark], 1, databases.KINDS),
     ],
 )
-def test_each_tier_has_its_databases(marks, usual, exhaustive):
-    assert tuple(select(*marks, exhaust=False)) == tuple(usual)
-    assert tuple(select(*marks, exhaust=True)) == tuple(exhaustive)
+def test_each_tier_has_its_databases(marks, servers, exhaustive):
+    usual = select(*marks, exhaust=False)
+    assert usual[0] == SQLITE
+    assert len(usual) == 1 + servers
+    assert select(*marks, exhaust=True) == [*exhaustive]
+
+
+def test_suite_is_tried_on_one_database_or_on_all():
+    mark = sampling.suite('of one', 1).mark
+    assert len(select(mark, exhaust=False)) <= 1
+    assert select(mark, exhaust=True) == [*databases.KINDS]
+
+
+def test_every_server_is_tried_by_some_runs(monkeypatch):
+    tried = set()
+    for seed in range(20):
+        monkeypatch.setenv(sampling.VARIABLE, str(seed))
+        tried.update(select(sampling.dialects, exhaust=False))
+    assert tried == set(databases.KINDS)

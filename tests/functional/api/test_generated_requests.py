@@ -52,7 +52,7 @@ def cases(minor, most):
 
 @sampling.enumeration
 @pytest.mark.parametrize(
-    'minor, operation', cases(versions.MAX, 1000) + cases(OLDER, 40)
+    'minor, operation', cases(versions.MAX, 60) + cases(OLDER, 12)
 )
 @hypothesis.settings(hypothesis.settings.get_profile('generated'))
 @hypothesis.given(data=st.data())

@@ -17,6 +17,9 @@ from tests.functional.api.samples.requests import request_args
 from tests.support import reference
 from tests.support import sampling
 
+pytestmark = sampling.suite('the published surface', 350)
+
+
 OPERATIONS = published_api.operations()
 SERVED = [
     operation

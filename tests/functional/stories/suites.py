@@ -7,7 +7,7 @@ below take most of the time, start many processes and resemble each other.
 
 from tests.support import sampling
 
-clients = sampling.suite('stories of NFS and CIFS clients', 7)
-failures = sampling.suite('stories of processes that are stopped or fail', 12)
-operation = sampling.suite('stories of operators', 5)
-several_backends = sampling.suite('stories of several back ends', 4)
+clients = sampling.suite('stories of NFS and CIFS clients', 4)
+failures = sampling.suite('stories of processes that are stopped or fail', 8)
+operation = sampling.suite('stories of operators', 2)
+several_backends = sampling.suite('stories of several back ends', 3)

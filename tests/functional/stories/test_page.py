@@ -5,7 +5,11 @@ from selenium.webdriver.common.keys import Keys
 
 from tests.functional.stories.conftest import new_installation
 from tests.support import chromium
+from tests.support import sampling
 from tests.support import share_servers
+
+pytestmark = sampling.suite('the page in a browser', 6)
+
 
 SCHEMES = ('light', 'dark')
 PAGES = (

@@ -11,7 +11,6 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import messages
-from manila_lite.db import models
 from manila_lite.db.models import engine
 from manila_lite.db.models import quotas
 from manila_lite.db.models import services as service_models
@@ -471,22 +470,13 @@ class SampleCloud(
         return self._read_rows(self._image.data_version())
 
     def _rows_of(self, data_version: int) -> dict[str, list[tuple]]:
-        return self.cloud.db.read(
-            lambda session: {
-                table.name: [
-                    tuple(row)
-                    for row in session.rows(
-                        sa.select(table).where(
-                            *_RELEVANT_ROWS.get(table.name, ())
-                        )
-                    )
-                ]
-                for table in models.metadata.sorted_tables
-            }
-        )
-
-
-_RELEVANT_ROWS = {_USAGE.name: (_USAGE.c.in_use + _USAGE.c.reserved > 0,)}
+        rows = self._image.rows()
+        names = list(_USAGE.columns.keys())
+        in_use, reserved = names.index('in_use'), names.index('reserved')
+        rows[_USAGE.name] = [
+            row for row in rows[_USAGE.name] if row[in_use] + row[reserved] > 0
+        ]
+        return rows
 
 
 def _copy_snapshot(

@@ -30,7 +30,7 @@ from tests.support.smb_client import SmbError
 from tests.unit.share.drivers.btrfs import tenants
 from tests.unit.share.drivers.btrfs.nfs_site import eventually
 
-pytestmark = sampling.suite('daemons that are killed or hang', 4)
+pytestmark = sampling.suite('daemons that are killed or hang', 2)
 
 WRITER = '127.0.0.2'
 LONGEST = 30.0
