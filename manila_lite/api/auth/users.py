@@ -5,18 +5,15 @@ the format of bcrypt. Empty lines and lines that start with # are ignored and
 preserved.
 """
 
-from collections.abc import Iterable, Iterator
-import contextlib
+from collections.abc import Iterable
 import dataclasses
-import fcntl
-import os
 import re
-import tempfile
 
 import bcrypt
 from oslo_config import cfg
 
 from manila_lite import exception
+from manila_lite.api.auth import line_file
 
 # bcrypt refuses longer passwords, but only when they are verified.
 MAX_PASSWORD_BYTES = 72
@@ -27,6 +24,8 @@ _HASH = re.compile(
     r'[./A-Za-z0-9]{21}[.Oeu][./A-Za-z0-9]{31}'
 )
 _IMPLIED = {'admin': ('member', 'reader'), 'member': ('reader',)}
+ROLES = ('admin', 'member', 'reader')
+"""The roles of the default policies."""
 # The hash of a random password after its cost. It is verified where no hash
 # of a user is.
 _DUMMY_HASH = 'K8uADi8UoJV3rC.lvXUpQuaB3DVvEGrQuIMW7qh9sErEbVdDzECaa'
@@ -121,7 +120,7 @@ def read(path: str) -> dict[str, User]:
     it is malformed; the error gives the line number and never its content.
     """
     users: dict[str, User] = {}
-    for number, line in enumerate(_lines(path), 1):
+    for number, line in enumerate(line_file.read(path), 1):
         if not line.strip() or line.startswith('#'):
             continue
         try:
@@ -161,7 +160,7 @@ def add(
         project_id,
         tuple(role.lower() for role in roles),
     )
-    with _edited(path) as lines:
+    with line_file.edited(path) as lines:
         if any(_is_line_of(line, name) for line in lines):
             raise exception.InvalidInput(reason=f'user {name} exists')
         lines.append(
@@ -175,7 +174,7 @@ def set_password(
 ) -> None:
     """Replace the password of a user; raises NotFound for unknown names."""
     hashed = _hash(password, cost)
-    with _edited(path) as lines:
+    with line_file.edited(path) as lines:
         for number, line in enumerate(lines):
             if _is_line_of(line, name):
                 parts = line.split(':')
@@ -196,17 +195,11 @@ def _hash(password: str, cost: int) -> str:
 
 def remove(path: str, name: str) -> None:
     """Remove a user from the file; raises NotFound for unknown names."""
-    with _edited(path) as lines:
+    with line_file.edited(path) as lines:
         remaining = [line for line in lines if not _is_line_of(line, name)]
         if len(remaining) == len(lines):
             raise exception.ResourceNotFound(resource='User', id=name)
         lines[:] = remaining
-
-
-def _lines(path: str) -> list[str]:
-    # Invalid bytes are replaced here; their line is refused later.
-    with open(path, encoding='utf-8', errors='replace') as file:
-        return file.read().splitlines()
 
 
 def _parse(line: str) -> User:
@@ -222,35 +215,3 @@ def _parse(line: str) -> User:
 
 def _is_line_of(line: str, name: str) -> bool:
     return line.lstrip().startswith(f'{name}:') and not line.startswith('#')
-
-
-@contextlib.contextmanager
-def _edited(path: str) -> Iterator[list[str]]:
-    """Yield the lines of the file, which then atomically replace it."""
-    folder = os.path.dirname(os.path.abspath(path))
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        # Without the lock one of two concurrent changes would be lost.
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        lines = _lines(path) if os.path.exists(path) else []
-        yield lines
-        _replace(path, folder, lines)
-    finally:
-        os.close(descriptor)
-
-
-def _replace(path: str, folder: str, lines: list[str]) -> None:
-    owner = os.stat(path if os.path.exists(path) else folder)
-    # mkstemp creates files that only their owner can read.
-    descriptor, temporary = tempfile.mkstemp(dir=folder, prefix='.users-')
-    try:
-        with open(descriptor, 'w', encoding='utf-8') as file:
-            if os.geteuid() == 0:  # the service must still be able to read it
-                os.fchown(descriptor, owner.st_uid, owner.st_gid)
-            file.writelines(f'{line}\n' for line in lines)
-            file.flush()
-            os.fsync(descriptor)
-        os.replace(temporary, path)
-    except OSError:
-        os.unlink(temporary)
-        raise
