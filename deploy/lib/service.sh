@@ -323,7 +323,7 @@ remove_row() {
 # and shares if a back end says so.
 purge_state() {
     delete_file "$STATE/token_key" "$STATE/users" "$STATE/lock" \
-        "$STATE/alive"
+        "$STATE/revoked_tokens" "$STATE/alive"
     if [[ ! -d $STATE ]]; then
         return
     fi

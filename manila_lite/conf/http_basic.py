@@ -27,6 +27,14 @@ OPTS = [
         'the first start. Set it to share one file between several API '
         'nodes. To end all tokens, delete the file and restart the API.',
     ),
+    cfg.StrOpt(
+        'revoked_tokens_file',
+        default='$state_path/revoked_tokens',
+        help='File of the tokens that were revoked before they expired, for '
+        'instance by a dashboard at sign-out. Set it to share one file '
+        'between several API nodes; without that, a token is revoked on the '
+        'node that is asked to.',
+    ),
     cfg.IntOpt(
         'token_lifetime',
         default=3600,

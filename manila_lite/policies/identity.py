@@ -16,6 +16,8 @@ RULES = [
         'See a user. Lists contain the users that the caller may see.',
         'GET /v3/users',
         'GET /v3/users/{user_id}',
+        'GET /v3/users/{user_id}/projects',
+        'GET /v3/role_assignments',
         deprecated=None,
     ),
     base.rule(
@@ -23,6 +25,13 @@ RULES = [
         base.OWNER_USER_OR_SERVICE,
         'See the description of another valid token.',
         'GET /v3/auth/tokens',
+        deprecated=None,
+    ),
+    base.rule(
+        'identity:revoke_token',
+        base.OWNER_USER_OR_SERVICE,
+        'End a valid token before it expires.',
+        'DELETE /v3/auth/tokens',
         deprecated=None,
     ),
 ]

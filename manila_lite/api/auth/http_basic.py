@@ -19,6 +19,7 @@ from manila_lite.api.auth.caller import Run
 from manila_lite.api.auth.caller import run_here
 from manila_lite.api.auth.current_users import CurrentUsers
 from manila_lite.api.auth.passwords import PasswordVerifier
+from manila_lite.api.auth.revoked_tokens import RevokedTokens
 from manila_lite.api.auth.tokens import Tokens
 from manila_lite.api.identity.api import IdentityApi
 from manila_lite.api.identity.sign_in import TokenRequests
@@ -47,6 +48,7 @@ def authenticate(
         token_key.read(options.token_key_file),
         options.token_lifetime,
         current_users,
+        revoked=RevokedTokens(options.revoked_tokens_file),
     )
     sign_in = SignIn(enforcer, passwords, tokens)
     identity_api = IdentityApi(

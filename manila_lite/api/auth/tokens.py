@@ -4,7 +4,7 @@ A token is a JSON Web Token that names a user of the file. It is not stored
 anywhere: the signature shows that this service issued it. It also contains a
 keyed digest of the password's hash, so a token ends with the password, with
 the user and with the user's project. The roles are those of the file at the
-time of the request.
+time of the request. Only those that were revoked are recorded.
 """
 
 from collections.abc import Callable
@@ -17,9 +17,14 @@ import typing
 import uuid
 
 import jwt
+from oslo_log import log
 
+from manila_lite import exception
 from manila_lite.api.auth.current_users import CurrentUsers
+from manila_lite.api.auth.revoked_tokens import RevokedTokens
 from manila_lite.api.auth.users import User
+
+LOG = log.getLogger(__name__)
 
 _ALGORITHM = 'HS256'
 _ISSUER = 'manila_lite'
@@ -49,7 +54,9 @@ class Tokens:
         lifetime: int,
         current_users: CurrentUsers,
         clock: Callable[[], float] = time.time,
+        revoked: RevokedTokens | None = None,
     ):
+        self._revoked = revoked
         self._key = key
         self._lifetime = lifetime
         self._users = current_users
@@ -91,7 +98,7 @@ class Tokens:
     def find(self, text: str) -> Token | None:
         """Return the token with this text; None if it is not valid now."""
         claims = self._claims(text)
-        if not claims:
+        if not claims or (self._revoked and claims['jti'] in self._revoked):
             return None
         user = self._users.by_name().get(claims['sub'])
         if not user or not hmac.compare_digest(
@@ -106,6 +113,16 @@ class Tokens:
             claims['iat'],
             claims['exp'],
         )
+
+    def revoke(self, token: Token) -> None:
+        """End a token now, in all processes with the same files."""
+        if self._revoked is None:
+            raise exception.ServiceUnavailable()
+        try:
+            self._revoked.add(token.id, token.expires_at)
+        except OSError as error:
+            LOG.error('Cannot record the revoked token: %s', error)
+            raise exception.ServiceUnavailable() from error
 
     def _claims(self, text: str) -> dict[str, typing.Any] | None:
         """Return the claims of a token that is signed and not expired."""

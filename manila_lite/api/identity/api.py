@@ -4,7 +4,7 @@ The second is for clients that are given /identity: they read the versions
 there, and some extend it by `v3` themselves.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 import typing
 
 import routes
@@ -14,6 +14,7 @@ from manila_lite.api import router
 from manila_lite.api import wsgi
 from manila_lite.api.auth import caller
 from manila_lite.api.auth.tokens import Token
+from manila_lite.api.auth.users import ROLES
 from manila_lite.api.auth.users import User
 from manila_lite.api.identity import PREFIX
 from manila_lite.api.identity import documents
@@ -23,6 +24,7 @@ from manila_lite.context import RequestContext
 
 _Document = dict[str, typing.Any]
 _Handler = Callable[..., wsgi.Response]
+_Items = Callable[[wsgi.Request, str | None], Iterable[_Document]]
 
 
 class SignIn(typing.Protocol):
@@ -42,7 +44,7 @@ class Directory(typing.Protocol):
 
 
 class IdentityApi:
-    """Serves versions, tokens, the catalog, projects, users and the domain.
+    """Serves versions, tokens, the catalog, projects, users and roles.
 
     A caller sees the projects and users that the policies allow; others
     answer 404.
@@ -76,15 +78,37 @@ class IdentityApi:
         return {
             '': {'GET': self._versions},
             '/v3': {'GET': self._version},
-            '/v3/auth/tokens': {'GET': self._validate, 'POST': self._issue},
+            '/v3/auth/tokens': {
+                'GET': self._validate,
+                'POST': self._issue,
+                'DELETE': self._revoke,
+            },
             '/v3/auth/catalog': {'GET': self._catalog},
             '/v3/auth/projects': {'GET': self._own_projects},
-            '/v3/domains': {'GET': self._list_domains},
-            '/v3/domains/{id}': {'GET': self._show_domain},
-            '/v3/projects': {'GET': self._list_projects},
-            '/v3/projects/{id}': {'GET': self._show_project},
-            '/v3/users': {'GET': self._list_users},
-            '/v3/users/{id}': {'GET': self._show_user},
+            '/v3/users/{id}/projects': {'GET': self._projects_of_user},
+            '/v3/role_assignments': {'GET': self._list_role_assignments},
+            **self._collection('domain', self._domains),
+            **self._collection('project', self._projects),
+            **self._collection('user', self._visible_users),
+            **self._collection('role', self._roles),
+            **self._collection('region', self._regions),
+            **self._collection('service', self._services),
+            **self._collection('endpoint', self._endpoints),
+        }
+
+    def _collection(self, name: str, items: _Items) -> dict[str, dict]:
+        """Return the handlers of a list and of its items."""
+
+        def show(req: wsgi.Request, id: str) -> wsgi.Response:
+            return _show(name, id, items(req, id))
+
+        def index(req: wsgi.Request) -> wsgi.Response:
+            found = items(req, req.query.get('name'))
+            return self._list(req, f'{name}s', found)
+
+        return {
+            f'/v3/{name}s': {'GET': index},
+            f'/v3/{name}s/{{id}}': {'GET': show},
         }
 
     def __call__(
@@ -138,12 +162,21 @@ class IdentityApi:
             raise exception.NotFound('The token could not be found.')
         return self._describe(req, token, 200)
 
+    def _revoke(self, req: wsgi.Request) -> wsgi.Response:
+        """End a token before it expires, for its user or a service."""
+        ctx = self._authenticate(req)
+        token = self._tokens.find(req.headers.get('X-Subject-Token', ''))
+        if not token or not ctx.can('identity:revoke_token', token.user):
+            raise exception.NotFound('The token could not be found.')
+        self._tokens.revoke(token)
+        return wsgi.Response(None, 204)
+
     def _describe(
         self, req: wsgi.Request, token: Token, status: int
     ) -> wsgi.Response:
         described = documents.token(token)
         if 'nocatalog' not in req.query:
-            described['catalog'] = self._services(req)
+            described['catalog'] = self._catalog_of(req)
         return wsgi.Response(
             {'token': described},
             status,
@@ -154,7 +187,7 @@ class IdentityApi:
             ],
         )
 
-    def _services(self, req: wsgi.Request) -> list[_Document]:
+    def _catalog_of(self, req: wsgi.Request) -> list[_Document]:
         return documents.catalog(req.public_url, self._region)
 
     def _catalog(self, req: wsgi.Request) -> wsgi.Response:
@@ -162,39 +195,58 @@ class IdentityApi:
         url = req.public_url
         return wsgi.Response(
             {
-                'catalog': self._services(req),
+                'catalog': self._catalog_of(req),
                 'links': {'self': f'{url}/v3/auth/catalog'},
             }
         )
 
-    # The domain, projects and users
+    # Services and endpoints
 
-    def _list_domains(self, req: wsgi.Request) -> wsgi.Response:
+    def _services(
+        self, req: wsgi.Request, wanted: str | None
+    ) -> Iterator[_Document]:
         self._authenticate(req)
-        return self._list(req, 'domains', [documents.domain(req.public_url)])
+        yield from documents.services(req.public_url)
 
-    def _show_domain(self, req: wsgi.Request, id: str) -> wsgi.Response:
+    def _endpoints(
+        self, req: wsgi.Request, wanted: str | None
+    ) -> Iterator[_Document]:
         self._authenticate(req)
-        return _show('domain', id, [documents.domain(req.public_url)])
+        yield from documents.endpoints(req.public_url, self._region)
+
+    def _regions(
+        self, req: wsgi.Request, wanted: str | None
+    ) -> Iterator[_Document]:
+        self._authenticate(req)
+        yield documents.region(self._region, req.public_url)
+
+    # The domain, projects, users and their roles
+
+    def _domains(
+        self, req: wsgi.Request, wanted: str | None
+    ) -> Iterator[_Document]:
+        self._authenticate(req)
+        yield documents.domain(req.public_url)
 
     def _own_projects(self, req: wsgi.Request) -> wsgi.Response:
         ctx = self._authenticate(req)
         project = documents.project(str(ctx.project_id), req.public_url)
         return self._list(req, 'projects', [project])
 
-    def _list_projects(self, req: wsgi.Request) -> wsgi.Response:
-        wanted = req.query.get('name')
-        return self._list(req, 'projects', self._projects(req, wanted))
-
-    def _show_project(self, req: wsgi.Request, id: str) -> wsgi.Response:
-        return _show('project', id, self._projects(req, id))
-
-    def _list_users(self, req: wsgi.Request) -> wsgi.Response:
-        wanted = req.query.get('name')
-        return self._list(req, 'users', self._visible_users(req, wanted))
-
-    def _show_user(self, req: wsgi.Request, id: str) -> wsgi.Response:
-        return _show('user', id, self._visible_users(req, id))
+    def _projects_of_user(self, req: wsgi.Request, id: str) -> wsgi.Response:
+        """List the projects of a person, who has a name for each."""
+        found = {
+            user.project_id
+            for user in self._visible_names(req, id)
+            if user.user_id == id
+        }
+        if not found:
+            raise exception.ResourceNotFound(resource='User', id=id)
+        return self._list(
+            req,
+            'projects',
+            (documents.project(one, req.public_url) for one in sorted(found)),
+        )
 
     def _projects(
         self, req: wsgi.Request, wanted: str | None
@@ -210,13 +262,58 @@ class IdentityApi:
         self, req: wsgi.Request, wanted: str | None
     ) -> Iterator[_Document]:
         """Yield the users that the caller may see, one per id."""
-        ctx = self._authenticate(req)
         found: dict[str, User] = {}
-        for user in self._directory.users_like(ctx, wanted):
-            if ctx.can('identity:get_user', user):
-                found.setdefault(user.user_id, user)
+        for user in self._visible_names(req, wanted):
+            found.setdefault(user.user_id, user)
         for user in found.values():
             yield documents.user(user, req.public_url)
+
+    def _visible_names(
+        self, req: wsgi.Request, wanted: str | None
+    ) -> list[User]:
+        """Return the names of users that the caller may see."""
+        ctx = self._authenticate(req)
+        return [
+            user
+            for user in self._directory.users_like(ctx, wanted)
+            if ctx.can('identity:get_user', user)
+        ]
+
+    def _roles(
+        self, req: wsgi.Request, wanted: str | None
+    ) -> Iterator[_Document]:
+        """Yield the usual roles, and those of users the caller may see."""
+        names = set(ROLES)
+        for user in self._visible_names(req, None):
+            names.update(user.all_roles)
+        for name in sorted(names):
+            yield documents.role(name, req.public_url)
+
+    def _list_role_assignments(self, req: wsgi.Request) -> wsgi.Response:
+        """List the roles of users, with `effective` the implied ones, too."""
+        query = req.query
+        users = self._visible_names(
+            req, query.get('user.id') or query.get('scope.project.id')
+        )
+        return self._list(
+            req,
+            'role_assignments',
+            (
+                documents.role_assignment(
+                    user,
+                    role,
+                    req.public_url,
+                    with_names=_is_set(query, 'include_names'),
+                )
+                for user in users
+                for role in (
+                    user.all_roles
+                    if _is_set(query, 'effective')
+                    else sorted(user.roles)
+                )
+                if _is_wanted(query, user, role)
+            ),
+        )
 
     @staticmethod
     def _list(
@@ -238,3 +335,29 @@ def _show(name: str, id: str, items: Iterable[_Document]) -> wsgi.Response:
         if item['id'] == id:
             return wsgi.Response({name: item})
     raise exception.ResourceNotFound(resource=name.capitalize(), id=id)
+
+
+_NOBODYS = (
+    'group.id',
+    'scope.domain.id',
+    'scope.system',
+    'scope.OS-INHERIT:inherited_to',
+)
+"""Keys of role assignments that there are none of."""
+
+
+def _is_wanted(query: Mapping[str, str], user: User, role: str) -> bool:
+    """Return whether the filters match the role of a user."""
+    found = {
+        'user.id': user.user_id,
+        'role.id': role,
+        'scope.project.id': user.project_id,
+    }
+    return not any(key in query for key in _NOBODYS) and all(
+        query.get(key, value) == value for key, value in found.items()
+    )
+
+
+def _is_set(query: Mapping[str, str], key: str) -> bool:
+    """Return whether a flag is in the query, with any value but 0."""
+    return query.get(key, '0') != '0'

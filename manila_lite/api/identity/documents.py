@@ -1,6 +1,6 @@
 """The documents of the identity API, in their published forms."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 import datetime
 import typing
 
@@ -10,7 +10,9 @@ from manila_lite.api.auth.users import User
 DOMAIN = {'id': 'default', 'name': 'Default'}
 _INTERFACES = ('public', 'internal', 'admin')
 _SERVICES = (
-    ('identity', 'keystone', '/v3'),
+    # Clients cut the version off to find the others; at the root are those
+    # of the share API.
+    ('identity', 'keystone', '/identity/v3'),
     ('shared-file-system', 'manila', '/v2'),
     # The name of the type that older clients look for.
     ('sharev2', 'manilav2', '/v2'),
@@ -53,6 +55,38 @@ def catalog(url: str, region: str) -> list[dict[str, typing.Any]]:
         }
         for kind, name, path in _SERVICES
     ]
+
+
+def services(url: str) -> Iterator[dict[str, typing.Any]]:
+    for kind, name, _ in _SERVICES:
+        yield {
+            'id': kind,
+            'type': kind,
+            'name': name,
+            'description': '',
+            'enabled': True,
+            'links': {'self': f'{url}/v3/services/{kind}'},
+        }
+
+
+def endpoints(url: str, region: str) -> Iterator[dict[str, typing.Any]]:
+    for service in catalog(url, region):
+        for endpoint in service['endpoints']:
+            yield {
+                **endpoint,
+                'service_id': service['id'],
+                'enabled': True,
+                'links': {'self': f'{url}/v3/endpoints/{endpoint["id"]}'},
+            }
+
+
+def region(name: str, url: str) -> dict[str, typing.Any]:
+    return {
+        'id': name,
+        'description': '',
+        'parent_region_id': None,
+        'links': {'self': f'{url}/v3/regions/{name}'},
+    }
 
 
 def token(found: Token) -> dict[str, typing.Any]:
@@ -116,6 +150,51 @@ def user(found: User, url: str) -> dict[str, typing.Any]:
     }
 
 
+def role(name: str, url: str) -> dict[str, typing.Any]:
+    return {
+        'id': name,
+        'name': name,
+        'description': None,
+        'domain_id': None,
+        'options': {},
+        'links': {'self': f'{url}/v3/roles/{name}'},
+    }
+
+
+def role_assignment(
+    found: User, role: str, url: str, *, with_names: bool
+) -> dict[str, typing.Any]:
+    """Return that a user has a role in the project of the user."""
+    names: dict[str, dict[str, typing.Any]] = {
+        'role': {'name': role},
+        'user': {'name': found.name, 'domain': DOMAIN},
+        'project': {'name': found.project_id, 'domain': DOMAIN},
+    }
+
+    def named(kind: str, id: str) -> dict[str, typing.Any]:
+        return {'id': id, **(names[kind] if with_names else {})}
+
+    return {
+        'role': named('role', role),
+        'user': named('user', found.user_id),
+        'scope': {'project': named('project', found.project_id)},
+        'links': {
+            'assignment': f'{url}/v3/projects/{found.project_id}/users/'
+            f'{found.user_id}/roles/{role}'
+        },
+    }
+
+
+_FILTERS = (
+    'name',
+    'domain_id',
+    'type',
+    'service_id',
+    'interface',
+    'region_id',
+)
+
+
 def listing(
     name: str,
     items: Iterable[dict[str, typing.Any]],
@@ -123,15 +202,13 @@ def listing(
     url: str,
 ) -> dict[str, typing.Any]:
     """Return the list of the items that match the filters."""
-    wanted = {
-        key: filters[key] for key in ('name', 'domain_id') if key in filters
-    }
+    wanted = {key: filters[key] for key in _FILTERS if key in filters}
     return {
         name: [
             item
             for item in items
             if all(
-                # A domain belongs to no domain.
+                # A domain belongs to no domain, for instance.
                 item.get(key, value) == value
                 for key, value in wanted.items()
             )

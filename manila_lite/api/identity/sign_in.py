@@ -52,6 +52,8 @@ class TokenIssuer(typing.Protocol):
 
     def find(self, text: str) -> Token | None: ...
 
+    def revoke(self, token: Token) -> None: ...
+
 
 class TokenRequests:
     """Answers requests for tokens; raises Unauthorized for refused ones."""

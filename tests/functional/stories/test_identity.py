@@ -1,6 +1,7 @@
 """Clients that expect a Keystone, on an installation without one."""
 
 import itertools
+import json
 
 import openstack
 import pytest
@@ -140,6 +141,42 @@ def test_lists_are_filtered_by_project_and_user(admin, member):
 def test_wrong_password_is_refused(installation):
     cli = cli_of(installation, 'alice', 'wrong')
     assert 'requires authentication' in cli('share list', code=1)
+
+
+def shown(cli, *words):
+    """Return the rows that a command of another service shows."""
+    ended = cli.run(*words, '-f', 'json')
+    assert ended.code == 0, ended
+    return json.loads(ended.out)
+
+
+def test_services_roles_and_versions_are_listed(installation, admin):
+    endpoints = shown(admin, 'endpoint', 'list', '--service', 'sharev2')
+    assert {one['URL'] for one in endpoints} == {installation.url}
+    services = shown(admin, 'service', 'list')
+    assert 'shared-file-system' in {one['Type'] for one in services}
+    roles = shown(admin, 'role', 'list')
+    assert [one['Name'] for one in roles] == ['admin', 'member', 'reader']
+    of_alice = shown(
+        admin, 'role', 'assignment', 'list', '--user', 'alice', '--names'
+    )
+    assert [(one['Role'], one['Project']) for one in of_alice] == [
+        ('member', 'red@Default')
+    ]
+    identity = {
+        one['Version']
+        for one in shown(admin, 'versions', 'show')
+        if one['Service Type'] == 'identity'
+    }
+    assert identity == {'3.14'}
+
+
+def test_token_is_revoked(installation, member):
+    token = shown(member, 'token', 'issue')['id']
+    client = installation.rest(headers={'X-Auth-Token': token})
+    client.request('GET', '/shares', expect=200)
+    assert member.run('token', 'revoke', token).code == 0
+    client.request('GET', '/shares', expect=401)
 
 
 # openstacksdk

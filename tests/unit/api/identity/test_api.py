@@ -8,6 +8,7 @@ import pytest
 from manila_lite.api.auth import users
 from tests.unit.api.identity.conftest import Client
 from tests.unit.api.identity.conftest import by_password
+from tests.unit.api.identity.conftest import by_token
 
 URL = 'http://localhost'
 
@@ -53,7 +54,7 @@ def test_base_url_is_written_into_links_and_the_catalog(build):
         endpoint['url']
         for service in token['catalog']
         for endpoint in service['endpoints']
-    } == {'https://out.example/v2', 'https://out.example/v3'}
+    } == {'https://out.example/v2', 'https://out.example/identity/v3'}
 
 
 @pytest.mark.parametrize(
@@ -80,11 +81,11 @@ def test_tokens_end_when_the_identity_api_is_turned_off(build):
 
 
 def test_unknown_paths_are_404_and_other_methods_405(client):
-    for path in ('/v3/roles', '/v3/users/a/b', '/identity/x', '/v2.0'):
+    for path in ('/v3/groups', '/v3/users/a/b', '/identity/x', '/v2.0'):
         client('GET', path, expect=404)
     client('GET', '/v3x', expect=404)
-    answer = client('DELETE', '/v3/auth/tokens', expect=405)
-    assert answer.headers['Allow'] == 'GET, HEAD, POST'
+    answer = client('PUT', '/v3/auth/tokens', expect=405)
+    assert answer.headers['Allow'] == 'DELETE, GET, HEAD, POST'
     assert answer.json['error']['code'] == 405
     assert client('POST', '/v3/users', {}, expect=405)
 
@@ -123,7 +124,7 @@ def test_description_of_a_token_has_the_published_form(build):
     for kind, path in (
         ('shared-file-system', '/v2'),
         ('sharev2', '/v2'),
-        ('identity', '/v3'),
+        ('identity', '/identity/v3'),
     ):
         for interface in ('public', 'internal', 'admin'):
             endpoint = endpoints[kind, interface]
@@ -184,6 +185,52 @@ def test_token_ends_with_its_user(client, users_file, path):
     client('GET', path, X_Auth_Token=token, expect=401)
 
 
+def revoke(client, token, by, expect=204):
+    client(
+        'DELETE',
+        '/v3/auth/tokens',
+        X_Auth_Token=by,
+        X_Subject_Token=token,
+        expect=expect,
+    )
+
+
+@pytest.mark.parametrize('name', ['alice', 'root'])
+def test_token_is_revoked_by_its_user_and_administrators(client, name):
+    first, second = client.token('alice'), client.token('alice')
+    revoke(client, first, first if name == 'alice' else client.token(name))
+    for path in ('/v2/caller', '/v3/users'):
+        client('GET', path, X_Auth_Token=first, expect=401)
+        client('GET', path, X_Auth_Token=second)
+    client.sign_in(by_token(first), expect=401)
+    revoke(client, first, second, expect=404)
+
+
+def test_token_of_another_user_is_not_revoked(client):
+    token = client.token('alice')
+    revoke(client, token, client.token('carol'), expect=404)
+    client('GET', '/v2/caller', X_Auth_Token=token)
+
+
+def test_all_processes_with_the_files_know_a_revoked_token(build):
+    first, second = Client(build()), Client(build())
+    token = first.token('alice')
+    second('GET', '/v2/caller', X_Auth_Token=token)
+    revoke(first, token, token)
+    second('GET', '/v2/caller', X_Auth_Token=token, expect=401)
+    Client(build())('GET', '/v2/caller', X_Auth_Token=token, expect=401)
+
+
+def test_revocation_that_cannot_be_recorded_is_503(build, tmp_path):
+    (tmp_path / 'file').touch()
+    client = Client(
+        build(f'[http_basic]\nrevoked_tokens_file = {tmp_path}/file/revoked\n')
+    )
+    token = client.token('alice')
+    revoke(client, token, token, expect=503)
+    client('GET', '/v2/caller', X_Auth_Token=token)
+
+
 # Projects, users, the domain
 
 
@@ -232,6 +279,113 @@ def test_lists_are_filtered_by_name_and_domain(client, query, found):
     assert [one['name'] for one in listed] == found
 
 
+@pytest.mark.parametrize(
+    'name, person, projects',
+    [
+        ('root', 'alice', ['blue', 'red']),
+        ('root', 'root', ['blue']),
+        ('alice', 'alice', ['red']),
+        ('alice', 'root', None),
+        ('root', 'nobody', None),
+    ],
+)
+def test_projects_of_a_user_are_listed(
+    client, users_file, name, person, projects
+):
+    users.add(
+        str(users_file), 'al', 'x', 'id-of-alice', 'blue', ['admin'], cost=4
+    )
+    shown = client.get(
+        f'/v3/users/id-of-{person}/projects',
+        name,
+        expect=404 if projects is None else 200,
+    )
+    if projects is not None:
+        assert [one['id'] for one in shown['projects']] == projects
+
+
+def test_services_and_endpoints_are_those_of_the_catalog(client):
+    catalog = client.get('/v3/auth/catalog', 'alice')['catalog']
+    services = client.get('/v3/services', 'alice')['services']
+    assert [(one['id'], one['type']) for one in services] == [
+        (one['id'], one['type']) for one in catalog
+    ]
+    for service in catalog:
+        query = f'service_id={service["id"]}&interface=public'
+        (found,) = client.get(f'/v3/endpoints?{query}', 'alice')['endpoints']
+        assert found['service_id'] == service['id']
+        assert found['enabled'] is True
+        assert found.items() >= service['endpoints'][0].items()
+        shown = client.get(f'/v3/endpoints/{found["id"]}', 'alice')
+        assert shown['endpoint'] == found
+    (found,) = client.get('/v3/services?type=identity', 'alice')['services']
+    shown = client.get('/v3/services/identity', 'alice')['service']
+    assert shown == found
+    (region,) = client.get('/v3/regions', 'alice')['regions']
+    assert region['id'] == found_region(catalog)
+    client.get('/v3/regions/elsewhere', 'alice', expect=404)
+
+
+def found_region(catalog):
+    (region,) = {
+        endpoint['region']
+        for service in catalog
+        for endpoint in service['endpoints']
+    }
+    return region
+
+
+def test_roles_are_those_of_the_policies_and_of_visible_users(
+    client, users_file
+):
+    users.add(
+        str(users_file), 'dave', 'x', 'id-of-dave', 'red', ['backup'], cost=4
+    )
+    for name, more in (('root', ['backup']), ('alice', [])):
+        listed = client.get('/v3/roles', name)['roles']
+        assert [one['name'] for one in listed] == sorted(
+            ['admin', 'member', 'reader', *more]
+        )
+    (found,) = client.get('/v3/roles?name=reader', 'alice')['roles']
+    shown = client.get(f'/v3/roles/{found["id"]}', 'alice')['role']
+    assert shown['name'] == 'reader'
+
+
+@pytest.mark.parametrize(
+    'name, query, found',
+    [
+        (
+            'root',
+            '',
+            [('alice', 'member'), ('carol', 'reader'), ('root', 'admin')],
+        ),
+        ('alice', '', [('alice', 'member')]),
+        (
+            'root',
+            'effective&user.id=id-of-alice',
+            [('alice', 'member'), ('alice', 'reader')],
+        ),
+        ('root', 'role.id=reader', [('carol', 'reader')]),
+        ('root', 'scope.project.id=blue', [('root', 'admin')]),
+        ('root', 'group.id=x', []),
+        ('root', 'scope.system=all', []),
+    ],
+)
+def test_role_assignments_are_those_of_visible_users(
+    client, name, query, found
+):
+    path = f'/v3/role_assignments?include_names&{query}'
+    listed = client.get(path, name)['role_assignments']
+    assert [
+        (one['user']['name'], one['role']['name']) for one in listed
+    ] == found
+    for one in listed:
+        assert one['scope']['project']['id'] in ('red', 'blue')
+    path = f'/v3/role_assignments?include_names=0&{query}'
+    for one in client.get(path, name)['role_assignments']:
+        assert list(one['role']) == list(one['user']) == ['id']
+
+
 def test_there_is_one_domain(client):
     for query, number in (('', 1), ('?name=Default', 1), ('?name=x', 0)):
         listed = client.get(f'/v3/domains{query}', 'carol')['domains']
@@ -242,7 +396,19 @@ def test_there_is_one_domain(client):
 
 
 @pytest.mark.parametrize(
-    'path', ['/v3/projects', '/v3/users/x', '/v3/domains', '/v3/auth/projects']
+    'path',
+    [
+        '/v3/projects',
+        '/v3/users/x',
+        '/v3/users/x/projects',
+        '/v3/domains',
+        '/v3/auth/projects',
+        '/v3/services',
+        '/v3/endpoints',
+        '/v3/regions/x',
+        '/v3/roles',
+        '/v3/role_assignments',
+    ],
 )
 def test_look_ups_need_authentication(client, path):
     answer = client('GET', path, expect=401)

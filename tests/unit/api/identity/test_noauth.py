@@ -116,3 +116,34 @@ def test_other_domains_and_systems_are_refused(client):
 def test_without_a_token_the_caller_is_admin(client):
     listed = client('GET', '/v3/auth/projects').json['projects']
     assert [one['name'] for one in listed] == ['admin']
+
+
+def test_own_projects_and_roles_are_listed(client):
+    token = client.sign_in(
+        by_password({'project': {'name': 'red'}}, name='alice')
+    ).headers['X-Subject-Token']
+
+    def get(path):
+        return client('GET', f'/v3/{path}', X_Auth_Token=token).json
+
+    projects = get('users/alice/projects')['projects']
+    assert 'red' in [one['id'] for one in projects]
+    assert [one['id'] for one in get('roles')['roles']] == [
+        'admin',
+        'member',
+        'reader',
+    ]
+    query = 'user.id=alice&scope.project.id=red'
+    assert get(f'role_assignments?{query}')['role_assignments']
+
+
+def test_revoked_token_is_the_next_one_again(client):
+    token = client.token('alice')
+    client(
+        'DELETE',
+        '/v3/auth/tokens',
+        X_Auth_Token=token,
+        X_Subject_Token=token,
+        expect=204,
+    )
+    assert client.token('alice') == token
