@@ -72,14 +72,6 @@ _FILTERS = filters(
     Filter('ou', since='2.44'),
     Filter('default_ad_site', since='2.76'),
 )
-_KNOWN_KEYS = {row.key for row in _FILTERS.rows} | {
-    'all_tenants',
-    'project_id',
-    'share_network_id',
-    'status',
-    *paging.KEYS,
-}
-
 
 _QUERY = (
     *paging.query_keys(),
@@ -129,10 +121,7 @@ class SecurityServicesController(SecurityServiceTargetController):
     def _parse_filters(
         self, req: wsgi.Request
     ) -> records.SecurityServiceFilter:
-        """Return the filter of the query; `status` is ignored.
-
-        With an unknown key no service matches, as published.
-        """
+        """Return the filter of the query; unknown keys are ignored."""
         query = req.query
         all_projects = paging.parse_flag(query, 'all_tenants') and req.ctx.can(
             'security_service:get_all_security_services'
@@ -145,7 +134,6 @@ class SecurityServicesController(SecurityServiceTargetController):
             project_id=None if all_projects else req.ctx.project_id,
             exact=_FILTERS.values(req),
             share_network_id=network_id,
-            match_nothing=not _KNOWN_KEYS.issuperset(query),
         )
 
     @wsgi.method(

@@ -77,15 +77,11 @@ _SET_TYPE = (
 
 @dataclasses.dataclass
 class SecurityServiceFilter:
-    """Criteria for security services; empty fields match everything.
-
-    With `match_nothing` none matches, whatever the other fields say.
-    """
+    """Criteria for security services; empty fields match everything."""
 
     project_id: str | None = None
     exact: dict[str, str] = dataclasses.field(default_factory=dict)
     share_network_id: str | None = None
-    match_nothing: bool = False
 
 
 class SecurityServiceListing(typing.NamedTuple):
@@ -175,8 +171,6 @@ def _conditions(criteria: SecurityServiceFilter) -> list[sa.ColumnElement]:
     found: list[sa.ColumnElement] = [
         SERVICE.c[name] == value for name, value in criteria.exact.items()
     ]
-    if criteria.match_nothing:
-        found.append(sa.false())
     if criteria.project_id is not None:
         found.append(SERVICE.c.project_id == criteria.project_id)
     if criteria.share_network_id is not None:
