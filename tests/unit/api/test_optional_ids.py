@@ -14,13 +14,11 @@ from manila_lite.api import routes
 from manila_lite.api import schema
 from manila_lite.api import versions
 
-NAMED = (
-    'availability_zone',
-    'share_type',
-    'volume_type',
-    'encryption_key_ref',
-)
-"""Fields with the id or the name of something."""
+NAMED = ('availability_zone', 'share_type', 'volume_type')
+"""Fields with the id or the name of something.
+
+An empty `encryption_key_ref` is refused: the share would not be encrypted.
+"""
 
 
 def bodies() -> Iterator[tuple[str, schema.Schema]]:

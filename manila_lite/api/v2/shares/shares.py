@@ -67,7 +67,8 @@ CREATE = s.schema(
         ),
     ),
     mount_point_name=s.since('2.84', s.string(255, nullable=True)),
-    encryption_key_ref=s.since('2.90', s.optional_uuid),
+    # Not an optional id: an empty one would create a share without encryption.
+    encryption_key_ref=s.since('2.90', s.uuid),
 )
 
 UPDATE = s.schema(

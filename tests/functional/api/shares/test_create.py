@@ -409,6 +409,7 @@ def test_key_needs_a_type_that_encrypts(member, make_type):
 def test_key_is_a_uuid_from_2_90(member, make_type):
     make_type(encryption_support='share')
     refused(member, share_type='special', encryption_key_ref='secret')
+    refused(member, share_type='special', encryption_key_ref='')
     member.create(
         share_type='special', version='2.89', encryption_key_ref='secret'
     )
@@ -470,7 +471,6 @@ def test_empty_ids_are_not_given(cloud, member):
         'snapshot_id',
         'share_group_id',
         'availability_zone',
-        'encryption_key_ref',
         'share_type',
     )
     shown = member.create(**dict.fromkeys(ids, ''))
