@@ -217,6 +217,22 @@ def test_each_part_is_seen_by_someone(sample):
         )
 
 
+@pytest.mark.parametrize('path', [_share, _export])
+def test_parts_of_public_shares_are_changed_by_their_owners(sample, path):
+    make_public(sample)
+    for method, rest, body in (
+        ('POST', '', {'metadata': {'color': 'blue'}}),
+        ('PUT', '', {'metadata': {}}),
+        ('POST', '/color', {'metadata': {'color': 'blue'}}),
+        ('DELETE', '/color', None),
+    ):
+        sample.apis['foreign'].request(
+            method, f'{path(sample)}/metadata{rest}', body, expect=403
+        )
+    shown = sample.member.show(sample.share)
+    assert shown['metadata'] == {'color': 'red'}
+
+
 LISTS = {
     'shares': '/shares/detail',
     'snapshots': '/snapshots/detail',
