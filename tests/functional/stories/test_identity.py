@@ -3,6 +3,9 @@
 import itertools
 import json
 
+from keystoneauth1 import exceptions
+from keystoneauth1 import session
+from keystoneauth1.identity import v3
 import openstack
 import pytest
 
@@ -201,6 +204,38 @@ def test_sdk_signs_in_and_finds_the_services(installation):
     sdk.delete_share(share)
     sdk.wait_for_delete(share, interval=0.1, wait=60)
     cloud.close()
+
+
+def test_dashboard_signs_in_and_out(installation):
+    """Send what the dashboard of OpenStack does, for a person's project."""
+    url = f'{installation.root}/v3'
+    sign_in = v3.Password(
+        url,
+        username='alice',
+        password=PASSWORDS['alice'],
+        user_domain_name='Default',
+        unscoped=True,
+    )
+    browser = session.Session(sign_in)
+    user = sign_in.get_access(browser).user_id
+    projects = browser.get(f'{url}/users/{user}/projects').json()['projects']
+    assert [one['id'] for one in projects] == ['red']
+    with pytest.raises(exceptions.Unauthorized):  # it tries a domain as well
+        v3.Token(
+            url, browser.get_token(), domain_id=projects[0]['domain_id']
+        ).get_access(browser)
+    scoped = session.Session(
+        v3.Token(url, browser.get_token(), project_id='red')
+    )
+    for kind in ('sharev2', 'shared-file-system'):
+        assert scoped.get('/shares', endpoint_filter={'service_type': kind})
+    for signed_in in (scoped, browser):
+        signed_in.delete(
+            f'{url}/auth/tokens',
+            headers={'X-Subject-Token': signed_in.get_token()},
+        )
+    client = installation.rest(headers={'X-Auth-Token': scoped.get_token()})
+    client.request('GET', '/shares', expect=401)
 
 
 # Go
