@@ -45,7 +45,9 @@ class Configuration:
         to reach a back end of another share service must appear in the
         configuration files of both services.
         """
-        if group not in self._conf.list_all_sections():
+        # Those of `serve` without a configuration file are in no section.
+        enabled = self._conf.enabled_share_backends or ()
+        if group not in (*enabled, *self._conf.list_all_sections()):
             return None
         return Configuration(self._conf, group)
 

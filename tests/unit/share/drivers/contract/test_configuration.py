@@ -57,3 +57,14 @@ def test_overridden_options_leave_the_others_unchanged(from_file):
     from_file.override({'driver_handles_share_servers': True})
     assert from_file.share_backend_name == 'first'
     assert from_file.driver_handles_share_servers is True
+
+
+def test_other_back_ends_are_found_without_a_file():
+    conf = manila_lite.conf.new()
+    conf.set_override('enabled_share_backends', ['fast', 'large'])
+    for name in ('fast', 'large'):
+        manila_lite.conf.register_backend(conf, name)
+        conf.set_override('share_driver', f'driver-of-{name}', name)
+    fast = Configuration(conf, 'fast')
+    assert fast.for_backend('large').share_driver == 'driver-of-large'
+    assert fast.for_backend('slow') is None
