@@ -3,10 +3,8 @@
 `manila-lite services` is in another module.
 
 API, scheduler, share and data service over SQLite, `memory://` and file locks.
-Without a configuration file there are two back ends, `local` (real
-directories) and `dummy` (no storage), with a default share type on the
-first and a share type `dummy` on the second. With `--nfs` the first is `nfs`:
-NFS and CIFS shares on a btrfs in a file that clients mount.
+Without a configuration file it has back ends and types of its own, see
+`built_in`.
 """
 
 import argparse
@@ -22,6 +20,7 @@ import typing
 from oslo_concurrency import lockutils
 
 from manila_lite import conf as options
+from manila_lite.cmd import built_in
 from manila_lite.cmd import console
 from manila_lite.cmd import running
 from manila_lite.cmd import separate
@@ -35,29 +34,18 @@ from manila_lite.cmd.build.share import build_share_service
 from manila_lite.cmd.web import web_server
 from manila_lite.db import schema
 from manila_lite.db.queries.admin import incarnations
-from manila_lite.db.queries.types import records as share_types
-from manila_lite.db.session import Session
 from manila_lite.quota import sets
-from manila_lite.share.drivers.btrfs import machine
-from manila_lite.share.drivers.btrfs import trials
 from manila_lite.share.manager.backend import wait_until_up
 from manila_lite.work import table
 
 PROG = 'manila-lite'
 
-DEFAULT_TYPE, DUMMY_TYPE = 'default', 'dummy'
-POOL_SIZE = 20 << 30
-
-_SPECS = {
-    'driver_handles_share_servers': 'False',
-    'snapshot_support': 'True',
-    'create_share_from_snapshot_support': 'True',
-    'revert_to_snapshot_support': 'True',
-}
-
 _READY = 'manila_lite answers at {url}'
 _CONNECT = """Paste this into a second terminal:
-{activate}  export OS_AUTH_TYPE=none OS_ENDPOINT={url}"""
+{activate}  export OS_AUTH_TYPE=password OS_AUTH_URL={root}/v3 \
+OS_USERNAME=admin OS_PASSWORD=any OS_PROJECT_NAME=admin"""
+_CONNECT_WITHOUT_IDENTITY = """Paste this into a second terminal:
+{activate}  export OS_AUTH_TYPE=none OS_ENDPOINT={root}/v2"""
 _FIRST_SHARE = """\
   openstack share create NFS 1 --name first --wait
   openstack share show first
@@ -98,7 +86,7 @@ def _arguments() -> typing.Any:
     serve.add_argument(
         '--nfs',
         action='store_true',
-        help='give the built-in share type shares that NFS clients mount; '
+        help='give the share type "default" shares that NFS clients mount; '
         'needs root, see "manila-lite-manage storage check"',
     )
     serve.add_argument(
@@ -124,7 +112,7 @@ def _serve(args: typing.Any) -> None:
     ):
         schema.sync(db)
         if not args.config_file:
-            db.write(_add_types, _first_backend(args))
+            db.write(built_in.add_types, built_in.first_backend(args.nfs))
         db.write(sets.refresh_defaults, process.limits())
         scheduler = build_scheduler(process)
         share = build_share_service(process)
@@ -146,11 +134,15 @@ def _serve(args: typing.Any) -> None:
                 service.register()
 
         def ready() -> None:
-            url = _url(conf, server.port)
-            print(_READY.format(url=url), flush=True)
+            root = _root_url(conf, server.port)
+            print(_READY.format(url=f'{root}/v2'), flush=True)
             if conf.auth_strategy in running.NOAUTH:
                 example = _LOOK_AROUND if args.config_file else _FIRST_SHARE
-                connect = _CONNECT.format(url=url, activate=_activation())
+                connect = (
+                    _CONNECT
+                    if conf.http_basic.identity_api
+                    else _CONNECT_WITHOUT_IDENTITY
+                ).format(root=root, activate=_activation())
                 print(connect, example, sep='\n', flush=True)
 
         running.serve_until_stopped(
@@ -195,55 +187,10 @@ def _configure(args: typing.Any) -> typing.Any:
         conf.set_default('api_metrics', True, 'monitoring')
         conf.set_default('enabled', True, 'ui')
     if not args.config_file:
-        conf.set_default('host', 'manila-lite')
-        names = [_first_backend(args), 'dummy']
-        conf.set_override('enabled_share_backends', names)
-        conf.set_default('default_share_type', DEFAULT_TYPE)
-        for name in names:
-            options.register_backend(conf, name)
-            driver = 'btrfs' if name == 'nfs' else name
-            conf.set_override('share_driver', driver, name)
-            conf.set_override('driver_handles_share_servers', False, name)
-        if args.nfs:
-            _configure_nfs(conf, args.nfs_address)
-        conf.set_override(
-            'dummy_driver_default_driver_method_delay', 0, 'dummy'
+        built_in.configure(
+            conf, nfs_address=args.nfs_address if args.nfs else None
         )
-        conf.set_override('dummy_driver_driver_methods_delays', {}, 'dummy')
     return conf
-
-
-def _first_backend(args: typing.Any) -> str:
-    return 'nfs' if args.nfs else 'local'
-
-
-def _configure_nfs(conf: typing.Any, address: str) -> None:
-    """Create the pool at the first start, if this machine can use it."""
-    folder = pathlib.Path(conf.state_path)
-    image = folder / 'nfs.img'
-    problems = [
-        f'{one.name} is missing ({one.remedy})'
-        for one in machine.REQUIREMENTS
-        if not one.is_met()
-    ]
-    if not problems and not image.exists():
-        problems = [
-            f'{trial.name} ({problem})'
-            for trial in trials.TRIALS
-            if (problem := trial.find_problem())
-        ]
-    if problems:
-        raise options.BadConfiguration(
-            f'this machine cannot serve NFS: {", ".join(problems)}'
-        )
-    machine.create_image(image, POOL_SIZE)
-    for name, value in (
-        ('btrfs_root', str(folder / 'nfs')),
-        ('btrfs_pools', {'nfs': str(image)}),
-        ('btrfs_export_addresses', [address]),
-        ('btrfs_cifs', all(met.is_met() for met in machine.CIFS_REQUIREMENTS)),
-    ):
-        conf.set_override(name, value, 'nfs')
 
 
 class _ReadyShareService:
@@ -281,23 +228,9 @@ def _lock_state_dir(folder: str) -> Iterator[None]:
         lock.release()
 
 
-def _add_types(session: Session, backend: str) -> None:
-    """Create the initial share types unless there are any types."""
-    if share_types.has_any(session):
-        return
-    for name, of in ((DEFAULT_TYPE, backend), (DUMMY_TYPE, 'dummy')):
-        share_types.create(
-            session,
-            name=name,
-            description=None,
-            is_public=True,
-            extra_specs=_SPECS | {'share_backend_name': of},
-        )
-
-
-def _url(conf: typing.Any, port: int) -> str:
+def _root_url(conf: typing.Any, port: int) -> str:
     host = conf.osapi_share_listen
-    return f'http://{f"[{host}]" if ":" in host else host}:{port}/v2'
+    return f'http://{f"[{host}]" if ":" in host else host}:{port}'
 
 
 if __name__ == '__main__':

@@ -3,9 +3,12 @@
 from tests.functional.stories import access_commands
 from tests.functional.stories import backup_commands
 from tests.functional.stories import group_commands
+from tests.functional.stories import move_commands
+from tests.functional.stories import network_commands
 from tests.functional.stories import transfer_commands
 from tests.functional.stories import type_commands
 from tests.support.cli import Cli
+from tests.support.make_run import DUMMIES
 from tests.support.processes import wait_until
 
 NEWEST = '2.98'
@@ -21,13 +24,18 @@ CLIENT_MINIMUM = {
 
 
 class CommandStory:
-    """Runs all commands, at one version of the API."""
+    """Runs all commands, at one version of the API.
 
-    def __init__(self, installation, alice, options, version):
-        self.host = installation.service_host()
+    Most of the shares are on the back end `dummy` of `make run`.
+    """
+
+    def __init__(self, installation, version):
+        self.host = installation.service_host('dummy')
+        self.other_host = installation.service_host('mirror')
         self.pending_work = installation.pending_work
-        self.project_id, self.user_id = alice.project_id, alice.id
+        self.project_id = self.user_id = 'admin'
         self.version = version
+        options = installation.readme_options()
         self.cli = Cli(*options, version=version)
         self.newest = Cli(*options, version=NEWEST)
         self.type, self.name = f'type-{version}', f'share-{version}'
@@ -105,10 +113,13 @@ class CommandStory:
         assert [
             one['Name'] for one in cli('share availability zone list')
         ] == ['nova']
-        assert [one['Name'] for one in cli('share pool list')] == [
-            f'{self.host}#pool'
-        ]
-        assert cli('share pool list', '--detail')[0]['Backend'] == 'dummy'
+        backends = set(DUMMIES) | {'local'}
+        assert {
+            one['Name'].partition('#')[0] for one in cli('share pool list')
+        } == {self.host.replace('dummy', name) for name in backends}
+        assert {
+            one['Backend'] for one in cli('share pool list', '--detail')
+        } == backends
         for way, status in (
             ('--disable', 'disabled'),
             ('--enable', 'enabled'),
@@ -205,6 +216,8 @@ class CommandStory:
             'true',
             '--mount-snapshot-support',
             'true',
+            '--extra-specs',
+            'share_backend_name=dummy',
         )
         created = cli(
             'share create',
@@ -428,6 +441,18 @@ class CommandStory:
         if self.has('2.31'):
             group_commands.groups(self)
 
+    def networks(self):
+        if self.version == NEWEST:
+            network_commands.networks(self)
+
+    def replicas(self):
+        if self.version == NEWEST:
+            move_commands.replicas(self)
+
+    def migrations(self):
+        if self.version == NEWEST:
+            move_commands.migrations(self)
+
     def backups(self):
         if self.has('2.80'):
             backup_commands.backups(self)
@@ -439,10 +464,11 @@ class CommandStory:
     def messages(self):
         cli = self.cli
         name = f'{self.name}-too-large'
+        cli('share quota set', self.project_id, '--gigabytes', '-1')
         failed = cli(
             'share create',
             'NFS',
-            '500',
+            '50000',
             '--name',
             name,
             '--share-type',

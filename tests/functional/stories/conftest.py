@@ -23,7 +23,13 @@ def new_installation(
     *args: typing.Any, **kwargs: typing.Any
 ) -> Iterator[Installation]:
     """Yield an installation; kill its processes at the end."""
-    installation = Installation(*args, **kwargs)
+    with running(Installation(*args, **kwargs)) as installation:
+        yield installation
+
+
+@contextlib.contextmanager
+def running(installation: Installation) -> Iterator[Installation]:
+    """Show the logs of an installation if the test fails; kill it after."""
     _running.append(installation)
     try:
         yield installation

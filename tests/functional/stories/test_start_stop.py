@@ -302,7 +302,7 @@ def test_start_with_a_configuration_does_not_advise_what_may_fail(install):
         lambda: 'openstack share type list' in command.output,
         'prints what to try',
     )
-    assert f'OS_ENDPOINT={installation.url}' in command.output
+    assert f'OS_AUTH_URL={installation.root}/v3' in command.output
     assert 'share create' not in command.output
 
 

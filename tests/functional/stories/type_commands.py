@@ -14,16 +14,19 @@ def share_types(story: typing.Any) -> None:
         'true',
         '--extra-specs',
         'my:a=b',
+        'share_backend_name=dummy',
         *(('--description', 'gold') if story.has('2.41') else ()),
     )
     assert created['optional_extra_specs'] == {
         'my:a': 'b',
+        'share_backend_name': 'dummy',
         'snapshot_support': 'True',
     }
     cli('share type set', story.type, '--extra-specs', 'my:c=d')
     cli('share type unset', story.type, 'my:a')
     assert cli('share type show', story.type)['optional_extra_specs'] == {
         'my:c': 'd',
+        'share_backend_name': 'dummy',
         'snapshot_support': 'True',
     }
     assert story.type in _names(cli('share type list', '--all'))
