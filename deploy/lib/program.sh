@@ -3,7 +3,7 @@
 # them, so nothing is changed below a running one.
 # shellcheck shell=bash disable=SC2153
 
-SOURCES=(manila_lite setup.cfg pyproject.toml requirements.txt README.md
+SOURCES=(manila_lite etc setup.cfg pyproject.toml requirements.txt README.md
     LICENSE)
 UNIT_FILES=etc/manila_lite/systemd
 
@@ -12,7 +12,8 @@ source_digest() {
     (
         cd "$DEPLOY/.." || exit
         printf '%s\n' "$1" "$(python3 --version)"
-        find "${SOURCES[@]}" "$UNIT_FILES" -type f -not -name '*.pyc' -print0 \
+        find "${SOURCES[@]}" -type f -not -name '*.pyc' \
+            -not -name '*.sample' -print0 \
             | LC_ALL=C sort -z | xargs -0 sha256sum
     ) | sha256sum
 }

@@ -14,6 +14,7 @@ import typing
 from manila_lite.cmd import api_description
 from manila_lite.cmd import console
 from manila_lite.cmd import data_migrations
+from manila_lite.cmd import example
 from manila_lite.cmd import gone_backends
 from manila_lite.cmd import purge
 from manila_lite.cmd import quotas
@@ -228,6 +229,7 @@ def _parser() -> argparse.ArgumentParser:
     users.add_to(nouns)
     storage.add_to(nouns)
     api_description.add_to(nouns)
+    example.add_to(nouns)
     return parser
 
 

@@ -16,6 +16,7 @@ NEEDS = {
     r'\b(RabbitMQ|Redis|redis-server|memcached|prometheus)\b': (
         f'need another server: {_SERVERS}'
     ),
+    'package index': 'need a package index, which pip is configured for',
     r'install-browser': 'need a browser: `tools/install-browser`',
     r'(btrfs|ganesha|CAP_\w+|dbus|smbd?|smbpasswd|libnss_wrapper|loop-control'
     r'|network namespaces|ip|nsenter|unshare) is missing': (
