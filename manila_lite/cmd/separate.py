@@ -50,8 +50,9 @@ def add_to(commands: typing.Any) -> None:
     parser.add_argument(
         'kind',
         nargs='*',
-        choices=[*KINDS, []],
-        help='services to run; default: all',
+        type=_kind,
+        metavar='KIND',
+        help=f'services to run, of {", ".join(KINDS)}; default: all',
     )
     parser.add_argument(
         '--config-file',
@@ -68,11 +69,19 @@ def add_to(commands: typing.Any) -> None:
     )
 
 
+def _kind(text: str) -> str:
+    # The choices of argparse would have to contain what no argument gives.
+    if text not in KINDS:
+        raise argparse.ArgumentTypeError(
+            f'{text} is none of {", ".join(KINDS)}'
+        )
+    return text
+
+
 def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
+    if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f'{text} is not a positive number')
-    return number
+    return int(text)
 
 
 def run(args: argparse.Namespace) -> None:
