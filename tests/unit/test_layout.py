@@ -14,7 +14,6 @@ ROOT = TESTS.parent / 'manila_lite'
 
 PROJECT = {
     'test_budget',
-    'test_documentation',
     'test_import_table',
     'test_layout',
     'test_private_names',
