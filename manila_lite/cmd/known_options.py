@@ -9,13 +9,13 @@ import difflib
 import functools
 from importlib import metadata
 import logging
-import pathlib
 import typing
 
 from oslo_config import cfg
 
 from manila_lite import cmd
 from manila_lite import conf as options
+from manila_lite.conf import files
 from manila_lite.conf import ignored
 from manila_lite.conf import network
 from manila_lite.rpc import transport
@@ -95,7 +95,7 @@ class Findings(typing.NamedTuple):
 
 def settings(conf: cfg.ConfigOpts) -> Iterator[Setting]:
     """Yield every option that the files of a configuration set."""
-    for path, sections in _sections(conf):
+    for path, sections in files.sections(conf):
         for section, values in sections.items():
             yield from (Setting(path, section, name) for name in values)
 
@@ -188,7 +188,7 @@ class _Names:
                 self._add(old.group or section, old.name or option.name)
             self._add(section, option.dest)
         self.backends = set(conf.enabled_share_backends or ())
-        for _, sections in _sections(conf):
+        for _, sections in files.sections(conf):
             for section, values in sections.items():
                 if 'share_driver' in values:  # of another node, perhaps
                     self.backends.add(section)
@@ -283,17 +283,3 @@ def _declared(libraries: tuple[str, ...]) -> list[tuple[str, cfg.Opt]]:
         for group, opts in library.load()()
         for option in opts
     ]
-
-
-def _sections(
-    conf: cfg.ConfigOpts,
-) -> Iterator[tuple[str, dict[str, dict[str, list[str]]]]]:
-    """Yield the path of each file, and its values by section and name."""
-    folders = [pathlib.Path(path) for path in conf.config_dir or ()]
-    more = [
-        str(one) for path in folders for one in sorted(path.glob('*.conf'))
-    ]
-    for path in [*conf.config_file, *more]:
-        sections: dict[str, dict[str, list[str]]] = {}
-        cfg.ConfigParser(path, sections).parse()
-        yield path, sections

@@ -14,6 +14,7 @@ from manila_lite.cmd import log_masking
 from manila_lite.cmd.build.process import Process
 from manila_lite.cmd.start import EXPECTED_ERRORS
 from manila_lite.cmd.start import one_line_message
+from manila_lite.conf import wrong_values
 from manila_lite.quota import sets
 
 LOG = logging.getLogger(__name__)
@@ -62,12 +63,13 @@ class Reloader:
         fresh = cfg.ConfigOpts()
         options.register_all(fresh)
         log.register_options(fresh)
-        fresh(
-            [],
-            project=options.PROJECT,
-            default_config_files=self._conf.config_file,
-            default_config_dirs=self._conf.config_dir,
-        )
+        with wrong_values.raised():
+            fresh(
+                [],
+                project=options.PROJECT,
+                default_config_files=self._conf.config_file,
+                default_config_dirs=self._conf.config_dir,
+            )
         options.check(fresh)
         return fresh
 

@@ -22,6 +22,7 @@ from manila_lite import masking
 from manila_lite.cmd import CONCURRENCY
 from manila_lite.cmd import log_levels
 from manila_lite.cmd import log_masking
+from manila_lite.conf import wrong_values
 from manila_lite.db import engines
 from manila_lite.db import errors as db_errors
 from manila_lite.db import options as db_options
@@ -78,7 +79,8 @@ def one_line_message(error: BaseException) -> str:
     """Return the error as one line, without SQL and without passwords."""
     cause = getattr(error, 'inner_exception', None) or error
     cause = getattr(cause, 'orig', None) or cause
-    text = ' '.join(str(cause).split()) or type(cause).__name__
+    words = wrong_values.describe(cfg.CONF, cause)
+    text = ' '.join(words.split()) or type(cause).__name__
     if isinstance(error, _DATABASE_ERRORS):
         text = f'database error: {text}'
     return masking.mask(text)
@@ -102,16 +104,17 @@ def configure(
     options.register_all(conf)
     db_options.register(conf)
     log.register_options(conf)
-    conf(
-        list(argv),
-        project=options.PROJECT,
-        prog=prog,
-        version=metadata.version('manila_lite'),
-        default_config_files=(
-            None if config_files is None else list(config_files)
-        ),
-        default_config_dirs=None if config_files is None else [],
-    )
+    with wrong_values.raised():
+        conf(
+            list(argv),
+            project=options.PROJECT,
+            prog=prog,
+            version=metadata.version('manila_lite'),
+            default_config_files=(
+                None if config_files is None else list(config_files)
+            ),
+            default_config_dirs=None if config_files is None else [],
+        )
     if state_dir is not None:
         _use_state_dir(conf, os.path.abspath(state_dir))
     options.check(conf)

@@ -219,7 +219,7 @@ def _check_ignored_options(conf: cfg.ConfigOpts) -> str | None:
 def _check_drivers(conf: cfg.ConfigOpts) -> None:
     if not conf.enabled_share_backends:  # only share services have any
         return
-    with options.all_errors(exception.ManilaLiteError) as collect:
+    with options.all_errors(conf, exception.ManilaLiteError) as collect:
         for name in options.backends(conf):
             with collect(name):
                 _register_driver_options(conf, name)

@@ -35,6 +35,7 @@ from manila_lite.conf import share_manager
 from manila_lite.conf import transfers
 from manila_lite.conf import ui
 from manila_lite.conf import work
+from manila_lite.conf import wrong_values
 from manila_lite.conf import wsgi
 
 PROJECT = 'manila_lite'
@@ -110,7 +111,7 @@ def backends(conf: cfg.ConfigOpts) -> list[str]:
             'enabled_share_backends names a back end '
             f'twice: {", ".join(names)}'
         )
-    with all_errors() as collect:
+    with all_errors(conf) as collect:
         for name in names:
             register_backend(conf, name)
             with collect(name):
@@ -126,14 +127,22 @@ def _check_backend(conf: cfg.ConfigOpts, name: str) -> None:
     ]
     if missing:
         raise BadConfiguration(f'{" and ".join(missing)} in section [{name}]')
-    list(conf[name].values())
+    _check_values(conf, name)
+
+
+def _check_values(conf: cfg.ConfigOpts, section: str | None = None) -> None:
+    wrong = wrong_values.find(conf, section)
+    if wrong:
+        raise BadConfiguration('; '.join(wrong))
 
 
 Collect = Callable[[str], contextlib.AbstractContextManager[None]]
 
 
 @contextlib.contextmanager
-def all_errors(*expected: type[Exception]) -> Iterator[Collect]:
+def all_errors(
+    conf: cfg.ConfigOpts, *expected: type[Exception]
+) -> Iterator[Collect]:
     """Yield a context manager per back end; report all errors at the end.
 
     One bad back end must not hide the next.
@@ -145,7 +154,8 @@ def all_errors(*expected: type[Exception]) -> Iterator[Collect]:
         try:
             yield
         except (cfg.Error, ValueError, *expected) as error:
-            errors.append(f'back end "{name}": {error}')
+            text = wrong_values.describe(conf, error, name)
+            errors.append(f'back end "{name}": {text}')
 
     yield collect
     if errors:
@@ -154,9 +164,7 @@ def all_errors(*expected: type[Exception]) -> Iterator[Collect]:
 
 def check(conf: cfg.ConfigOpts) -> None:
     """Read every option once, to report invalid values at start."""
-    for value in conf.values():
-        if isinstance(value, cfg.ConfigOpts.GroupAttr):
-            list(value.values())
+    _check_values(conf)
     if conf.osapi_share_use_ssl:
         raise BadConfiguration(
             'osapi_share_use_ssl: the API does not speak '

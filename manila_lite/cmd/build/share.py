@@ -76,7 +76,7 @@ def build_share_service(process: Process) -> ShareService:
     """Build the share service with all configured back ends."""
     conf = process.conf
     backends = []
-    with options.all_errors(exception.ManilaLiteError) as collect:
+    with options.all_errors(conf, exception.ManilaLiteError) as collect:
         for name in options.backends(conf):
             with collect(name):
                 backends.append(build_backend(process, name))

@@ -141,6 +141,18 @@ def test_reload_of_an_invalid_file_changes_nothing(install, old, new):
     reload(serve, 'Reloaded; changed: DEFAULT.debug')
 
 
+def test_reload_with_a_wrong_value_of_a_log_option_changes_nothing(install):
+    """oslo.config would end the process."""
+    installation = install(options=f'{OPTIONS}debug = false\n').start()
+    serve = installation.running['serve']
+    rewrite(installation, ('debug = false', 'debug = perhaps'))
+    refusal = reload(serve, 'Nothing is reloaded')
+    assert "option debug in section [DEFAULT]: 'perhaps' is" in refusal
+    assert installation.rest().get('/shares') == {'shares': []}
+    rewrite(installation, ('debug = perhaps', 'debug = true'))
+    reload(serve, 'Reloaded; changed: DEFAULT.debug')
+
+
 @pytest.mark.parametrize('pair', ['tooz', 'tooz=', 'tooz=LOUD', 'tooz=warn'])
 def test_reload_of_a_level_that_is_none_changes_nothing(install, pair):
     installation = install(options=OPTIONS).start()

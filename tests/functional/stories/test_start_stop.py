@@ -70,7 +70,14 @@ driver_handles_share_servers = false
     [
         (BACKEND.format(driver='nothing'), 'share_driver "nothing"'),
         (BACKEND.format(driver='not.there.Driver'), 'not.there'),
-        ('report_interval = often\n', 'report_interval'),
+        ('report_interval = often\n', 'report_interval in section [DEFAULT]'),
+        ('[database]\nmax_retries = x\n', 'in section [database]'),
+        ('debug = perhaps\n', 'debug in section [DEFAULT]'),
+        (
+            BACKEND.format(driver='dummy').replace('false', 'true')
+            + 'standalone_network_plugin_network_type = round\n',
+            'standalone_network_plugin_network_type in section [one]',
+        ),
         ('enabled_share_backends =\n', 'enabled_share_backends'),
         ('transport_url = pigeon://here\n', 'transport_url'),
         (
@@ -93,6 +100,8 @@ def test_broken_configuration_is_reported_in_one_line(attempt, conf, text):
         conf=conf,
     )
     assert text in line
+    assert 'Location' not in line
+    assert 'literal' not in line
 
 
 def test_a_database_of_another_program_is_refused_and_not_changed(attempt):
