@@ -7,6 +7,7 @@ what it reads of them stays valid until the change is written.
 
 import collections
 from collections.abc import Collection, Mapping, Sequence
+import datetime
 import typing
 
 from manila_lite.db.moves import shares as share_moves
@@ -150,9 +151,16 @@ def resize(
 
 
 def remove_and_credit(
-    session: Session, instance: InstanceRow, event: str = 'deleted'
+    session: Session,
+    instance: InstanceRow,
+    event: str = 'deleted',
+    *,
+    began_at: datetime.datetime | None = None,
 ) -> None:
-    """Remove an instance by its last move and give back its quota."""
+    """Remove an instance by its last move and give back its quota.
+
+    `began_at` is when the back end, which has removed it, began to.
+    """
     size = instance.size
     if instance.replica_state is not None:
         # Its size may have changed since it was read.
@@ -165,10 +173,30 @@ def remove_and_credit(
     elif instance.replica_state and size:
         charges.credit(session, owner_of(instance), replica_deltas(instance))
     # Quota is always changed before pools, to avoid deadlocks.
-    pools.adjust_allocated(session, instance.host, -size)
+    _release(session, instance, size, began_at)
 
 
-def remove_uncharged(session: Session, instance: InstanceRow) -> None:
+def remove_uncharged(
+    session: Session,
+    instance: InstanceRow,
+    began_at: datetime.datetime | None = None,
+) -> None:
     """Remove an instance whose quota was given back before."""
     share_moves.remove_instance(session, instance)
-    pools.adjust_allocated(session, instance.host, -instance.size)
+    _release(session, instance, instance.size, began_at)
+
+
+def _release(
+    session: Session,
+    instance: InstanceRow,
+    size: int,
+    began_at: datetime.datetime | None,
+) -> None:
+    """Give back the room of an instance, at once if that is known to be free.
+
+    A back end may have none of an instance that it could not create.
+    """
+    if began_at is None or instance.launched_at is None:
+        pools.adjust_allocated(session, instance.host, -size)
+    else:
+        pools.release(session, instance.host, size, began_at)

@@ -229,7 +229,7 @@ def usages_and_pools(
                 f'{pool.host} has {pool.allocated_gb} GiB allocated, '
                 f'not {allocated.get(pool.host, 0)}'
             )
-        if pool.pending_gb < 0:
+        if pool.pending_gb < 0:  # only of thick pools
             yield f'{pool.host} has {pool.pending_gb} GiB pending'
 
 

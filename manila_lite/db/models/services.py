@@ -80,7 +80,8 @@ class Pool(base.Base):
     `allocated_gb` always equals the sum of the sizes of the instances
     whose host is this pool, and of what running migrations of share
     servers have reserved here; `pending_gb` is the part that was placed
-    since the last report and is not yet reflected in `free_gb`.
+    since the last report and is not yet reflected in `free_gb`, less what a
+    thick pool has removed since.
     Capacities are GiB; null means infinite or unknown.
     """
 

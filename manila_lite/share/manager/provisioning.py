@@ -6,6 +6,7 @@ claiming transaction and raise when the work is stale.
 """
 
 from collections.abc import Callable
+import datetime
 import functools
 import typing
 
@@ -488,11 +489,17 @@ class ProvisioningEndpoint:
             # It might be created again after it had been deleted.
             job.pause(GROUP_INTERVAL)
             return
+        began_at = _beginning(job)
         self._delete(job, removal, force)
-        job.finish(self._deleted, removal.row)
+        job.finish(self._deleted, removal.row, began_at)
 
-    def _deleted(self, session: Session, row: InstanceRow) -> None:
-        remove_and_credit(session, row)
+    def _deleted(
+        self,
+        session: Session,
+        row: InstanceRow,
+        began_at: datetime.datetime | None = None,
+    ) -> None:
+        remove_and_credit(session, row, began_at=began_at)
         self.servers.release(session, row.share_server_id)
 
     def failed_delete_share_instance(
@@ -520,11 +527,17 @@ class ProvisioningEndpoint:
         self, job: JobContext, instance_id: str
     ) -> None:
         removal: Teardown = job.prepared
+        began_at = _beginning(job)
         self._delete(job, removal)
-        job.finish(self._deleted_uncharged, removal.row)
+        job.finish(self._deleted_uncharged, removal.row, began_at)
 
-    def _deleted_uncharged(self, session: Session, row: InstanceRow) -> None:
-        remove_uncharged(session, row)
+    def _deleted_uncharged(
+        self,
+        session: Session,
+        row: InstanceRow,
+        began_at: datetime.datetime | None,
+    ) -> None:
+        remove_uncharged(session, row, began_at)
         self.servers.release(session, row.share_server_id)
 
     def failed_delete_share_instance_deferred(
@@ -579,6 +592,11 @@ class ProvisioningEndpoint:
 
     def _view(self, instance: LoadedInstance) -> ShareForDriver:
         return share_view.share_for_driver(instance, self.name_template)
+
+
+def _beginning(job: JobContext) -> datetime.datetime | None:
+    """Return when the driver is called first; None if it was before."""
+    return job.db.utcnow() if job.claim.attempt == 1 else None
 
 
 def _refuse_migrated(row: InstanceRow) -> None:

@@ -48,11 +48,11 @@ def allocate(node, gb, room, reported_at=None):
     )
 
 
-def report(node, free, known):
+def report(node, free, known, **capabilities):
     node.db.write(
         pools.save_report,
         SERVICE,
-        [pools.PoolReport(HOST, {}, 100.0, free)],
+        [pools.PoolReport(HOST, capabilities, 100.0, free)],
         known,
     )
 
@@ -158,6 +158,76 @@ def test_report_excludes_pending_extensions(node, force):
     node.run()
     node.backend().report()
     assert allocation(node) == (14, 0, 86.0)
+
+
+@pytest.fixture
+def full(node):
+    """Return a function that fills the pool and returns its share."""
+
+    def fill(**capabilities):
+        share = node.create(100)
+        node.run()
+        known = node.db.read(pools.get_known_allocations, SERVICE)
+        report(node, 0.0, known, **capabilities)
+        return share
+
+    return fill
+
+
+def delete(node, share):
+    node.ask('delete', share)
+    node.run()
+
+
+@sampling.dialects
+@pytest.mark.parametrize(
+    'capabilities, room',
+    [
+        ({}, 100),
+        ({'thin_provisioning': False}, 100),
+        ({'thin_provisioning': True}, 0),
+        ({'thin_provisioning': [True, False]}, 0),
+    ],
+)
+def test_room_of_a_deleted_share_is_free_at_once_in_a_thick_pool(
+    node, full, capabilities, room
+):
+    delete(node, full(**capabilities))
+    assert allocation(node) == (0, -room, 0.0)
+    known = node.db.read(pools.get_known_allocations, SERVICE)
+    report(node, 100.0, known, **capabilities)
+    assert allocation(node) == (0, 0, 100.0)
+
+
+@sampling.dialects
+def test_share_fits_where_one_was_deleted(node, full):
+    delete(
+        node, full(storage_protocol='NFS', driver_handles_share_servers=False)
+    )
+    share = node.create(100)
+    node.run()
+    assert node.outcome(share) == ('available', 100)
+    assert allocation(node) == (100, 0, 0.0)
+
+
+@sampling.dialects
+def test_room_that_the_report_may_have_is_not_counted_again(node, full):
+    """The report is later than the beginning of the removal."""
+    full()
+    began = node.db.utcnow()
+    known = node.db.read(pools.get_known_allocations, SERVICE)
+    report(node, 100.0, known)
+    node.db.write(pools.release, HOST, 100, began)
+    assert allocation(node) == (0, 0, 100.0)
+
+
+@sampling.dialects
+def test_room_that_is_free_during_a_report_is_not_counted_again(node, full):
+    share = full()
+    known = node.db.read(pools.get_known_allocations, SERVICE)
+    delete(node, share)
+    report(node, 100.0, known)
+    assert allocation(node) == (0, 0, 100.0)
 
 
 @sampling.dialects

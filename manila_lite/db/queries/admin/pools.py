@@ -6,6 +6,7 @@ of what running migrations of share servers have reserved there.
 """
 
 from collections.abc import Mapping, Sequence
+import datetime
 import typing
 
 import orjson
@@ -13,6 +14,7 @@ import sqlalchemy as sa
 
 from manila_lite import masking
 from manila_lite.db.clock import db_now
+from manila_lite.db.clock import larger_of
 from manila_lite.db.models import engine
 from manila_lite.db.models import server_migrations
 from manila_lite.db.models import services
@@ -119,6 +121,30 @@ _CHANGE = (
     .values(allocated_gb=POOL.c.allocated_gb + sa.bindparam('gb'))
 )
 _GROW = _CHANGE.values(pending_gb=POOL.c.pending_gb + sa.bindparam('gb'))
+_IS_THICK = sa.or_(
+    # Without it, a pool is thick.
+    sa.not_(POOL.c.capabilities.contains('"thin_provisioning":')),
+    POOL.c.capabilities.contains('"thin_provisioning":false'),
+)
+_RELEASE = (
+    sa.update(POOL)
+    .where(_IS_POOL)
+    .values(
+        allocated_gb=POOL.c.allocated_gb - sa.bindparam('gb'),
+        pending_gb=POOL.c.pending_gb
+        - sa.case(
+            (
+                sa.and_(
+                    _IS_THICK,
+                    POOL.c.reported_at
+                    < sa.bindparam('began_at', type_=sa.Double()),
+                ),
+                sa.bindparam('gb'),
+            ),
+            else_=0,
+        ),
+    )
+)
 _SET_REPORT = (
     sa.update(POOL)
     .where(_IS_POOL)
@@ -129,8 +155,11 @@ _SET_REPORT = (
         reported_at=db_now(),
     )
 )
+# What was removed while the back end made its report may be in it already.
 _UPDATE_REPORT = _SET_REPORT.where(_IS_SAME_REPORT).values(
-    pending_gb=POOL.c.pending_gb - sa.bindparam('known_gb')
+    pending_gb=larger_of(
+        POOL.c.pending_gb - sa.bindparam('known_gb'), sa.bindparam('owed_gb')
+    )
 )
 _ON_POOL = (
     sa.select(sa.func.coalesce(sa.func.sum(SHARE.c.size), 0))
@@ -201,10 +230,12 @@ class PoolReport(typing.NamedTuple):
 class KnownAllocation(typing.NamedTuple):
     """The part of our allocations that a back end must already know.
 
-    `reported_at` identifies the report after which they were made.
+    It is negative if more was removed. `owed_gb` is what it does not have
+    yet. `reported_at` identifies the report after which they were made.
     """
 
     gb: int
+    owed_gb: int
     reported_at: float
 
 
@@ -272,6 +303,24 @@ def adjust_allocated(session: Session, host: str | None, gb: int) -> None:
         session.run(_GROW if gb > 0 else _CHANGE, of_host=host, gb=gb)
 
 
+def release(
+    session: Session, host: str | None, gb: int, began_at: datetime.datetime
+) -> None:
+    """Give back what the back end has removed; it began at that time (UTC).
+
+    A thick pool has this room again at once, although the last report does
+    not include it if that was made before. What a share took of a thin pool
+    is known to its back end only.
+    """
+    if host and gb:
+        session.run(
+            _RELEASE,
+            of_host=host,
+            gb=gb,
+            began_at=began_at.replace(tzinfo=datetime.UTC).timestamp(),
+        )
+
+
 def add_preexisting(session: Session, host: str | None, gb: int) -> None:
     """Add data that was on the pool before we managed it.
 
@@ -299,7 +348,9 @@ def get_known_allocations(
     owed = _owed(session, service_host)
     return {
         row.host: KnownAllocation(
-            max(0, row.pending_gb - owed.get(row.host, 0)), row.reported_at
+            row.pending_gb - owed.get(row.host, 0),
+            owed.get(row.host, 0),
+            row.reported_at,
         )
         for row in session.rows(_OF_SERVICE, of_service=service_host)
     }
@@ -341,6 +392,7 @@ def save_report(
             session.run(
                 _UPDATE_REPORT,
                 known_gb=seen.gb,
+                owed_gb=seen.owed_gb,
                 seen_at=seen.reported_at,
                 **values,
             )
