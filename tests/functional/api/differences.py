@@ -189,8 +189,8 @@ RULES = {
     ),
     'locks of offered shares': (
         'do not exist: a share with resource locks cannot be offered, and an '
-        'offered share not locked, since its next project could neither see '
-        'nor remove the locks'
+        'offered share not locked, since its next project could not remove '
+        'the locks'
     ),
     'user_message of failed placements': (
         'also says why each pool was rejected if an administrator reads it'
