@@ -22,6 +22,7 @@ import pytest
 from manila_lite import conf
 from manila_lite import metrics
 from manila_lite import states
+from manila_lite.api.routes import ROUTES
 from manila_lite.cmd.build import database_metrics
 from manila_lite.conf import auth
 from manila_lite.share.drivers import file_locks
@@ -281,6 +282,59 @@ def test_texts_of_logs_and_checks_in_the_run_book_are_those_of_the_code():
     texts = {text.strip() for text in texts_of_faults()} - {''}
     assert len(texts) > 10
     assert {text for text in texts if text not in code} == set()
+
+
+# Resources
+
+NAMES_OF_PATHS = {
+    'messages': 'user messages',
+    'openapi.json': None,
+    'recovery': None,
+    'quota class sets': 'quotas',
+    'quota sets': 'quotas',
+    'scheduler stats': 'pools',
+    'share manage': 'managed',
+    'share unmanage': 'unmanaged',
+    'types': 'share types',
+    'availability zone': 'availability zones',
+    'qos types': 'QoS types',
+}
+"""The words for the first part of a path, if they are others.
+
+None if it is not of the published API.
+"""
+
+
+def resources():
+    """Return the words for what the routes serve."""
+    paths = {route.path.strip('/').partition('/')[0] for route in ROUTES}
+    words = {
+        re.sub('[_-]', ' ', path.removeprefix('os-')) for path in paths - {''}
+    }
+    return {NAMES_OF_PATHS.get(word, word) for word in words} - {None}
+
+
+def test_page_about_clients_names_all_resources_and_no_other():
+    part = PAGES['client.rst'].partition('What is implemented\n')[2]
+    listed = ' '.join(re.findall(r'^(?:\* |  ).+$', part, re.M)).replace(
+        '*', ''
+    )
+    listed = listed.partition('``202``')[0]
+    assert {name for name in resources() if name not in listed} == set()
+
+
+def test_no_page_says_that_a_resource_is_missing():
+    nouns = '|'.join(name.removeprefix('share ') for name in resources())
+    missing = re.compile(
+        rf'[^.]*\b(?:{nouns})\b[^.]*not (?:part of this release|implemented'
+        r'|supported yet)[^.]*\.|not part of this release[^.]*'
+        rf'\b(?:{nouns})\b[^.]*\.'
+    )
+    assert {
+        name: found[0]
+        for name, text in (*PAGES.items(), ('README', README))
+        if (found := missing.search(' '.join(text.split())))
+    } == {}
 
 
 # Files
