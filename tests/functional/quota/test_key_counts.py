@@ -28,6 +28,7 @@ from tests.support.rows import delete_share
 KEYS = [str(uuid.UUID(int=number)) for number in range(5)]
 BOB = Owner('green', 'bob', GOLD)
 MANY = {**DEFAULTS, 'shares': 1000, 'encryption_keys': 2}
+ROOMY = {**MANY, 'encryption_keys': 99}
 
 pytestmark = pytest.mark.usefixtures('types')
 
@@ -36,9 +37,7 @@ def create(session, owner, key, *, counted=True, status='available'):
     """Create a share; release 1 does not count its key."""
     charges.charge(session, owner, {'shares': 1, 'gigabytes': 1}, limits=MANY)
     if counted:
-        encryption_keys.charge_key(
-            session, owner, key, limits={**MANY, 'encryption_keys': 99}
-        )
+        encryption_keys.charge_key(session, owner, key, limits=ROOMY)
     share_id = quota_rows.add_share(session, owner, 1, status=status)
     session.run(
         sa.update(INSTANCE).where(INSTANCE.c.share_id == share_id),
@@ -68,7 +67,7 @@ def delete(session, share_id):
     )
 
 
-def transfer(session, share_id):
+def transfer(session, share_id, limits=MANY):
     """Give a share of either project to the other one."""
     instance = instance_of(session, share_id)
     to = BOB if instance.project_id == ALICE.project_id else ALICE
@@ -77,14 +76,14 @@ def transfer(session, share_id):
         instance,
         to._replace(share_type_id=instance.share_type_id),
         reservations=[],
-        limits=MANY,
+        limits=limits,
     )
 
 
-def migrate(db):
+def migrate(db, limits=MANY):
     """Run the migration until no key is left; return what it has done."""
     done = 0
-    while found := key_counts.correct_some(db, MANY, 3):
+    while found := key_counts.correct_some(db, limits, 3):
         done += found
     return done
 
@@ -216,10 +215,12 @@ def test_creations_deletions_and_transfers_meanwhile_are_counted(db, seed):
         for _ in range(12)
     ]
     rng.shuffle(shares)
-    calls = [functools.partial(migrate, db) for _ in range(2)]
+    # A usage row keeps the limit of the call that has inserted it.
+    calls = [functools.partial(migrate, db, ROOMY) for _ in range(2)]
     calls += [functools.partial(db.write, delete, one) for one in shares[:4]]
     calls += [
-        functools.partial(db.write, transfer, one) for one in shares[4:8]
+        functools.partial(db.write, transfer, one, ROOMY)
+        for one in shares[4:8]
     ]
     calls += [
         functools.partial(db.write, create, owner(), rng.choice(KEYS))
