@@ -58,7 +58,13 @@ _TYPES = {
     'replicated': _SPECS | {'replication_type': 'readable'},
     'served': _SPECS | {'driver_handles_share_servers': 'True'},
 }
-_GROUPED = ('dummy', 'replicated')
+_DESCRIPTIONS = {
+    DEFAULT_TYPE: 'Shares with files',
+    'dummy': 'Shares without files, also in share groups',
+    'replicated': 'Shares without files that can have replicas',
+    'served': 'Shares without files on share servers of share networks',
+}
+_GROUPED = (DEFAULT_TYPE, 'dummy', 'replicated')
 """The types of the shares in groups of the default type."""
 
 _INTERVALS = {
@@ -146,7 +152,7 @@ def add_types(session: Session, first: str) -> None:
         name: share_types.create(
             session,
             name=name,
-            description=None,
+            description=_DESCRIPTIONS[name],
             is_public=True,
             extra_specs=specs,
         )

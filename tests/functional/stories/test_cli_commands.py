@@ -5,6 +5,8 @@ version that the client would choose, and at older ones. The client signs in
 as the README says.
 """
 
+import re
+
 import pytest
 
 from tests.functional.stories import suites
@@ -14,6 +16,8 @@ from tests.functional.stories.command_story import CommandStory
 from tests.functional.stories.command_story import number
 from tests.functional.stories.conftest import running
 from tests.support import reference
+from tests.support.cli import Cli
+from tests.support.make_run import README
 from tests.support.make_run import MakeRun
 
 pytestmark = suites.operation
@@ -95,6 +99,41 @@ def test_service_prints_the_line_of_the_readme(tmp_path):
             'prints what to try',
         )
         assert installation.readme_line() in command.output
+
+
+def test_types_are_those_of_the_readme(tmp_path):
+    table = README.read_text().partition('| share type |')[2]
+    rows = re.findall(
+        r'^\| `(\w+)` \| (`.+?) \|', table.partition('\n\n')[0], re.M
+    )
+    shown = {name: set(re.findall(r'\w+', places)) for name, places in rows}
+    with running(MakeRun(tmp_path / 'run')) as installation:
+        user = installation.start().rest()
+        types = user.get('/types')['share_types']
+        assert all(one['description'] for one in types)
+        found = {
+            one['name']: {
+                pool['backend']
+                for pool in user.get(
+                    f'/scheduler-stats/pools?share_type={one["name"]}'
+                )['pools']
+            }
+            for one in types
+        }
+    assert found == shown
+
+
+def test_group_needs_no_type(tmp_path):
+    with running(MakeRun(tmp_path / 'run')) as installation:
+        cli = Cli(*installation.start().readme_options(), version=NEWEST)
+        group = cli('share group create', '--name', 'album', '--wait')
+        cli(
+            *('share create', 'NFS', '1', '--share-group', 'album', '--wait'),
+            *('--name', 'photos'),
+        )
+        shown = cli('share show', 'photos')
+        assert shown['status'] == 'available'
+        assert shown['share_group_id'] == group['id']
 
 
 def test_client_chooses_the_newest_version_it_knows():
