@@ -4,6 +4,11 @@ import pytest
 
 
 @pytest.fixture
+def copies_clouds():
+    return True
+
+
+@pytest.fixture
 def share(node):
     """A share of 3 GiB."""
     share = node.create(3)

@@ -212,7 +212,8 @@ def test_driver_that_cannot_restore_elsewhere_says_so(build):
 
 def test_driver_without_backups_refuses_them(build, tmp_path):
     cloud = build(
-        backend_conf=f'share_driver = local\nlocal_root = {tmp_path}/shares'
+        backend_conf=f'share_driver = local\nlocal_root = {tmp_path}/shares',
+        prepared=False,  # its database has the path of the shares
     )
     share = cloud.create_share()
     backup = request(cloud, share, **BY_DRIVER)
