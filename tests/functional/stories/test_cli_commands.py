@@ -20,8 +20,6 @@ from tests.support.cli import Cli
 from tests.support.make_run import README
 from tests.support.make_run import MakeRun
 
-pytestmark = suites.operation
-
 VERSIONS = (NEWEST, '2.60', '2.6')
 
 
@@ -33,6 +31,7 @@ def story(tmp_path, version):
         yield CommandStory(installation, version)
 
 
+@suites.operation
 @pytest.mark.parametrize('version', VERSIONS)
 def test_every_command_works(story, version):
     for part in (
