@@ -49,8 +49,9 @@ OUR_CALLS = frozenset(
 OUR_MODULES = ('trees', 'tree_removal')
 
 NOT_OF_SHARES = {
+    'api/auth/line_file.py': 'the files of users and of revoked tokens',
+    'api/auth/revoked_tokens.py': 'the folder of the latter',
     'api/auth/token_key.py': 'the key of tokens',
-    'api/auth/users.py': 'the file of users',
     'cmd/driver_thread.py': 'a pipe',
     'cmd/liveness.py': 'a locked file per process',
     'cmd/manage.py': 'the null device',
