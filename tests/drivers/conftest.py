@@ -73,7 +73,19 @@ def pytest_generate_tests(metafunc):
             indirect=True,
         )
     if 'share_pair' in metafunc.fixturenames:
-        metafunc.parametrize('share_pair', KINDS, indirect=True)
+        metafunc.parametrize(
+            'share_pair',
+            [
+                pytest.param(
+                    kind,
+                    marks=[sampling.suite('shares that migrate', 12)]
+                    if driver == BTRFS
+                    else (),
+                )
+                for kind, (driver, _) in KINDS.items()
+            ],
+            indirect=True,
+        )
     if 'sites' in metafunc.fixturenames:
         named = metafunc.config.getoption('driver', default=None)
         styles = metafunc.cls.styles

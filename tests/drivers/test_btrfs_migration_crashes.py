@@ -28,6 +28,7 @@ from tests.support.tenant_network import TenantClient
 pytestmark = [
     pytest.mark.usefixtures('no_power_failures'),
     pytest.mark.timeout(1800),
+    sampling.suite('kills of migrations', 3),
 ]
 
 LATEST = 'latest'
@@ -197,16 +198,7 @@ OPERATIONS = {
 }
 
 
-@pytest.fixture(
-    params=[
-        Scene,
-        pytest.param(
-            CifsScene,
-            marks=sampling.suite('kills of migrations with CIFS shares', 1),
-        ),
-    ],
-    ids=lambda scene: scene.share_proto,
-)
+@pytest.fixture(params=[Scene, CifsScene], ids=lambda scene: scene.share_proto)
 def new_scene(request):
     """Provide what creates a scene, which is closed with its stack."""
     storage.require_servers()

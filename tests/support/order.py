@@ -1,8 +1,8 @@
-"""Each worker of pytest-xdist begins with its share of the stories.
+"""Half of the workers of pytest-xdist begin with the stories.
 
-They take longest, and wait more than they work. `worksteal` gives each
-worker an equal part of the tests, in their order: without this the first
-one would get all stories, and the others would wait for it at the end.
+They take longest, and wait more than they work: the other workers use the
+processors meanwhile. `worksteal` gives each worker an equal part of the tests,
+in their order, and later what others have not begun.
 """
 
 import itertools
@@ -20,7 +20,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def spread(items, workers):
-    """Return the items so that each of equal parts begins with stories.
+    """Return the items so that half of equal parts begin with stories.
 
     Those of one file stay together: they may share an installation.
     """
@@ -34,7 +34,7 @@ def spread(items, workers):
     ]
     parts = [[] for _ in range(workers)]
     for file in sorted(files, key=len, reverse=True):
-        min(parts, key=len).extend(file)
+        min(parts[: max(workers // 2, 1)], key=len).extend(file)
     remaining, spread = len(items), []
     for number, part in enumerate(parts):
         size = remaining // (workers - number)

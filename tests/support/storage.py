@@ -26,7 +26,7 @@ from tests.support import sampling
 from tests.support import tenant_network
 from tests.support.processes import free_port
 
-beside_daemons = sampling.suite('the btrfs driver beside its daemons', 55)
+beside_daemons = sampling.suite('the btrfs driver beside its daemons', 40)
 """Marks tests that start NFS and CIFS servers: they take most of the time."""
 
 PREFIX = 'manila-btrfs-'

@@ -162,13 +162,17 @@ def _some_on_servers(items):
         groups[_test_of(item)].append(item)
     for name, group in groups.items():
         rng = random.Random(f'{sampling.seed()} of {name}')
-        yield from rng.sample(group, math.ceil(len(group) / 4))
+        # Tests of a module share what they have prepared on a server.
+        yield from rng.sample(_on_one_server(group), math.ceil(len(group) / 4))
 
 
 def _on_one_server(items):
-    """Return the combinations of a test without those of one server."""
-    name = _test_of(items[0])
-    left_out = random.Random(f'{sampling.seed()} of {name}').choice(
+    """Return the items of a test without those of one server.
+
+    It is the same for all tests of a module.
+    """
+    module = items[0].nodeid.partition('::')[0]
+    left_out = random.Random(f'{sampling.seed()} of {module}').choice(
         sorted(databases.SERVER_KINDS)
     )
     return [

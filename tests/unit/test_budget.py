@@ -77,14 +77,14 @@ def test_workers_are_not_counted_again_by_the_process_that_distributes(
     assert 2 <= spent < 4
 
 
-def test_each_worker_begins_with_stories_and_gets_all_of_a_file():
+def test_half_of_the_workers_begin_with_stories_and_get_all_of_a_file():
     names = [
         *(f'tests/functional/stories/test_a.py::{n}' for n in range(4)),
         *(f'tests/functional/stories/test_b.py::{n}' for n in range(3)),
-        *(f'tests/unit/test_c.py::{n}' for n in range(15)),
+        *(f'tests/unit/test_c.py::{n}' for n in range(17)),
     ]
-    found = [item.nodeid for item in spread(list(map(Item, names)), 2)]
+    found = [item.nodeid for item in spread(list(map(Item, names)), 4)]
     assert sorted(found) == sorted(names)
     files = [name.partition('::')[0].rpartition('/')[2] for name in found]
     assert files[:5] == [*4 * ['test_a.py'], 'test_c.py']
-    assert files[11:15] == [*3 * ['test_b.py'], 'test_c.py']
+    assert files[6:10] == [*3 * ['test_b.py'], 'test_c.py']

@@ -9,5 +9,6 @@ from tests.support import sampling
 
 clients = sampling.suite('stories of NFS and CIFS clients', 4)
 failures = sampling.suite('stories of processes that are stopped or fail', 8)
+alerts = sampling.suite('alerts that fire', 0)
 operation = sampling.suite('stories of operators', 2)
 several_backends = sampling.suite('stories of several back ends', 3)

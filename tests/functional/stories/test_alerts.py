@@ -22,7 +22,7 @@ from tests.support.processes import free_port
 from tests.support.processes import wait_until
 from tests.support.relay import Relay
 
-pytestmark = suites.operation
+pytestmark = suites.alerts
 
 LASTS = '2s'
 RANGE = 20

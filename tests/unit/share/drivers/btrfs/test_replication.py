@@ -35,7 +35,7 @@ pytestmark = storage.beside_daemons
 
 MIB = 1 << 20
 WRITER = '127.0.0.2'
-_SAMPLED = sampling.suite('details of replicated CIFS shares', 4)
+_SAMPLED = sampling.suite('details of replicated CIFS shares', 2)
 
 
 def _name_of(values):

@@ -17,7 +17,7 @@ from tests.support.smb_client import SmbError
 
 LOST = 'NETWORK_NAME_DELETED|FILE_CLOSED|CONNECTION_|USER_SESSION_DELETED'
 NO_SHARE = 'BAD_NETWORK_NAME'
-_SAMPLED = sampling.suite('replicated CIFS shares as clients see them', 4)
+_SAMPLED = sampling.suite('replicated CIFS shares as clients see them', 2)
 
 
 @pytest.fixture(
