@@ -18,7 +18,8 @@ class Delegation(Generic[D, T]):
 
     They have the name and the documentation of the part's method. `before`
     is called with the driver at first, and may refuse the call; the method
-    is called in the context that `around` returns.
+    is called in the context that `around` returns. If it fails, and `mended`
+    has done something about the error, all of it is done once more.
     """
 
     def __init__(
@@ -28,20 +29,30 @@ class Delegation(Generic[D, T]):
         around: Callable[
             [D], contextlib.AbstractContextManager[object]
         ] = lambda driver: contextlib.nullcontext(),
+        mended: Callable[[D, Exception], bool] = lambda driver, error: False,
     ):
         self._part_of = part_of
         self._before = before
         self._around = around
+        self._mended = mended
 
     def __call__(
         self, method: Callable[Concatenate[T, P], R]
     ) -> Callable[Concatenate[D, P], R]:
         part_of, before, around = self._part_of, self._before, self._around
 
-        @functools.wraps(method)
-        def call(driver: D, *args: P.args, **kwargs: P.kwargs) -> R:
+        def call_once(driver: D, *args: P.args, **kwargs: P.kwargs) -> R:
             before(driver)
             with around(driver):
                 return method(part_of(driver), *args, **kwargs)
+
+        @functools.wraps(method)
+        def call(driver: D, *args: P.args, **kwargs: P.kwargs) -> R:
+            try:
+                return call_once(driver, *args, **kwargs)
+            except Exception as error:
+                if not self._mended(driver, error):
+                    raise
+            return call_once(driver, *args, **kwargs)
 
         return call

@@ -48,6 +48,7 @@ from manila_lite.share.drivers.records import Record
 LOG = log.getLogger(__name__)
 
 _COPYING = 'copying.'
+_FREED_WITHIN = 5.0  # seconds
 
 
 class BtrfsBackend:
@@ -465,6 +466,15 @@ class BtrfsBackend:
                     found.drop()
                 else:
                     found.remove_empty()
+
+    def free_removed(self) -> bool:
+        """Free the space of removed volumes; return whether there was any.
+
+        Waits for a few seconds at most.
+        """
+        deadline = time.monotonic() + _FREED_WITHIN
+        freed = [pool.free_removed(deadline) for pool in self.pools.values()]
+        return any(freed)
 
     def _find_volume(self, kind: Kind, volume: str) -> pathlib.Path | None:
         return next(

@@ -38,6 +38,7 @@ from manila_lite.share.drivers.btrfs.syncing import BtrfsSyncing
 from manila_lite.share.drivers.contract.share_servers import ServerDetails
 from manila_lite.share.drivers.delegation import Delegation
 from manila_lite.share.drivers.space import GIB
+from manila_lite.share.drivers.space import is_out_of_space
 
 
 def _admit_call(driver: 'BtrfsDriver') -> None:
@@ -59,14 +60,24 @@ def _explained(
     return driver.backend.explained_errors()
 
 
+def _has_freed_space(driver: 'BtrfsDriver', error: Exception) -> bool:
+    """Free what was removed if there was no space; return whether it helps."""
+    cause = error.__cause__
+    return (
+        isinstance(cause, OSError)
+        and is_out_of_space(cause)
+        and driver.backend.free_removed()
+    )
+
+
 _shares = Delegation['BtrfsDriver', BtrfsShares](
-    lambda driver: driver.shares, _admit_call, _explained
+    lambda driver: driver.shares, _admit_call, _explained, _has_freed_space
 )
 _ensuring = Delegation['BtrfsDriver', BtrfsShares](
     lambda driver: driver.shares, _admit_with_lost_pools, _explained
 )
 _snapshots = Delegation['BtrfsDriver', BtrfsSnapshots](
-    lambda driver: driver.snapshots, _admit_call, _explained
+    lambda driver: driver.snapshots, _admit_call, _explained, _has_freed_space
 )
 _access = Delegation['BtrfsDriver', BtrfsAccess](
     lambda driver: driver.access, _admit_with_lost_pools, _explained

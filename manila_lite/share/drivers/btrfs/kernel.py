@@ -2,7 +2,7 @@
 
     mounts, loop devices, namespaces    CAP_SYS_ADMIN
     set_limit, enable_quota  CAP_SYS_ADMIN
-    sizes, nested_subvolumes    CAP_SYS_ADMIN (a search in a tree)
+    sizes, has_removed, nested_subvolumes    CAP_SYS_ADMIN (search in a tree)
     destroy, destroy_nested  CAP_SYS_ADMIN
     the rest                 write access to the directory
 
@@ -52,12 +52,13 @@ SUBVOLUME_INODE = 256
 """The inode number of the root of every subvolume."""
 
 _ROOT_TREE, _QUOTA_TREE = 1, 8
-_ROOT_REF = 156
+_ORPHAN, _ROOT_REF = 48, 156
 _QGROUP_STATUS, _QGROUP_INFO, _QGROUP_LIMITS = 240, 242, 244
 _STATUS_RESCAN, _STATUS_INCONSISTENT = 2, 4
 _LIMIT_REFERENCED = 1
 _READ_ONLY, _BY_ID = 2, 16
 _NO_LIMIT = (1 << 64) - 1
+_ORPHANS = (1 << 64) - 5
 _SEARCH_SIZE = 1 << 16
 
 _LOOP_GET_FREE, _LOOP_CONFIGURE = 0x4C82, 0x4C0A
@@ -106,6 +107,19 @@ def create_snapshot(
 def destroy(path: pathlib.Path) -> None:
     """Remove a subvolume; the kernel frees its space in the background."""
     _call(path.parent, _SNAPSHOT_DESTROY, _name_at(8, path.name))
+
+
+def has_removed(top: pathlib.Path) -> bool:
+    """Return whether the space of removed subvolumes is still to be freed."""
+    return any(
+        True
+        for _ in _search(
+            top,
+            _ROOT_TREE,
+            (_ORPHANS, _ORPHAN, 0),
+            (_ORPHANS, _ORPHAN, _NO_LIMIT),
+        )
+    )
 
 
 def nested_subvolumes(top: pathlib.Path, subvolume: int) -> list[int]:

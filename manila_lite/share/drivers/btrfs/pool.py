@@ -20,6 +20,7 @@ import contextlib
 import os
 import pathlib
 import stat
+import time
 
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.btrfs import kernel
@@ -31,6 +32,7 @@ from manila_lite.share.drivers.btrfs.limits import Volume
 from manila_lite.share.drivers.space import GIB
 
 _NEW = '.new-'
+_FREEING_PAUSE = 0.1  # seconds
 
 
 class Pool:
@@ -69,6 +71,25 @@ class Pool:
     def is_read_only(self) -> bool:
         """Return whether it cannot be changed, as after errors of a disk."""
         return bool(os.statvfs(self.top).f_flag & os.ST_RDONLY)
+
+    def free_removed(self, deadline: float) -> bool:
+        """Let the kernel free removed volumes; return whether there are any.
+
+        By itself it begins with the next commit, up to 30 s later, and what
+        it has freed can be used after another one. `deadline` is one of
+        `time.monotonic`.
+        """
+        if not self._is_freeing():
+            return False
+        with contextlib.suppress(OSError):  # it says no more than the first
+            while self._is_freeing() and time.monotonic() < deadline:
+                kernel.commit(self.top)
+                time.sleep(_FREEING_PAUSE)
+            kernel.commit(self.top)
+        return True
+
+    def _is_freeing(self) -> bool:
+        return trash.has_any(self.folders) or kernel.has_removed(self.top)
 
     def count_again(self) -> bool:
         """Begin to count sizes that are wrong; return whether they are."""

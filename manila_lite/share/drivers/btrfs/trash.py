@@ -22,6 +22,15 @@ _TRASH = '.trash-'
 _FIRST_DELAY, _LONGEST_DELAY = 1.0, 60.0
 
 
+def has_any(folders: Iterable[pathlib.Path]) -> bool:
+    """Return whether something is to be removed from folders of volumes."""
+    return any(
+        name.startswith(_TRASH)
+        for folder in folders
+        for name in os.listdir(folder)
+    )
+
+
 def discard(path: pathlib.Path) -> None:
     """Move a volume to the trash; a missing one is success."""
     try:

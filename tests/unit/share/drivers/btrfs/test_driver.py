@@ -633,6 +633,28 @@ def test_sizes_that_the_kernel_gave_up_are_counted_again(site, caplog):
     assert 'are wrong' not in caplog.text
 
 
+@pytest.mark.parametrize('verb', ['share', 'snapshot', 'clone'])
+def test_space_of_a_deleted_share_is_there_for_the_next_call(site, verb):
+    share, filled = site.create('small'), site.create('small')
+    source, snapshot = (site.harness.snapshot(share) for _ in range(2))
+    site.driver.create_snapshot(CTX, source)
+    fill(site.driver.backend.pools['small'].path('shares', filled.name))
+    with pytest.raises(exception.StorageUnavailable, match='No space'):
+        site.driver.create_snapshot(CTX, snapshot)
+    delete(site.driver, filled)
+    new = site.share('small')
+    if verb == 'share':
+        site.driver.create_share(CTX, new)
+    elif verb == 'snapshot':
+        site.driver.create_snapshot(CTX, snapshot)
+    else:
+        site.driver.create_share_from_snapshot(CTX, new, source)
+    for each in (source, snapshot):
+        site.driver.delete_snapshot(CTX, each)
+    for each in (share, new):
+        delete(site.driver, each)
+
+
 def test_full_pool_refuses_a_share_and_keeps_nothing_of_it(site):
     # The last test: the space is free again after half a minute.
     share = site.create('small')
