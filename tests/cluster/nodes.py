@@ -19,6 +19,7 @@ import subprocess
 import sys
 import time
 
+from manila_lite.share.drivers.btrfs import kernel
 from tests.support.processes import wait_until
 
 NETWORK = '198.18.210'
@@ -87,6 +88,9 @@ class Node:
         name = self.name.encode()
         _checked(_libc.sethostname(name, len(name)))
         _mount(None, '/', None, _MS_REC | _MS_PRIVATE)
+        # Otherwise the pools of other tests are busy until the node ends.
+        for target in kernel.pool_mounts(outside=self.folder):
+            kernel.unmount(target)
         for file in ('hosts', 'resolv.conf'):
             _mount(self._names / file, f'/etc/{file}', None, _MS_BIND)
         disk = self.folder / SMALL_DISK

@@ -17,6 +17,7 @@ import sys
 import sysconfig
 
 from tests.support import requirements
+from tests.support import storage
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -173,6 +174,9 @@ class CleanRoot:
             [
                 'set -eu',
                 'mount --make-rprivate /',
+                # Otherwise the pools of other tests are busy until the end.
+                f"awk '$2 ~ /{storage.PREFIX}/ {{ print $2 }}' /proc/mounts "
+                '| tac | xargs --no-run-if-empty umount --lazy',
                 *(
                     f'mount --rbind {source} {target}'
                     for source, target in self._binds
