@@ -133,6 +133,8 @@ class PoolReader:
             allocated_gb=row.allocated_gb,
             pending_gb=row.pending_gb,
             reported_at=report.reported_at,
+            service_health=service.health,
+            service_heartbeat_at=service.heartbeat_at,
         )
 
 

@@ -48,7 +48,9 @@ class Pool:
     `total_gb` and `free_gb` are None when infinite or unknown.
     `allocated_gb` is the exact sum of the sizes placed here; `pending_gb`
     is the part of it that the reported `free_gb` does not include yet.
-    `reported_at` identifies the report.
+    `reported_at` identifies the report. Why the service is down, if it is, say
+    `service_health`, the words of its driver, and the time of its last
+    heartbeat, in seconds since 1970.
     """
 
     host: str
@@ -61,6 +63,8 @@ class Pool:
     allocated_gb: float
     pending_gb: float
     reported_at: float = 0.0
+    service_health: str | None = None
+    service_heartbeat_at: float | None = None
 
     @property
     def service_host(self) -> str:

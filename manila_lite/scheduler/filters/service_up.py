@@ -1,6 +1,7 @@
 """Require a share service that is up and enabled."""
 
 from collections.abc import Sequence
+import datetime
 
 from manila_lite.scheduler.filters import Filter
 from manila_lite.scheduler.pools import Pool
@@ -16,7 +17,7 @@ class ServiceUp(Filter):
         self, pool: Pool, request: PlacementRequest
     ) -> str | None:
         if not pool.service_up:
-            return 'its service is down'
+            return _why_down(pool)
         if not pool.service_enabled:
             return 'its service is disabled'
         return None
@@ -30,3 +31,14 @@ class ServiceUp(Filter):
             else self.rejection_reason(pool, request)
             for pool in pools
         ]
+
+
+def _why_down(pool: Pool) -> str:
+    if pool.service_health is not None:
+        return f'its back end is down: {pool.service_health.rstrip(".")}'
+    if pool.service_heartbeat_at is None:
+        return 'its service is down'
+    seen = datetime.datetime.fromtimestamp(
+        pool.service_heartbeat_at, datetime.UTC
+    )
+    return f'its service is down since {seen:%Y-%m-%d %H:%M} UTC'

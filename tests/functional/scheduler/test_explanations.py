@@ -1,5 +1,7 @@
 """Administrators read why no pool could serve a request."""
 
+import datetime
+
 from manila_lite.db.queries.admin import pools
 from tests.support import cloud_snapshots
 from tests.support import share_groups
@@ -39,6 +41,22 @@ def test_share_from_a_snapshot(build_cloud):
     fill(cloud)
     cloud.api.create(snapshot_id=snapshot, size=1)
     check_capacity(explanation(cloud), 'alpha', 'beta')
+
+
+def test_back_end_that_does_not_answer(build_cloud):
+    cloud = build_cloud()
+    cloud.settle()
+    seen = datetime.datetime.fromtimestamp(cloud.clock.now, datetime.UTC)
+    cloud.clock.advance(3600)
+    cloud.share.backends[1].beat()
+    fill(cloud)
+    cloud.api.create()
+    cloud.run_pending()
+    (message,) = cloud.api.get('/messages')['messages']
+    assert (
+        'ServiceUp left 1, rejected node@alpha#pool: its service is down '
+        f'since {seen:%Y-%m-%d %H:%M} UTC. '
+    ) in message['user_message']
 
 
 def test_replica(build_cloud):

@@ -38,6 +38,10 @@ CASES = [
     # filter, values of the pool, values of the request, reason
     (ServiceUp, {}, {}, None),
     (ServiceUp, {'service_up': False}, {}, 'its service is down'),
+    (ServiceUp, {'service_up': False, 'service_heartbeat_at': 1.8e9}, {},
+     'its service is down since 2027-01-15 08:00 UTC'),
+    (ServiceUp, {'service_up': False, 'service_health': 'No disk.'}, {},
+     'its back end is down: No disk'),
     (ServiceUp, {'service_enabled': False}, {}, 'its service is disabled'),
 
     (AvailabilityZoneFilter, {}, {}, None),
