@@ -4,10 +4,13 @@ The first back end refuses, or both do, or the request is withdrawn meanwhile;
 with and without share servers.
 """
 
+import itertools
+
 from manila_lite import exception
 from tests.simulation import crash_images
 from tests.simulation.crashing import Scene
 
+MOST_STEPS = 100
 REFUSED = exception.ShareRefused(reason='no space left')
 
 
@@ -35,10 +38,18 @@ def place_nowhere(cloud, network):
 
 
 def force_delete_at_once(cloud, network):
-    refuse(cloud, _emptier(cloud))
+    """Withdraw the request when the share has its second place.
+
+    Each runner takes its step in turn: in another order it might be created.
+    """
+    first = _emptier(cloud)
+    refuse(cloud, first)
     share_id = create(cloud, network)
-    for _ in range(3):
-        cloud.step()
+    for runner in itertools.islice(itertools.cycle(cloud.runners), MOST_STEPS):
+        runner.step()
+        host = cloud.api.show(share_id)['host']
+        if host and f'@{first}#' not in host:
+            break
     cloud.api.act(share_id, 'force_delete')
     cloud.settle()
 
