@@ -79,13 +79,15 @@ class Pool:
         it has freed can be used after another one. `deadline` is one of
         `time.monotonic`.
         """
-        if not self._is_freeing():
-            return False
-        with contextlib.suppress(OSError):  # it says no more than the first
+        try:
+            if not self._is_freeing():
+                return False
             while self._is_freeing() and time.monotonic() < deadline:
                 kernel.commit(self.top)
                 time.sleep(_FREEING_PAUSE)
             kernel.commit(self.top)
+        except OSError:  # it is not mounted, or fails: the first error says so
+            return False
         return True
 
     def _is_freeing(self) -> bool:

@@ -15,6 +15,7 @@ from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs import silence
 from manila_lite.share.drivers.btrfs.driver import BtrfsDriver
+from manila_lite.share.drivers.btrfs.pool import Pool
 from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers.contract import delete
 from tests.drivers.crashes import changes
@@ -653,6 +654,10 @@ def test_space_of_a_deleted_share_is_there_for_the_next_call(site, verb):
         site.driver.delete_snapshot(CTX, each)
     for each in (share, new):
         delete(site.driver, each)
+
+
+def test_pool_that_is_not_there_frees_nothing(tmp_path):
+    assert not Pool('lost', tmp_path / 'lost').free_removed(0.0)
 
 
 def test_full_pool_refuses_a_share_and_keeps_nothing_of_it(site):
