@@ -1,11 +1,11 @@
 """The users that the file of users contains now."""
 
 from collections.abc import Iterable, Mapping
-import os
 
 from oslo_config import cfg
 from oslo_log import log
 
+from manila_lite.api.auth import line_file
 from manila_lite.api.auth import users
 from manila_lite.context import RequestContext
 
@@ -23,12 +23,12 @@ class CurrentUsers:
         self._path = path
         # The state of the file and its users, replaced as one value, so that
         # a thread that reads slowly cannot hide a later change.
-        self._loaded = (self._file_state(), self._read())
+        self._loaded = (line_file.state(self._path), self._read())
 
     def by_name(self) -> Mapping[str, users.User]:
         """Return all users by their names."""
         old_state, loaded_users = self._loaded
-        state = self._file_state()
+        state = line_file.state(self._path)
         if state != old_state:
             try:
                 loaded_users = self._read()
@@ -45,13 +45,6 @@ class CurrentUsers:
     ) -> Iterable[users.User]:
         """Return all users; none exists because a request names it."""
         return self.by_name().values()
-
-    def _file_state(self) -> tuple[int, int, int] | None:
-        try:
-            stat = os.stat(self._path)
-        except OSError:
-            return None
-        return stat.st_ino, stat.st_mtime_ns, stat.st_size
 
     def _read(self) -> dict[str, users.User]:
         try:

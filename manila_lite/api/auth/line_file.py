@@ -14,6 +14,15 @@ def read(path: str) -> list[str]:
         return file.read().splitlines()
 
 
+def state(path: str) -> tuple[int, int, int] | None:
+    """Return what differs after each change; None without a file."""
+    try:
+        stat = os.stat(path)
+    except OSError:
+        return None
+    return stat.st_ino, stat.st_mtime_ns, stat.st_size
+
+
 @contextlib.contextmanager
 def edited(path: str) -> Iterator[list[str]]:
     """Yield the lines of the file, which then atomically replace it."""

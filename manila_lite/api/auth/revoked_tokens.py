@@ -28,7 +28,7 @@ class RevokedTokens:
 
     def __contains__(self, id: str) -> bool:
         old_state, ends = self._loaded
-        state = self._file_state()
+        state = line_file.state(self._path)
         if state != old_state:
             try:
                 ends = _parse(line_file.read(self._path)) if state else {}
@@ -47,13 +47,6 @@ class RevokedTokens:
             lines[:] = [
                 f'{one}:{end}' for one, end in ends.items() if end >= now
             ]
-
-    def _file_state(self) -> tuple[int, int, int] | None:
-        try:
-            stat = os.stat(self._path)
-        except OSError:
-            return None
-        return stat.st_ino, stat.st_mtime_ns, stat.st_size
 
 
 def _parse(lines: list[str]) -> dict[str, int]:
