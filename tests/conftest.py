@@ -9,6 +9,7 @@ pytest_plugins = [
     'tests.support.budget',
     'tests.support.databases',
     'tests.support.order',
+    'tests.support.reference',
     'tests.support.skips',
     'tests.support.storage',
     'tests.support.tiers',

@@ -17,6 +17,7 @@ PROJECT = {
     'test_import_table',
     'test_layout',
     'test_private_names',
+    'test_release_facts',
     'test_tiers',
 }
 """Unit tests of the project, not of a package."""
