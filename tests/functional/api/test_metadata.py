@@ -42,6 +42,7 @@ def test_put_replaces_all_keys(member, path):
     }
 
 
+@pytest.mark.facts('LP1968069')
 def test_one_key_answers_as_meta(member, path):
     assert request_metadata(member, 'GET', path, '/color') == {
         'meta': {'color': 'red'}
@@ -81,6 +82,7 @@ def test_keys_may_hold_any_character(member, path):
     assert request_metadata(member, 'GET', path, '/c%20%C3%A4', expect=404)
 
 
+@pytest.mark.facts('metadata_request.1')
 @pytest.mark.parametrize('method', ['POST', 'PUT'])
 @pytest.mark.parametrize('metadata', [*INVALID_ITEMS, [], 'x', None])
 def test_sizes_of_keys_and_values_are_limited(member, path, method, metadata):
@@ -91,6 +93,7 @@ def test_sizes_of_keys_and_values_are_limited(member, path, method, metadata):
     assert request_metadata(member, 'GET', path) == before
 
 
+@pytest.mark.facts('metadata_request.1')
 @pytest.mark.parametrize('method', ['POST', 'PUT'])
 def test_longest_key_and_value_are_stored(member, path, method):
     longest = {'k' * 255: 'v' * 1023}

@@ -99,6 +99,16 @@ CASES = [(view, persona) for view in VIEWS for persona in view.personas]
 RESOURCES = {view.resource for view in VIEWS} | {'extension'}
 
 
+@pytest.mark.facts(
+    'add-cast-rules-to-readonly-field.1',
+    'add-export-locations-api',
+    'add-updated-at-in-share-instance-show',
+    'add-user-id-echo',
+    'remove-host-field.1',
+    'add_disabled_reason_to_services.3',
+    'add_user_id_and_project_id_to_snapshot',
+    'snapshot-inherit.3',
+)
 @sampling.enumeration
 @pytest.mark.parametrize(
     'view, persona',

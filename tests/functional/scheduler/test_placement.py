@@ -201,6 +201,7 @@ def test_racing_schedulers_never_place_more_than_fits(build_node, seed):
     assert first.problems() == []
 
 
+@pytest.mark.facts('LP1855391.1', 'LP1968891')
 @on_sqlite
 def test_extend_stays_within_its_pool(node):
     share = node.create(2)

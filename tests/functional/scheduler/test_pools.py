@@ -133,6 +133,7 @@ def test_report_excludes_what_was_created_during_it(node):
     assert allocation(node) == (17, 7, 90.0)
 
 
+@pytest.mark.facts('LP1872873')
 def test_report_excludes_pending_creations(node):
     """Placed, but not yet created by the driver."""
     node.create(10)
@@ -230,6 +231,7 @@ def test_room_that_is_free_during_a_report_is_not_counted_again(node, full):
     assert allocation(node) == (0, 0, 100.0)
 
 
+@pytest.mark.facts('LP1908963')
 @sampling.dialects
 def test_concurrent_reports_subtract_nothing_twice(node):
     """Two managers of one back end report concurrently."""

@@ -75,6 +75,7 @@ def again(build_node):
 # Start
 
 
+@pytest.mark.facts('LP1690159', 'LP1853940')
 def test_driver_that_fails_to_start_is_retried(again):
     pauses = Pauses()
     node, backend = again(pauses)

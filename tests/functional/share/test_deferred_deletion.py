@@ -17,6 +17,7 @@ def tenant(cloud):
     return ApiClient(cloud, roles='member,reader')
 
 
+@pytest.mark.facts('LP2067456', 'LP2068043.1', 'deferred-deletion.2')
 def test_deferred_deletion_hides_the_share_from_users_even_after_failure(
     cloud, tenant
 ):

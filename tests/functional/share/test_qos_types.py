@@ -69,6 +69,7 @@ def report_support(cloud, backend, supported):
     cloud.beat()
 
 
+@pytest.mark.facts('qos-types.2')
 def test_driver_is_given_the_specs_of_the_type(cloud):
     qos_type = create_qos_type(cloud)
     cloud.create_share()

@@ -323,6 +323,7 @@ def test_group_that_its_driver_does_not_delete_can_be_deleted_again(
     assert groups_on(cloud) == {}
 
 
+@pytest.mark.facts('force_delete')
 def test_shares_of_a_group_deleted_by_force_stay_without_it(cloud, group):
     share = cloud.create_share(share_group_id=group)
     share_groups.act(cloud.api, group, 'force_delete')

@@ -20,6 +20,7 @@ def reset(cloud, mount, status):
 # Allow
 
 
+@pytest.mark.facts('share-mount-snapshots.1')
 def test_rule_is_applied_after_the_answer(cloud, mount):
     rule = mount.allow('10.0.0.1')
     assert rule == {
@@ -111,6 +112,7 @@ def test_actions_are_unknown_below_2_32(mount):
 # Preconditions
 
 
+@pytest.mark.facts('share-mount-snapshots.2')
 def test_share_must_have_mountable_snapshots(cloud, member):
     mount = create_mountable_snapshot(cloud, member)
     fault = mount.allow(expect=400)
@@ -119,6 +121,7 @@ def test_share_must_have_mountable_snapshots(cloud, member):
     member.get(f'{mount.path}/access-list', expect=400)
 
 
+@pytest.mark.facts('snapshot-inherit.2')
 def test_rules_are_refused_if_those_of_the_share_apply(cloud, mount, member):
     rule = mount.allow()['id']
     cloud.settle()

@@ -39,6 +39,9 @@ def test_a_service_shows_its_state(api, three):
     assert (broken['state'], broken['status']) == ('down', 'disabled')
 
 
+@pytest.mark.facts(
+    'LP2146491', 'LP2146840', 'allow-filtering-services-by-ensuring'
+)
 @pytest.mark.parametrize(
     'query, shown',
     [
@@ -64,10 +67,14 @@ def test_filters_are_exact(api, three, query, shown):
     assert hosts(api, query, minor=93) == shown
 
 
+@pytest.mark.facts('allow-filtering-services-by-ensuring')
 def test_ensuring_is_no_filter_in_older_versions(api, three):
     assert len(hosts(api, '?ensuring=perhaps', minor=92)) == 3
 
 
+@pytest.mark.facts(
+    'add_disabled_reason_to_services.1', 'add_disabled_reason_to_services.2'
+)
 def test_a_service_is_disabled_with_a_reason_and_enabled(api, three):
     service = {'host': 'node@a', 'binary': 'manila-share'}
     assert api(
@@ -180,6 +187,7 @@ def test_unknown_service_cannot_be_disabled(api, three):
     assert api.all_rows() == before
 
 
+@pytest.mark.facts('services.members')
 def test_projects_see_no_services(api, three):
     service = {'host': 'node@a', 'binary': 'manila-share'}
     before = api.all_rows()

@@ -67,6 +67,7 @@ def test_services_create_their_zones(api):
     api.refused('GET', '/availability-zones', expect=403, roles=GUEST)
 
 
+@pytest.mark.facts('pools.detail')
 def test_a_pool_is_shown_with_its_parts(api, reported):
     assert api.get('/scheduler-stats/pools?pool=B') == {
         'pools': [
@@ -89,6 +90,7 @@ def test_a_pool_is_shown_with_its_parts(api, reported):
     }
 
 
+@pytest.mark.facts('backend_query')
 @pytest.mark.parametrize(
     'query, shown',
     [
@@ -128,6 +130,11 @@ def test_broken_capabilities_are_refused(api, reported, text):
     )
 
 
+@pytest.mark.facts(
+    'add-share-type-filter-to-pool-list',
+    'add-share-type-filter-to-pool-list.2',
+    'share_type_query',
+)
 def test_pools_are_filtered_by_share_type(api, reported):
     item = api.create_type('snapshots', {'snapshot_support': '<is> True'})
     serving = ['one@alpha#A', 'one@alpha#B', 'two@alpha#A']

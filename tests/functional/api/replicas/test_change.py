@@ -53,12 +53,14 @@ def pending_work(cloud):
 # Deleting
 
 
+@pytest.mark.facts('share-replication')
 def test_passive_replica_is_deleted(cloud, member, share, replica):
     delete_replica(member, replica)
     assert show_replica(member, replica)['status'] == 'deleting'
     assert pending_work(cloud) == ['delete_share_replica']
 
 
+@pytest.mark.facts('share-replicas.1')
 @pytest.mark.parametrize('action', ['delete', 'force_delete'])
 def test_last_active_replica_is_not_deleted(
     cloud, admin, member, active, replica, action
@@ -95,6 +97,7 @@ def test_replica_is_deleted_at_rest_only(cloud, member, replica, status, code):
     delete_replica(member, replica, expect=code)
 
 
+@pytest.mark.facts('force_delete')
 def test_force_delete_is_for_administrators_in_any_status(
     cloud, admin, member, replica
 ):
@@ -138,6 +141,7 @@ def test_promotion_is_answered_with_the_replica(
     assert pending_work(cloud) == ['promote_share_replica']
 
 
+@pytest.mark.facts('share_replica_quiesce_wait_time')
 @pytest.mark.parametrize('wait', [0, -1, 'x', 1.5, None, [], True])
 def test_invalid_quiesce_wait_time_is_refused(cloud, member, replica, wait):
     act_on_replica(
@@ -146,6 +150,7 @@ def test_invalid_quiesce_wait_time_is_refused(cloud, member, replica, wait):
     assert pending_work(cloud) == []
 
 
+@pytest.mark.facts('share-replicas.2')
 def test_promotion_of_the_active_replica_does_nothing(
     cloud, member, active, replica
 ):
@@ -186,6 +191,7 @@ def test_writable_replicas_are_not_promoted(cloud, admin, share):
 # Resyncing
 
 
+@pytest.mark.facts('share-replication')
 def test_only_administrators_request_a_resync(cloud, admin, member, replica):
     act_on_replica(member, replica, 'resync', expect=403)
     act_on_replica(admin, replica, 'resync')
@@ -235,6 +241,7 @@ def test_invalid_reset_is_refused(admin, replica, action, body):
     act_on_replica(admin, replica, action, body, expect=400)
 
 
+@pytest.mark.facts('LP2015328')
 @pytest.mark.parametrize(
     'state', ['in_sync', 'out_of_sync', 'error', 'active']
 )
@@ -283,6 +290,9 @@ def test_reset_of_the_replica_state_requires_both_policies(
 # Shares with replicas
 
 
+@pytest.mark.facts(
+    'LP-unmanage-preconditions', 'shares.delete', 'share-actions.softdelete.2'
+)
 @pytest.mark.parametrize('action', ['soft_delete', 'force_delete', 'unmanage'])
 def test_share_with_replicas_is_not_deleted_or_unmanaged(
     admin, share, replica, action

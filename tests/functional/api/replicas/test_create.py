@@ -70,6 +70,7 @@ def test_new_replica_is_answered_before_it_is_placed(
     assert shown['cast_rules_to_readonly'] is True
 
 
+@pytest.mark.facts('share-replication')
 def test_replica_is_placed_on_another_pool(cloud, admin, member, share):
     created = create_replica(member, share)
     cloud.settle()
@@ -98,6 +99,7 @@ def test_unknown_zone_is_refused(member, share):
     assert len(list_replica_ids(member)) == 1
 
 
+@pytest.mark.facts('bp-share-type-supported-azs.2')
 def test_zone_that_the_type_does_not_allow_is_refused(
     cloud, member, make_type
 ):
@@ -113,6 +115,7 @@ def test_zone_that_the_type_does_not_allow_is_refused(
     create_replica(member, share, availability_zone='nova')
 
 
+@pytest.mark.facts('scheduler_hints_share_replica.1')
 @pytest.mark.parametrize(
     'version, obeyed', [('2.66', False), ('2.67', True), ('2.99', True)]
 )
@@ -132,6 +135,7 @@ def test_host_is_obeyed_from_2_67_and_ignored_below(
     )
 
 
+@pytest.mark.facts('scheduler_hints_share_replica.2')
 @pytest.mark.parametrize(
     'host', ['the pool of the share', 'nowhere@none#pool']
 )
@@ -145,6 +149,7 @@ def test_host_of_members_is_ignored(cloud, admin, member, share, host):
     assert show_replica(member, created['id'])['status'] == 'available'
 
 
+@pytest.mark.facts('LP1925486.2')
 def test_network_is_refused_below_2_72(cloud, member, share):
     network, _ = create_network_with_subnets(member)
     answer = create_replica(

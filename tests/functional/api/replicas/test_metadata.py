@@ -29,6 +29,7 @@ def send(member, replica):
     return send
 
 
+@pytest.mark.facts('add_share_replica_metadata')
 def test_post_merges_and_answers_all(send):
     send('POST', values={'a': '1', 'b': '2'})
     answer = send('POST', values={'b': '3'})
@@ -36,12 +37,14 @@ def test_post_merges_and_answers_all(send):
     assert send('GET').json == answer.json
 
 
+@pytest.mark.facts('add_share_replica_metadata')
 def test_put_replaces_all(send):
     send('POST', values={'a': '1'})
     assert send('PUT', values={'b': '2'}).json == {'metadata': {'b': '2'}}
     assert send('PUT', values={}).json == {'metadata': {}}
 
 
+@pytest.mark.facts('add_share_replica_metadata')
 def test_one_key(send):
     send('POST', '/a', values={'a': '1'})
     assert send('GET', '/a').json == {'meta': {'a': '1'}}

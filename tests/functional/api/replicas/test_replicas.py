@@ -36,6 +36,7 @@ def replica(cloud, share):
 # Lists
 
 
+@pytest.mark.facts('share-replication')
 @PATHS
 def test_active_replica_is_listed(cloud, member, share, path):
     (one,) = list_replicas(member, path=path)
@@ -67,6 +68,7 @@ def test_unknown_share_has_no_replicas(member, replica, path):
         assert list_replica_ids(member, f'share_id={share_id}', path) == []
 
 
+@pytest.mark.facts('LP1922243')
 @PATHS
 def test_foreign_share_has_no_replicas(stranger, share, replica, path):
     assert list_replica_ids(stranger, path=path) == []
@@ -116,6 +118,7 @@ def test_page_is_cut_by_limit_and_offset(member, five, path):
     assert list_replica_ids(member, 'limit=0', path) == five
 
 
+@pytest.mark.facts('LP2023754')
 @PATHS
 def test_links_lead_through_all_pages(member, five, path):
     url, seen = f'{path}?limit=2', []
@@ -186,6 +189,7 @@ def test_some_fields_are_for_administrators_only(admin, member, replica):
     }
 
 
+@pytest.mark.facts('share-replication')
 def test_replica_shows_its_state(cloud, admin, share, replica):
     shown = show_replica(admin, replica)
     assert {
@@ -267,6 +271,7 @@ def exports_of(api, path, version=None):
     }
 
 
+@pytest.mark.facts('bp-export-locations-az.2')
 def test_passive_replicas_have_their_own_export_locations(
     member, share, replica, exports
 ):
@@ -281,6 +286,7 @@ def test_passive_replicas_have_their_own_export_locations(
     assert shown['path'] == one['path']
 
 
+@pytest.mark.facts('bp-export-locations-az.1')
 def test_shares_show_exports_of_passive_replicas_below_2_47(
     member, share, replica, exports
 ):

@@ -74,6 +74,7 @@ def pending_work(cloud):
 # Views
 
 
+@pytest.mark.facts('add_support_multiple_subnet_per_az.2')
 def test_server_shows_its_network_subnets_and_details(cloud, admin, member):
     network, subnets = create_network_with_subnets(
         member, None, 'nova', name='red'
@@ -243,6 +244,7 @@ def test_only_servers_active_or_in_error_are_deleted(cloud, admin):
     assert pending_work(cloud) == ['share_servers.delete_share_server'] * 2
 
 
+@pytest.mark.facts('share-servers.1')
 def test_server_with_a_share_is_not_deleted(cloud, admin):
     server = insert_server(cloud)
     assign_share_server(cloud, cloud.create_share(), server)
@@ -296,6 +298,7 @@ def test_other_statuses_are_refused(cloud, admin):
 # Unmanage
 
 
+@pytest.mark.facts('share-servers.2', 'share_server_unmanage')
 def test_server_at_rest_can_be_unmanaged(cloud, admin):
     for status in SHARE_SERVER.statuses:
         for args in (None, {}, {'force': 'true'}):
@@ -440,6 +443,7 @@ def test_service_of_managed_server_must_be_up(cloud, admin, member):
     assert 'down' in refused_manage(admin, network)
 
 
+@pytest.mark.facts('share-network-with-multiple-subnets.2')
 def test_server_gets_the_subnets_of_the_zone_of_the_given_one(
     cloud, admin, member
 ):

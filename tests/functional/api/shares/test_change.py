@@ -129,6 +129,7 @@ def test_extend_beyond_replica_gigabytes_answers_413(build_cloud):
     cloud.api.act(share, 'extend', {'new_size': 4}, expect=413)
 
 
+@pytest.mark.facts('max-share-extend-size', 'min-max-share-size')
 def test_type_limits_the_size_of_an_extend(cloud, admin, member, make_type):
     make_type(
         provisioning__max_share_size='3',
@@ -186,6 +187,7 @@ def test_shrink_to_no_smaller_size_is_refused(member, share, size):
     assert status(member, share) == 'available'
 
 
+@pytest.mark.facts('min-max-share-size')
 def test_type_limits_the_size_of_a_shrink(cloud, member, make_type):
     make_type(provisioning__min_share_size='2')
     share = cloud.create_share(size=3, share_type='special')
@@ -230,6 +232,7 @@ def test_member_of_a_group_is_deleted_with_its_group_only(sample):
     )
 
 
+@pytest.mark.facts('force_delete')
 @pytest.mark.parametrize(
     'found',
     [
@@ -252,6 +255,7 @@ def test_force_delete_ignores_status_and_driver(
     assert cloud.usage('gigabytes') == (0, 0)
 
 
+@pytest.mark.facts('LP2067456', 'deferred-deletion.1')
 def test_deferred_deletion_frees_quota_and_hides_at_once(build_cloud):
     cloud = build_cloud('is_deferred_deletion_enabled = true')
     member = member_of(cloud)
@@ -277,6 +281,7 @@ def soft_deleted(member, share):
     return share
 
 
+@pytest.mark.facts('recycle-bin.2')
 def test_soft_delete_keeps_the_status_and_shows_the_expiry(build_cloud):
     cloud = build_cloud('soft_deleted_share_retention_time = 600')
     share = cloud.create_share()
@@ -292,6 +297,7 @@ def test_soft_delete_keeps_the_status_and_shows_the_expiry(build_cloud):
     )
 
 
+@pytest.mark.facts('scheduled_to_be_deleted_at')
 def test_restore_clears_the_soft_deletion(member, soft_deleted):
     member.act(soft_deleted, 'restore', expect=202)
     shown = member.show(soft_deleted)
@@ -308,10 +314,12 @@ def test_restore_of_a_share_being_deleted_is_forbidden(member, soft_deleted):
     member.act(soft_deleted, 'restore', expect=403)
 
 
+@pytest.mark.facts('share-actions.softdelete.3')
 def test_soft_delete_twice_is_forbidden(member, soft_deleted):
     member.act(soft_deleted, 'soft_delete', expect=403)
 
 
+@pytest.mark.facts('share-actions.softdelete.1')
 @pytest.mark.parametrize(
     'found', ['creating', 'deleting', 'migrating', 'error_deleting']
 )
@@ -323,6 +331,7 @@ def test_soft_delete_requires_the_same_status_as_delete(
     assert member.show(share)['is_soft_deleted'] is False
 
 
+@pytest.mark.facts('share-actions.softdelete.1')
 def test_share_in_error_can_be_soft_deleted(admin, member, share):
     admin.act(share, 'reset_status', {'status': 'error'})
     member.act(share, 'soft_delete')
@@ -359,6 +368,7 @@ def test_binned_share_can_be_deleted(cloud, member, soft_deleted):
     member.request('GET', f'/shares/{soft_deleted}', expect=404)
 
 
+@pytest.mark.facts('recycle-bin.4')
 def test_expired_share_is_deleted(build_cloud):
     cloud = build_cloud('soft_deleted_share_retention_time = 600')
     share = cloud.create_share()

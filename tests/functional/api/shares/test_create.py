@@ -98,6 +98,7 @@ def test_unknown_type_is_not_found(member):
     refused(member, code=404, share_type='moon')
 
 
+@pytest.mark.facts('LP1885956')
 def test_private_type_is_unknown_to_others(admin, member, make_type):
     make_type(public=False)
     theirs = refused(member, code=404, share_type='special')
@@ -107,6 +108,7 @@ def test_private_type_is_unknown_to_others(admin, member, make_type):
     assert admin.create(share_type='special')
 
 
+@pytest.mark.facts('LP1700346')
 def test_without_a_default_type_the_share_ends_in_error(build_cloud):
     cloud = build_cloud('default_share_type =')
     member = member_of(cloud)
@@ -118,6 +120,7 @@ def test_without_a_default_type_the_share_ends_in_error(build_cloud):
     assert (message['action_id'], message['detail_id']) == ('001', '024')
 
 
+@pytest.mark.facts('LP1944478')
 def test_type_that_handles_servers_needs_a_network(member, make_type):
     make_type(driver_handles_share_servers='True')
     assert 'share_network_id' in refused(member, share_type='special')
@@ -156,6 +159,7 @@ def test_later_changes_of_the_type_leave_shares_alone(
     assert member.show(share['id'])['snapshot_support'] is True
 
 
+@pytest.mark.facts('min-max-share-size')
 @pytest.mark.parametrize(
     'size, code', [(1, 400), (2, 200), (4, 200), (5, 400)]
 )
@@ -182,6 +186,7 @@ def test_unknown_zone_is_not_found(member):
     assert 'moon' in refused(member, code=404, availability_zone='moon')
 
 
+@pytest.mark.facts('bp-share-type-supported-azs.1')
 def test_zones_of_the_type_are_checked_from_2_48(cloud, member, make_type):
     make_type(availability_zones='moon, mars')
     body = {'share_type': 'special', 'availability_zone': 'nova'}
@@ -189,6 +194,7 @@ def test_zones_of_the_type_are_checked_from_2_48(cloud, member, make_type):
     assert 'nova' in refused(member, version='2.48', **body)
 
 
+@pytest.mark.facts('bp-share-type-supported-azs.5')
 def test_share_is_placed_in_the_zones_of_the_type(cloud, member, make_type):
     make_type(availability_zones='moon')
     share = member.create(share_type='special')
@@ -228,6 +234,7 @@ def test_public_must_be_a_boolean(admin, value):
 # Metadata
 
 
+@pytest.mark.facts('metadata_request.1')
 @pytest.mark.parametrize('metadata', [*INVALID_ITEMS, ['x'], 'x'])
 def test_sizes_of_metadata_are_limited(member, metadata):
     refused(member, metadata=metadata)
@@ -247,6 +254,7 @@ def test_some_keys_are_for_administrators(build_cloud):
 # Hints
 
 
+@pytest.mark.facts('affinity-filter.1', 'affinity-filter.2')
 def test_hints_place_shares_together_or_apart(cloud, admin, member):
     first = cloud.create_share()
     host = admin.show(first)['host']
@@ -258,6 +266,7 @@ def test_hints_place_shares_together_or_apart(cloud, admin, member):
         assert admin.show(apart['id'])['host'] != host
 
 
+@pytest.mark.facts('affinity-filter.3')
 def test_hints_are_in_the_metadata_of_both_shares(cloud, member):
     first, second = (member.create()['id'] for _ in range(2))
     hints = {'same_host': first, 'different_host': second}
@@ -303,6 +312,7 @@ def affinity(api, share_id):
     }
 
 
+@pytest.mark.facts('scheduler_hints')
 def test_longest_hints_fit_into_the_metadata(cloud, member):
     ids = [member.create()['id'] for _ in range(30)]
     share = member.create(scheduler_hints={'same_host': ','.join(ids)})['id']
@@ -329,6 +339,7 @@ def test_only_host_is_honoured_from_2_67(cloud, admin):
     assert admin.show(dropped['id'])['status'] == 'available'
 
 
+@pytest.mark.facts('hostonly-filter.1')
 def test_only_host_of_members_is_ignored(cloud, admin, member):
     hosts = set()
     for host in ('node@alpha#pool', 'node@alpha#pool', 'nowhere@none#pool'):
@@ -339,6 +350,7 @@ def test_only_host_of_members_is_ignored(cloud, admin, member):
     assert hosts == {'node@alpha#pool', 'node@beta#pool'}
 
 
+@pytest.mark.facts('affinity-filter.5')
 def test_hints_do_not_reveal_foreign_shares(cloud, member, stranger):
     foreign = stranger.create()['id']
     for hint in ('same_host', 'different_host'):
@@ -383,6 +395,7 @@ def test_type_may_have_its_own_prefix(cloud, member, make_type):
     assert [one['id'] for one in listed] == [share['id']]
 
 
+@pytest.mark.facts('human-readable.3')
 def test_mount_point_needs_a_type_that_supports_it(member):
     assert 'mount_point_name' in refused(member, mount_point_name='data')
 
@@ -399,6 +412,7 @@ def test_mount_point_is_dropped_below_2_84(member):
 # Encryption keys
 
 
+@pytest.mark.facts('add-share-and-share-server-encryption-key.1')
 def test_key_needs_a_type_that_encrypts(member, make_type):
     assert 'encryption' in refused(member, encryption_key_ref=UNKNOWN)
     make_type(encryption_support='share')

@@ -46,6 +46,7 @@ def test_lists_have_no_timestamps_in_any_version(sample):
             assert not {'created_at', 'updated_at'} & set(one)
 
 
+@pytest.mark.facts('export_location_is_admin_only')
 def test_some_locations_are_for_administrators(
     admin, member, share, admin_only, public_location
 ):
@@ -78,6 +79,7 @@ def test_their_metadata_is_for_administrators_too(
     admin.request(method, path + rest, body, expect=200)
 
 
+@pytest.mark.facts('LP2120921')
 def test_location_of_another_share_is_not_found(
     cloud, member, share, public_location
 ):
@@ -92,6 +94,7 @@ def test_share_without_a_back_end_has_none(member):
     assert list_exports(member, member.create()['id']) == []
 
 
+@pytest.mark.facts('add-export-locations-api')
 def test_views_below_2_9_have_the_paths(cloud, admin, share):
     expected = paths(admin, share)
     shown = admin.show(share, version='2.8')
@@ -142,6 +145,7 @@ def request_metadata(
     )
 
 
+@pytest.mark.facts('add_export_location_metadata.1')
 def test_post_merges_put_replaces_delete_removes(
     member, share, public_location
 ):
@@ -201,6 +205,7 @@ def test_sizes_of_keys_and_values_are_limited(
     )
 
 
+@pytest.mark.facts('add_export_location_metadata.2')
 @pytest.mark.parametrize(
     'method, rest, metadata',
     [
@@ -231,6 +236,7 @@ def test_put_by_a_tenant_keeps_the_preferred_location(
     assert list_exports(member, share)[0]['preferred'] is True
 
 
+@pytest.mark.facts('add_export_location_metadata.2')
 def test_more_keys_may_be_reserved_for_administrators(build_cloud):
     cloud = build_cloud('admin_only_el_metadata = preferred,speed')
     member = member_of(cloud)

@@ -64,6 +64,7 @@ def test_share_server_filter_is_exact(admin, instance):
     assert listed(admin, share_server_id='moon') == []
 
 
+@pytest.mark.facts('add-export-location-filter')
 @pytest.mark.parametrize('key', ['id', 'path'])
 def test_export_location_is_a_filter_from_2_35(
     cloud, admin, share, instance, key
@@ -87,6 +88,7 @@ def test_recycle_bin_is_a_filter_from_2_69(cloud, admin, share, instance):
     assert len(listed(admin)) == 2
 
 
+@pytest.mark.facts('fix-share-instance-list-with-limit')
 def test_list_is_paged(cloud, admin, share, instance):
     cloud.create_share()
     newest, oldest = listed(admin)
@@ -122,6 +124,7 @@ def test_reset_status_sets_the_status_of_the_share(admin, share, instance):
     act(admin, instance, 'reset_status', {'status': 'moon'}, expect=400)
 
 
+@pytest.mark.facts('force_delete')
 def test_force_delete_removes_the_last_instance_and_its_share(
     cloud, admin, share, instance, fail_next_call
 ):

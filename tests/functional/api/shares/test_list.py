@@ -73,6 +73,7 @@ def test_sort_keys_are_columns_of_shares_and_instances(
         assert values == sorted(values, reverse=direction == 'desc')
 
 
+@pytest.mark.facts('sort_key.2')
 @pytest.mark.parametrize(
     'query',
     [
@@ -131,6 +132,7 @@ def test_no_link_follows_a_page_that_is_not_full(member, query):
     assert 'shares_links' not in member.get(f'/shares?{query}')
 
 
+@pytest.mark.facts('add-count-info-in-share.1', 'add-count-info-in-share.2')
 def test_count_is_of_all_matches_before_paging(member):
     create(member, 'a', 'a', 'b')
     for path in ('/shares', '/shares/detail'):
@@ -139,6 +141,7 @@ def test_count_is_of_all_matches_before_paging(member):
         assert 'count' not in member.get(f'{path}?with_count=false')
 
 
+@pytest.mark.facts('add-count-info-in-share.1')
 def test_summary_counts_from_2_42_and_detail_always(member):
     create(member, 'a')
     asked = 'with_count=true'
@@ -172,6 +175,7 @@ def test_only_own_shares_are_listed(member, stranger):
     assert names(member) == ['mine']
 
 
+@pytest.mark.facts('all_tenants_query')
 def test_all_tenants_is_for_administrators(admin, member, stranger):
     create(member, 'mine')
     create(stranger, 'theirs')
@@ -190,6 +194,7 @@ def test_project_id_narrows_all_tenants(admin, member, stranger):
     assert names(member, 'all_tenants=1&project_id=another') == ['mine']
 
 
+@pytest.mark.facts('is_public_members')
 def test_is_public_adds_public_shares_of_others(admin, member, stranger):
     create(stranger, 'theirs')
     create(admin, 'mine')
@@ -215,6 +220,7 @@ def test_public_share_of_another_project_can_be_read_only(admin, stranger):
     stranger.act(share, 'extend', {'new_size': 2}, expect=403)
 
 
+@pytest.mark.facts('host_query', 'share_server_id_query')
 @pytest.mark.parametrize('key', ['host', 'share_server_id'])
 def test_tenants_may_not_filter_by_placement(admin, member, key):
     member.get(f'/shares?{key}=x', expect=403)
@@ -230,6 +236,7 @@ def test_host_filter_finds_pools(cloud, admin):
 # Filters
 
 
+@pytest.mark.facts('is_soft_deleted_query', 'recycle-bin.3')
 def test_recycle_bin_is_listed_alone_from_2_69(cloud, member):
     member.act(cloud.create_share(name='gone'), 'soft_delete')
     create(member, 'here')
@@ -239,6 +246,7 @@ def test_recycle_bin_is_listed_alone_from_2_69(cloud, member):
     assert names(member, 'is_soft_deleted=true', version='2.68') == ['here']
 
 
+@pytest.mark.facts('LP1704971')
 @pytest.mark.parametrize('key', ['name', 'display_name'])
 def test_name_is_exact(member, key):
     create(member, 'ab', 'abc')
@@ -252,6 +260,7 @@ def test_description_is_a_filter_from_2_36(member):
     assert names(member, 'description=old', version='2.35') == ['b', 'a']
 
 
+@pytest.mark.facts('LP1704971')
 @pytest.mark.parametrize('key', ['name~', 'description~'])
 def test_inexact_filters_match_from_2_36(member, key):
     create(member, 'a', description='a')
@@ -261,6 +270,7 @@ def test_inexact_filters_match_from_2_36(member, key):
     assert names(member, f'{key}=a', version='2.35') == ['b', 'xay', 'a']
 
 
+@pytest.mark.facts('LP2089634')
 @differences.proves('name~ and description~')
 @pytest.mark.parametrize('text', ['a.c', '^a', '%', '_', '[a]', '|', '\\'])
 def test_inexact_filters_are_no_patterns(member, text):
@@ -294,6 +304,7 @@ def test_source_filters_are_exact(member, key):
     assert names(member, f'{key}={UNKNOWN}') == []
 
 
+@pytest.mark.facts('LP2089826')
 def test_mount_point_name_is_a_filter_from_2_84(member, make_type):
     make_type(mount_point_name_support='True')
     create(member, 'a')
@@ -320,6 +331,7 @@ def test_broken_metadata_are_refused(member, text):
     member.get(f'/shares?metadata={urllib.parse.quote(text)}', expect=400)
 
 
+@pytest.mark.facts('add-export-location-filter')
 def test_export_location_is_a_filter_from_2_35(cloud, admin, member):
     share = cloud.create_share(name='a')
     create(member, 'b')
@@ -330,6 +342,7 @@ def test_export_location_is_a_filter_from_2_35(cloud, admin, member):
         assert names(member, query, version='2.34') == ['b', 'a']
 
 
+@pytest.mark.facts('LP2154752')
 def test_zone_is_a_filter_from_2_97(cloud, member):
     cloud.create_share(name='placed')
     create(member, 'asked', availability_zone='nova')
@@ -346,6 +359,7 @@ def test_zone_is_a_filter_from_2_97(cloud, member):
     ]
 
 
+@pytest.mark.facts('LP192912')
 def test_extra_specs_are_for_administrators(admin, member, make_type):
     make_type(color='red')
     create(member, 'a', share_type='special')

@@ -111,6 +111,7 @@ def test_driver_gets_the_options(cloud, path, monkeypatch):
     assert received == [{'depth': 'full', 'n': 1}]
 
 
+@pytest.mark.facts('is_public_manage_request')
 def test_below_2_8_shares_are_not_public(cloud, admin, path):
     share = manage(admin, path, version='2.7', is_public=True)
     assert share['is_public'] is False
@@ -131,6 +132,7 @@ def test_location_is_required(admin, missing):
     assert missing in answer.json['badRequest']['message']
 
 
+@pytest.mark.facts('manage-unmanage-share-servers.5')
 @pytest.mark.parametrize(
     'wrong',
     [
@@ -383,6 +385,7 @@ def test_share_at_rest_is_unmanaged(cloud, admin, status):
     cloud.check_invariants()
 
 
+@pytest.mark.facts('LP-unmanage-preconditions')
 def test_share_with_a_snapshot_is_not_unmanaged(cloud, admin):
     share_id = cloud.create_share()
     admin.request(
@@ -411,6 +414,7 @@ def test_share_in_the_recycle_bin_is_not_unmanaged(cloud, admin):
     admin.act(share_id, 'unmanage', expect=403)
 
 
+@pytest.mark.facts('LP-unmanage-preconditions')
 def test_share_on_a_server_is_unmanaged_from_2_49_on(cloud, admin):
     share_id = cloud.create_share()
     table = shares.ShareInstance.__table__

@@ -77,6 +77,7 @@ def test_share_is_created_on_a_network(admin, member):
     assert instance['share_server_id'] is None
 
 
+@pytest.mark.facts('LP1944478', 'share_network_id_request')
 def test_only_types_with_servers_take_a_network(member):
     network, _ = create_network_with_subnets(member)
     assert 'share_network_id' in refused(member)
@@ -166,6 +167,7 @@ def test_statement_count_does_not_depend_on_the_network(cloud, member):
 # Filters
 
 
+@pytest.mark.facts('share_server_id_query')
 def test_shares_and_instances_are_filtered_by_network_and_server(
     cloud, admin, member
 ):
@@ -247,6 +249,7 @@ def manage(api, server, expect=200, version=None, **body):
     )
 
 
+@pytest.mark.facts('manage-unmanage-share-servers.4')
 def test_share_is_managed_on_a_server(cloud, admin, member):
     network, subnets = create_network_with_subnets(member)
     server = insert_server(
@@ -329,6 +332,7 @@ def test_copy_is_on_the_network_of_its_source(cloud, admin, member):
 # Placement
 
 
+@pytest.mark.facts('add_support_multiple_subnet_per_az.4')
 def test_several_subnets_of_a_zone_require_support_by_the_back_end(
     cloud, admin, member
 ):

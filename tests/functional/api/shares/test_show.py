@@ -23,6 +23,7 @@ def test_share_type_becomes_the_id_at_2_6(sample):
         assert share['volume_type'] == 'default'
 
 
+@pytest.mark.facts('has_replicas')
 def test_has_replicas_with_two_or_more(sample):
     assert sample.member.show(sample.replicated_share)['has_replicas'] is True
     assert sample.member.show(sample.share)['has_replicas'] is False

@@ -258,6 +258,7 @@ def test_other_projects_do_not_see_an_offer(admin, member, stranger, share):
 # Expire
 
 
+@pytest.mark.facts('transfer_expires_at')
 def test_share_is_available_when_the_offer_has_expired(
     cloud, member, stranger, share
 ):

@@ -22,6 +22,7 @@ def share(cloud, member):
 # Create
 
 
+@pytest.mark.facts('add_snapshot_metadata.1')
 def test_snapshot_is_accepted_then_available(cloud, member, share):
     made = create_snapshot(
         member,
@@ -207,6 +208,7 @@ def test_quotas_and_limits_show_what_is_used(cloud, member, admin, share):
         ) == (2, 4), query
 
 
+@pytest.mark.facts('snapshot_provider_location')
 def test_provider_location_is_for_administrators(cloud, member, admin, share):
     snapshot = create_available_snapshot(cloud, member, share)
     assert 'provider_location' not in show_snapshot(member, snapshot)
@@ -249,6 +251,7 @@ def test_update_changes_name_and_description(cloud, member, share):
     )
 
 
+@pytest.mark.facts('LP2120650')
 def test_foreign_snapshot_is_unknown(cloud, member, stranger, share):
     snapshot = create_available_snapshot(cloud, member, share)
     for method, path, body in (
@@ -269,6 +272,7 @@ def test_foreign_snapshot_is_unknown(cloud, member, stranger, share):
     assert show_snapshot(member, snapshot)['status'] == 'available'
 
 
+@pytest.mark.facts('LP2160085')
 @pytest.mark.parametrize(
     'status, code',
     [
@@ -323,6 +327,7 @@ def test_delete_removes_the_snapshot_and_returns_quota(cloud, member, share):
     cloud.check_invariants()
 
 
+@pytest.mark.facts('force_delete')
 @pytest.mark.parametrize(
     'status',
     [
@@ -359,6 +364,7 @@ def test_migrating_snapshot_is_not_even_deleted_by_force(
     member.get(f'/snapshots/{snapshot}', expect=404)
 
 
+@pytest.mark.facts('snapshot-force-delete')
 def test_failure_of_the_back_end_is_visible(
     cloud, member, admin, share, fail_next_call
 ):
@@ -375,6 +381,7 @@ def test_failure_of_the_back_end_is_visible(
     assert cloud.usage('snapshots') == (0, 0)
 
 
+@pytest.mark.facts('share-actions.softdelete.2', 'shares.delete')
 def test_share_with_snapshots_is_not_deleted(cloud, member, admin, share):
     snapshot = create_available_snapshot(cloud, member, share)
     member.delete(share, expect=403)

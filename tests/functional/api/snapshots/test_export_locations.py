@@ -73,6 +73,7 @@ def test_guests_see_nothing(cloud, mount):
     list_exports(guest, mount.path, expect=403)
 
 
+@pytest.mark.facts('LP1660686')
 def test_snapshots_that_cannot_be_mounted_have_none(cloud, member):
     mount = create_mountable_snapshot(cloud, member)
     assert list_exports(member, mount.path) == []

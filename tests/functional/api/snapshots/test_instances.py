@@ -18,6 +18,7 @@ def snapshot(cloud, member, share):
     return create_available_snapshot(cloud, member, share, name='one')
 
 
+@pytest.mark.facts('add-snapshot-instances-admin-api')
 def test_summary_and_detail_of_the_instances_of_a_snapshot(
     cloud, admin, share, snapshot
 ):
@@ -59,6 +60,7 @@ def test_list_is_paged(cloud, admin, share, snapshot):
         assert page['snapshot_instances'] == everything[1:]
 
 
+@pytest.mark.facts('add-snapshot-instances-admin-api')
 def test_show_is_the_detail(admin, snapshot):
     (detail,) = list_snapshot_instances(admin, snapshot)
     path = f'/snapshot-instances/{detail["id"]}'
@@ -76,6 +78,7 @@ def reset(api, instance_id, status, expect=202):
     )
 
 
+@pytest.mark.facts('add-snapshot-instances-admin-api')
 @pytest.mark.parametrize(
     'status, code',
     [
@@ -101,6 +104,7 @@ def test_reset_accepts_the_generic_statuses(admin, snapshot, status, code):
     assert show_snapshot(admin, snapshot)['status'] == expected
 
 
+@pytest.mark.facts('add-snapshot-instances-admin-api')
 def test_instances_are_for_administrators(member, snapshot, admin):
     (instance,) = list_snapshot_instances(admin, snapshot)
     for path in ('', '/detail', f'/{instance["id"]}', f'/{UNKNOWN}'):

@@ -88,6 +88,7 @@ def test_sort_keys_are_columns_of_snapshots_and_instances(
     assert names(member, query, '/snapshots') == [one['name'] for one in found]
 
 
+@pytest.mark.facts('snapshot_metadata_query')
 @pytest.mark.parametrize(
     'query',
     [
@@ -147,6 +148,7 @@ def test_link_to_the_next_page_follows_full_pages(member, make):
     assert 'share_snapshots_links' not in member.get('/snapshots?limit=5')
 
 
+@pytest.mark.facts('add-count-info-in-share-snapshot')
 def test_count_is_of_all_matches_before_paging(member, make):
     make('a', 'a', 'b')
     for path in ('/snapshots', '/snapshots/detail'):
@@ -155,6 +157,7 @@ def test_count_is_of_all_matches_before_paging(member, make):
         assert 'count' not in member.get(f'{path}?with_count=false')
 
 
+@pytest.mark.facts('add-count-info-in-share-snapshot')
 def test_summary_counts_from_2_79_and_detail_always(member, make):
     make('a')
     asked = 'with_count=true'
@@ -204,6 +207,7 @@ def test_inexact_filters_and_description_match_from_2_36(member, make):
         assert names(member, query, version='2.35') == ['beta', 'alpha']
 
 
+@pytest.mark.facts('add_snapshot_metadata.1', 'snapshot_metadata_query')
 def test_metadata_is_a_filter_from_2_73(member, make):
     make('red', metadata={'color': 'red', 'shape': 'round'})
     make('blue', metadata={'color': 'blue', 'shape': 'round'})

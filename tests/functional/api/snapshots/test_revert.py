@@ -69,6 +69,7 @@ def test_share_and_snapshot_are_busy_then_available(
     cloud.check_invariants()
 
 
+@pytest.mark.facts('share-revert-to-snapshot.3')
 @pytest.mark.parametrize('before, now', [(2, 5), (5, 2)])
 def test_size_and_quota_become_those_of_the_snapshot(
     cloud, member, type_name, before, now
@@ -201,6 +202,7 @@ def test_public_share_of_another_project_is_forbidden(
     revert(stranger, share, snapshot, expect=403)
 
 
+@pytest.mark.facts('share-revert-to-snapshot.2')
 def test_type_must_support_it(cloud, member):
     share = member.create()['id']
     cloud.settle()
@@ -230,6 +232,7 @@ def test_unknown_and_foreign_snapshots_answer_alike(
     )
 
 
+@pytest.mark.facts('share-revert-to-snapshot.1')
 def test_older_snapshot_conflicts(cloud, member, share, snapshot):
     newer = create_available_snapshot(cloud, member, share)
     assert newer in revert(member, share, snapshot, expect=409)

@@ -36,6 +36,7 @@ def remove(api, path, project, **options):
     )
 
 
+@pytest.mark.facts('share-types.1')
 @pytest.mark.parametrize('minor', [0, 6, 7, 99])
 @pytest.mark.parametrize('segment', PATHS)
 def test_access_is_granted_listed_and_revoked(api, private, segment, minor):
@@ -67,6 +68,7 @@ def test_access_is_granted_once_and_revoked_once(api, private):
     remove(api, private, MINE, expect=404)
 
 
+@pytest.mark.facts('share-types.1')
 def test_public_types_have_no_access_list(api):
     path = '/types/' + api.create_type()['id']
     for segment in PATHS:

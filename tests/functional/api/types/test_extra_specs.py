@@ -26,6 +26,7 @@ def test_extra_specs_are_shown_together_and_separately(api, path):
     api.refused('GET', f'{path}/missing', expect=404)
 
 
+@pytest.mark.facts('extra_specs_request_body.2')
 def test_setting_some_keeps_the_others(api, path):
     sent = {
         'extra_specs': {
@@ -86,6 +87,7 @@ def test_extra_spec_is_deleted(api, path):
     assert 'x.y' not in api.get(path)['extra_specs']
 
 
+@pytest.mark.facts('required_extra_specs')
 @pytest.mark.parametrize(
     'key, minor, code',
     [
@@ -100,6 +102,7 @@ def test_required_extra_specs_cannot_be_deleted(api, path, key, minor, code):
     assert (key in api.get(path)['extra_specs']) == (code == 403)
 
 
+@pytest.mark.facts('replication_type', 'snapshot_support')
 @pytest.mark.parametrize(
     'key, value',
     [
@@ -139,6 +142,7 @@ def test_invalid_extra_spec_is_refused_and_changes_nothing(
     assert api.all_rows() == before
 
 
+@pytest.mark.facts('snapshot_support')
 @pytest.mark.parametrize(
     'key, value, stored',
     [

@@ -72,6 +72,7 @@ def test_a_deleted_type_is_gone_with_its_specs_and_projects(api):
     api.refused('DELETE', path, expect=404)
 
 
+@pytest.mark.facts('LP1699836')
 def test_share_type_of_a_group_type_is_in_use(api_on_every_database):
     api = api_on_every_database
     created = create(api)

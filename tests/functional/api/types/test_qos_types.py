@@ -54,6 +54,7 @@ def insert_share_of(session, share_type_id):
 # Types
 
 
+@pytest.mark.facts('blueprint-qos-types.1')
 def test_type_shows_the_values_it_was_created_with(api):
     created = create(
         api, description='fast', specs={'policy_type': 'adaptive'}
@@ -95,6 +96,7 @@ def test_numbers_of_the_published_example_are_texts(api):
     }
 
 
+@pytest.mark.facts('blueprint-qos-types.1')
 def test_a_deleted_type_is_gone_with_its_specs(api_on_every_database):
     api = api_on_every_database
     before = api.all_rows()
@@ -106,6 +108,7 @@ def test_a_deleted_type_is_gone_with_its_specs(api_on_every_database):
     create(api)
 
 
+@pytest.mark.facts('blueprint-qos-types.1')
 @pytest.mark.parametrize('value', [None, ''])
 def test_only_the_description_can_be_changed(api, value):
     created = create(api, specs={'a': '1'})
@@ -176,6 +179,7 @@ def test_one_of_several_requests_gets_the_name(api_on_every_database):
 # Specs
 
 
+@pytest.mark.facts('blueprint-qos-types.1')
 def test_specs_are_set_changed_and_deleted(api_on_every_database):
     api = api_on_every_database
     path = f'{PATH}/{create(api, specs={"a": "1"})["id"]}/specs'
@@ -287,6 +291,7 @@ def test_list_takes_the_same_statements_whatever_its_length(api):
 # What uses them
 
 
+@pytest.mark.facts('blueprint-qos-types.2')
 @pytest.mark.parametrize('key', ['id', 'name'])
 def test_type_that_a_share_type_names_is_in_use(api_on_every_database, key):
     api = api_on_every_database
@@ -299,6 +304,7 @@ def test_type_that_a_share_type_names_is_in_use(api_on_every_database, key):
     api('DELETE', path, expect=204)
 
 
+@pytest.mark.facts('blueprint-qos-types.2')
 def test_type_of_a_share_is_in_use(api_on_every_database):
     api = api_on_every_database
     path = f'{PATH}/{create(api)["id"]}'

@@ -104,6 +104,9 @@ def test_both_wrappers_and_both_keys_are_accepted(api, wrapper, key):
     assert answer['share_type_access:is_public'] is False
 
 
+@pytest.mark.facts(
+    'add-create_share_from_snapshot_support.2', 'extra_specs_request_body.1'
+)
 @pytest.mark.parametrize(
     'minor, shown', [(0, 'True'), (23, 'True'), (24, None), (99, None)]
 )
@@ -117,6 +120,7 @@ def test_older_versions_can_disable_snapshots(api):
     assert item['extra_specs']['snapshot_support'] == 'False'
 
 
+@pytest.mark.facts('snapshot-inherit.3')
 def test_tenants_see_only_user_visible_extra_specs(api):
     type_id = api.create_type(
         specs={
@@ -196,6 +200,7 @@ def test_is_public_must_be_a_boolean(api):
     api.get('/types?is_public=x', roles=MEMBER)  # ignored for members
 
 
+@pytest.mark.facts('add-support-filter-search-for-share-type')
 @pytest.mark.parametrize(
     'wanted, shown',
     [
@@ -240,6 +245,7 @@ def test_filter_must_be_an_object(api, text):
     )
 
 
+@pytest.mark.facts('add-is-default')
 def test_default_type_has_a_path_and_a_flag(api):
     api.refused('GET', '/types/default', expect=404)
     created = api.create_type('default')
@@ -261,6 +267,7 @@ def test_types_are_shown_by_id_only(api):
     api.refused('GET', '/types/' + 'x' * 5000, expect=404)
 
 
+@pytest.mark.facts('bp-update-share-type.1')
 @pytest.mark.parametrize(
     'change, column, shown',
     [
@@ -296,6 +303,7 @@ def test_a_type_can_be_changed(api, wrapper, change, column, shown):
     assert changed == created | {column: shown}
 
 
+@pytest.mark.facts('bp-update-share-type.3', 'share_type_name')
 @pytest.mark.parametrize(
     'body, message_part',
     [
@@ -327,6 +335,7 @@ def test_invalid_change_is_refused_and_changes_nothing(
     assert api.all_rows() == before
 
 
+@pytest.mark.facts('share_type_name', 'extra_specs_request_body.1')
 @pytest.mark.parametrize(
     'changes, message_part',
     [
@@ -399,6 +408,7 @@ def test_description_is_refused_in_older_versions(api):
     )
 
 
+@pytest.mark.facts('bp-update-share-type.2')
 def test_names_are_unique(api):
     api.create_type('taken')
     type_id = api.create_type('free')['id']
@@ -430,6 +440,7 @@ def test_unknown_types_cannot_be_changed_or_deleted(api):
     api.refused('DELETE', f'/types/{NO_TYPE}', expect=404)
 
 
+@pytest.mark.facts('bp-update-share-type.1')
 def test_projects_change_nothing(api):
     type_id = api.create_type()['id']
     before = api.all_rows()

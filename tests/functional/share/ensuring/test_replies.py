@@ -127,6 +127,7 @@ def test_driver_without_news_changes_nothing(cloud, answer):
     assert paths(cloud, share) == before
 
 
+@pytest.mark.facts('LP2127023')
 def test_driver_may_ensure_shares_one_by_one(cloud):
     shares = [cloud.create_share(name=name) for name in ('a', 'b', 'c')]
     before = paths(cloud, shares[1])

@@ -14,6 +14,7 @@ HOST = 'node@alpha'
 PATH = '/services/ensure-shares'
 
 
+@pytest.mark.facts('add-ensure-shares-api.1')
 def test_service_and_shares_show_ensuring(cloud):
     share = cloud.create_share()
     seen = []
@@ -112,6 +113,7 @@ def test_service_that_is_ensuring_is_in_conflict(cloud):
     cloud.api.ensure(HOST)
 
 
+@pytest.mark.facts('add-ensure-shares-api.3')
 def test_request_is_forbidden_for_users(cloud):
     ApiClient(cloud, roles='member,reader').ensure(HOST, expect=403)
     assert not owed(cloud)

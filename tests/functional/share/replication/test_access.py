@@ -61,6 +61,7 @@ def mapped(cloud, rules, access_id):
     }
 
 
+@pytest.mark.facts('add-cast-rules-to-readonly-field.3')
 @pytest.mark.parametrize(
     'style, elsewhere',
     [

@@ -19,6 +19,7 @@ EXPORT = shares.ExportLocation.__table__
 PASSIVE_STYLES = ('readable', 'dr')
 
 
+@pytest.mark.facts('add-quiesce-wait-time.1', 'share-replication')
 @pytest.mark.parametrize('style', PASSIVE_STYLES)
 def test_promoted_replica_takes_over(build_cloud, style):
     cloud = build_cloud(style)

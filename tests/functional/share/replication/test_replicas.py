@@ -52,6 +52,7 @@ def test_every_writable_replica_is_active(build_cloud):
     cloud.check_invariants()
 
 
+@pytest.mark.facts('LP2000253')
 @pytest.mark.parametrize('style, level', [('readable', 'ro'), ('dr', 'rw')])
 def test_new_replica_gets_the_rules_of_the_share(build_cloud, style, level):
     cloud = build_cloud(style)
@@ -457,6 +458,7 @@ def test_replicas_on_share_servers_can_be_promoted(build_cloud):
     cloud.db.dispose()
 
 
+@pytest.mark.facts('LP1925486', 'share-network-with-multiple-subnets.4')
 def test_replica_without_a_network_uses_that_of_the_active_one(build_cloud):
     cloud = build_cloud(kind=WithServers)
     first, second = cloud.add_network(), cloud.add_network()

@@ -44,6 +44,7 @@ def given(cloud, method):
     ]
 
 
+@pytest.mark.facts('add-share-and-share-server-encryption-key.1')
 def test_server_is_built_with_the_key_of_its_first_share(cloud):
     server = create(cloud, cloud.add_network(), KEY)
     (setup,) = given(cloud, 'setup_server')
@@ -87,6 +88,7 @@ def test_driver_without_the_parameter_is_not_given_it(cloud):
     assert 'encryption_key_ref' not in setup['kwargs']['metadata']
 
 
+@pytest.mark.facts('add-share-and-share-server-encryption-key.1')
 def test_servers_of_encrypted_shares_have_no_key(cloud):
     """The type has each share encrypted by its own key."""
     set_support(cloud, 'share')

@@ -5,6 +5,7 @@ import pytest
 from tests.functional.share.servers.server_calls import manage
 
 
+@pytest.mark.facts('manage-unmanage-share-servers.1')
 def test_server_is_managed_with_its_addresses(cloud):
     network = cloud.add_network()
     identifier = cloud.driver().add_unmanaged_server('theirs', ['10.10.0.50'])
@@ -40,6 +41,7 @@ def test_server_that_does_not_fit_its_network_is_not_managed(
     assert cloud.servers() == []
 
 
+@pytest.mark.facts('manage-unmanage-share-servers.1')
 def test_unmanaged_server_releases_its_addresses(cloud):
     cloud.api.delete(cloud.create_share_on_network(cloud.add_network()))
     cloud.settle()

@@ -21,6 +21,7 @@ def test_server_stays_after_its_last_share_by_default(cloud):
     assert server.idle_since is not None
 
 
+@pytest.mark.facts('delete_share_server_with_last_share')
 def test_server_is_deleted_with_its_last_share_if_configured(build_cloud):
     cloud = build_cloud(
         extra_conf='delete_share_server_with_last_share = true'
@@ -91,6 +92,7 @@ def add_servers(session, count):
         fire(session, SHARE_SERVER, id, 'created')
 
 
+@pytest.mark.facts('is_auto_deletable')
 def test_server_with_unmanaged_shares_is_kept(cloud):
     share = cloud.create_share_on_network(cloud.add_network())
     cloud.api.act(share, 'unmanage')

@@ -53,6 +53,7 @@ LIMITS = [
 # fmt: on
 
 
+@pytest.mark.facts('LP2020187', 'estimate-provisioned-capacity')
 @pytest.mark.parametrize(
     'total, free, allocated, pending, capabilities, expected', LIMITS
 )
@@ -69,6 +70,9 @@ def test_allocation_limit(
     assert allocation_limit(candidate, request()) == expected
 
 
+@pytest.mark.facts(
+    'LP1961087.1', 'add-reserved-share-from-snapshot-percentage.2'
+)
 @pytest.mark.parametrize(
     'specific, placement',
     [
@@ -87,6 +91,7 @@ def test_a_specific_reserve_falls_back_to_the_general_one(
     assert allocation_limit(candidate, request()) == 80
 
 
+@pytest.mark.facts('check-thin-provisioning.2')
 @pytest.mark.parametrize(
     'key', ['thin_provisioning', 'capabilities:thin_provisioning']
 )

@@ -175,6 +175,7 @@ CASES = [
 # fmt: on
 
 
+@pytest.mark.facts('LP1783736')
 @pytest.mark.parametrize('rule, candidate, placement, reason', CASES)
 def test_rejection_reason(rule, candidate, placement, reason):
     assert (

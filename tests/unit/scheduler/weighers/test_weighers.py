@@ -12,6 +12,7 @@ from tests.unit.scheduler.builders import pool
 from tests.unit.scheduler.builders import request
 
 
+@pytest.mark.facts('LP2145805')
 @pytest.mark.parametrize(
     'candidate, expected',
     [
@@ -49,6 +50,7 @@ def test_pool_of_unknown_capacity_is_last_either_way(multiplier, expected):
     assert weigher.weigh(candidate, request()) == expected
 
 
+@pytest.mark.facts('driver-filter.2')
 @pytest.mark.parametrize(
     'function, expected',
     [

@@ -102,6 +102,7 @@ def test_driver_gets_all_replicas_rules_and_snapshots(cloud):
     ]
 
 
+@pytest.mark.facts('LP1924230')
 def test_active_replica_is_never_polled_for_its_state(cloud):
     driver = cloud.stub_driver('alpha', update_replica_state=BROKEN)
     cloud.update()
@@ -247,6 +248,7 @@ def test_update_does_not_disturb_a_concurrent_promotion(cloud, answer):
     assert cloud.messages() == []
 
 
+@pytest.mark.facts('LP1923566')
 def test_update_ignores_a_replica_deleted_in_the_meantime(cloud):
     def update_replica_state(*args):
         cloud.ask('delete', cloud.replica_id)
