@@ -47,7 +47,10 @@ def mismatch_reason(pool: Pool, key: str, wanted: str) -> str | None:
 
 
 def matches(capability: object, wanted: str) -> bool:
-    """Whether the capability, or any value of a list, matches."""
+    """Whether the capability, or any value of a list, matches.
+
+    As published, upper and lower case are the same in texts.
+    """
     test = _test(wanted)
     if isinstance(capability, (list, tuple)):
         return any(test(value) for value in capability)
@@ -75,14 +78,16 @@ def _capability(pool: Pool, path: tuple[str, ...]) -> object:
 
 @functools.lru_cache(maxsize=1024)
 def _test(wanted: str) -> Test:
-    wanted = wanted.strip()
+    wanted = wanted.strip().casefold()
     sign, _, operand = wanted.partition(' ')
     operand = operand.strip()
     if sign in _NUMBERS:
         return _compare_numbers(_NUMBERS[sign], to_number(operand))
     if sign in _STRINGS:
         compare = _STRINGS[sign]
-        return lambda value: bool(operand) and compare(str(value), operand)
+        return lambda value: (
+            bool(operand) and compare(str(value).casefold(), operand)
+        )
     if sign == '<is>':
         return _is(to_bool(operand))
     if sign == '<or>':
@@ -117,6 +122,6 @@ def _equals(wanted: str) -> Test:
         if isinstance(value, (int, float)):
             return value == as_number
         # Strings are compared as strings: version '1.10' is not '1.1'.
-        return str(value) == wanted
+        return str(value).casefold() == wanted
 
     return test

@@ -16,27 +16,29 @@ OPERATORS = [
     ('!= 10',             [9, '11'],                [10, '10', 'x']),
     ('>= 10',             [10, 10.5, 'infinite'],   [9.9, 'unknown']),
     ('<= 10',             [10, -1, '9'],            [10.1, 'infinite']),
-    ('s== abc',           ['abc'],                  ['ABC', 'abcd', '']),
-    ('s!= abc',           ['abd', 1],               ['abc']),
-    ('s< b',              ['a', 'az', 'B'],         ['b', 'c']),
+    ('s== abc',           ['abc', 'ABC'],           ['abcd', '']),
+    ('s!= abc',           ['abd', 1],               ['abc', 'Abc']),
+    ('s< b',              ['a', 'az', 'A'],         ['b', 'c', 'B']),
     ('s<= b',             ['a', 'b'],               ['ba', 'c']),
     ('s> b',              ['ba', 'c'],              ['b', 'a']),
     ('s>= b',             ['b', 'c'],               ['a', 'az']),
     ('s== two words',     ['two words'],            ['two']),
-    ('<in> NFS',          ['NFS', 'NFS_CIFS'],      ['CIFS', 'nfs']),
+    ('<in> NFS',          ['NFS', 'nfs_cifs'],      ['CIFS', 'FS']),
+    ('<IN> nfs',          ['NFS_CIFS'],             ['CIFS']),
     ('<is> True',         [True, 1, 'true', 'Yes'], [False, 0, 'no', 'x']),
     ('<is> False',        [False, 0, 'off', None],  [True, 1, 'x']),
     ('<is> on',           [True],                   [False]),
     ('<is> perhaps',      [],                       [True, False, 'perhaps']),
-    ('<or> a <or> b c',   ['a', 'b c'],             ['b', 'c', 'a <or> b']),
+    ('<or> a <or> B c',   ['A', 'b c'],             ['b', 'c', 'a <or> b']),
     ('<or> 1 <or> 2.0',   [1, 2, '1'],              [3, '2', True and 4]),
     ('<or> True',         [True, 'True'],           [False]),
-    ('plain',             ['plain'],                ['Plain', 'plain text']),
+    ('plain',             ['plain', 'Plain'],       ['plain text']),
+    ('Straße',            ['STRASSE'],              ['Gasse']),
     ('two words',         ['two words'],            ['two']),
     (' padded ',          ['padded'],               [' padded ']),
     ('10',                [10, 10.0, '10'],         [11, '10.0', True]),
     ('1.10',              ['1.10', 1.1],            ['1.1']),
-    ('True',              [True, 'True'],           [False, 1, 'true']),
+    ('True',              [True, 'True', 'true'],   [False, 1]),
     ('yes',               [True, 'yes'],            [False]),
     ('false',             [False],                  [True, 0, None]),
     # an operator without an operand, or glued to it, is no operator
@@ -62,6 +64,7 @@ CASES = [
 ]
 
 
+@pytest.mark.facts('extra_specs_case_insensitive')
 @pytest.mark.parametrize('wanted, value, expected', CASES)
 def test_operator(wanted, value, expected):
     assert matches(value, wanted) is expected
