@@ -33,6 +33,7 @@ from manila_lite.scheduler.group_filters import for_all
 from manila_lite.scheduler.pool_reader import PoolReader
 from manila_lite.scheduler.pools import Pool
 from manila_lite.scheduler.request import PlacementRequest
+from manila_lite.scheduler.request import replica_capabilities
 from manila_lite.scheduler.request import required_capabilities
 from manila_lite.states.share_group import GroupStatus
 from manila_lite.states.share_instance import InstanceStatus
@@ -190,7 +191,7 @@ class PlacementEndpoint:
         request = PlacementRequest(
             size=instance.size,
             share_proto=instance.share_proto,
-            extra_specs=specs,
+            extra_specs=replica_capabilities(specs),
             availability_zones=tuple(zones),
             subnets=subnets,
             only_host=hints.get('only_host'),

@@ -83,6 +83,19 @@ def required_capabilities(
     return {'qos_type_support': '<is> True', **extra_specs}
 
 
+def replica_capabilities(demanded: Mapping[str, str]) -> Mapping[str, str]:
+    """Return what is demanded of the pool of a further replica.
+
+    Its back end is one of the replication domain, whatever its name: only
+    the first replica is on the back end that the type names.
+    """
+    return {
+        key: value
+        for key, value in demanded.items()
+        if key.removeprefix('capabilities:') != 'share_backend_name'
+    }
+
+
 @functools.lru_cache(maxsize=4096)
 def _demand(*parts: Hashable) -> object:
     """Return one object for equal demands; it is compared very often."""

@@ -83,6 +83,22 @@ def test_replica_is_placed_on_another_pool(cloud, admin, member, share):
     assert member.show(share)['has_replicas']
 
 
+@pytest.mark.facts('LP1634734')
+@pytest.mark.parametrize(
+    'key', ['share_backend_name', 'capabilities__share_backend_name']
+)
+def test_name_of_the_back_end_is_that_of_the_first_replica(
+    cloud, admin, member, make_type, key
+):
+    make_type('named', replication_type='readable', **{key: 'alpha'})
+    share = new_share(cloud, member, 'named')
+    assert admin.show(share)['host'] == 'node@alpha#pool'
+    created = create_replica(member, share)
+    cloud.settle()
+    shown = show_replica(admin, created['id'])
+    assert (shown['status'], shown['host']) == ('available', 'node@beta#pool')
+
+
 # Request bodies
 
 
