@@ -74,7 +74,8 @@ def _tested():
 
 
 def test_every_fact_has_a_test_or_a_reason():
-    assert FACTS - set(_tested()) - set(differences.FACTS) == UNTESTED
+    known = set(_tested()) | set(differences.FACTS) | UNTESTED
+    assert sorted(FACTS - known) == []
 
 
 def test_marked_facts_are_in_the_table():

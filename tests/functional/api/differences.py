@@ -220,7 +220,13 @@ RULES = {
 }
 """Behaviour that differs from the published notes."""
 
-FACTS: dict[str, str] = {}
+FACTS = {
+    'LP2066871.2': (
+        'the level of a rule of any type can be changed: every driver is '
+        'given rules of all types with their levels, and denying a user '
+        'name to change its level would disconnect its clients'
+    )
+}
 """Facts of the published release notes that do not hold, by their ids."""
 
 

@@ -82,6 +82,7 @@ def refused_code(operation):
 
 
 @by_key(OF_A_PROJECT)
+@pytest.mark.facts('LP1901210')
 def test_foreign_resource_answers_like_an_unknown_one(sample, operation):
     minor = operation.versions[-1]
     args = example(operation)(sample)

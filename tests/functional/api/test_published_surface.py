@@ -60,6 +60,7 @@ def test_operation_answers_within_its_versions(sample, operation):
         if len(operation.versions) < len(published_api.VERSIONS)
     ]
 )
+@pytest.mark.facts('add-share-access-metadata.2')
 def test_operation_is_unknown_outside_its_versions(sample, operation):
     args = example(operation)(sample)
     before = sample.all_rows()
@@ -93,6 +94,7 @@ def test_experiment_answers_without_its_header_where_listed(sample, operation):
         assert answer.status_int == operation.success_code, answer.text
 
 
+@pytest.mark.facts('graduate-share-replication.2')
 @sampling.enumeration
 @by_key(
     [

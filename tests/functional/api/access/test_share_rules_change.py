@@ -1,7 +1,10 @@
 """Access rules of shares are allowed, changed and denied."""
 
 import pytest
+import sqlalchemy as sa
 
+from manila_lite.db.models.access import InstanceAccessRule
+from tests.functional.api.access.access_client import CLIENT
 from tests.functional.api.access.access_client import allow_access
 from tests.functional.api.access.access_client import create_lock
 from tests.functional.api.access.access_client import delete_lock
@@ -9,8 +12,11 @@ from tests.functional.api.access.access_client import deny_access
 from tests.functional.api.access.access_client import list_locks
 from tests.functional.api.access.access_client import list_rules
 from tests.functional.api.access.access_client import show_rule
+from tests.functional.api.samples.replicas import insert_replica
+from tests.functional.api.samples.replicas import make_replicable
 from tests.functional.api.snapshot_client import UNKNOWN
 from tests.support.access import ShareRules
+from tests.support.api_client import ApiClient
 from tests.support.cloud import BACKENDS
 
 
@@ -49,6 +55,7 @@ def test_rule_is_applied_after_the_answer(cloud, member, share):
 
 
 @pytest.mark.parametrize('version', ['2.0', '2.6', '2.7', '2.27', '2.44'])
+@pytest.mark.facts('access_list')
 def test_old_clients_see_old_words(cloud, member, share, version):
     prefix = 'os-' if version in ('2.0', '2.6') else ''
     rule = member.act(
@@ -75,10 +82,22 @@ def test_old_clients_see_old_words(cloud, member, share, version):
         ('ip', '0.0.0.0/0', 0),
         ('ip', 'fd00::1', 38),
         ('ip', '::/0', 38),
+        ('user', 'abcd', 0),
         ('user', 'alice@corp', 0),
-        ('cert', 'client.example', 0),
+        ('user', 'Alice of Corp', 0),
+        ('user', 'x' * 255, 0),
+        ('cert', 'x' * 64, 0),
         ('cephx', 'alice', 13),
     ],
+)
+@pytest.mark.facts(
+    'LP1674908',
+    'LP1733494',
+    'access_to.1',
+    'access_to.2',
+    'access_type',
+    'add-ipv6.1',
+    'add-ipv6.2',
 )
 def test_kinds_of_clients(member, share, kind, target, since):
     if since:
@@ -113,6 +132,7 @@ def test_kinds_of_clients(member, share, kind, target, since):
         {'access_type': None},
         {'access_type': 'user', 'access_to': 'abc'},
         {'access_type': 'user', 'access_to': 'a:b:c:d'},
+        {'access_type': 'user', 'access_to': 'x' * 256},
         {'access_type': 'cert', 'access_to': 'x' * 65},
         {'access_type': 'cephx', 'access_to': 'a.b'},
         {'access_level': 'wr'},
@@ -124,6 +144,7 @@ def test_kinds_of_clients(member, share, kind, target, since):
         {'lock_visibility': 'maybe'},
     ],
 )
+@pytest.mark.facts('access_to.1', 'access_to.2', 'access_type', 'access_level')
 def test_invalid_rule_is_refused(member, share, body):
     allow_access(member, share, expect=400, **body)
     assert list_rules(member, share) == []
@@ -140,6 +161,7 @@ def test_invalid_rule_is_refused(member, share, body):
         ('::ffff:10.0.0.0/120', '10.0.0.0/24'),
     ],
 )
+@pytest.mark.facts('LP1767430')
 def test_client_has_one_rule_in_any_spelling(member, share, first, second):
     allow_access(member, share, access_to=first)
     fault = allow_access(member, share, access_to=second, expect=400)
@@ -163,6 +185,25 @@ def test_client_is_shown_as_written_but_mapped_addresses_as_ipv4(
     cloud.settle()
     (rule,) = list_rules(member, share)
     assert (rule['access_to'], rule['state']) == (shown, 'active')
+
+
+@pytest.mark.facts('add-access-key-to-share-access-map')
+def test_key_is_shown_where_the_back_end_returns_one(cloud, member, share):
+    keyless = allow_access(member, share, version='2.21')
+    assert keyless['access_key'] is None
+    assert 'access_key' not in show_rule_2_20(member, share)
+    allow_access(member, share, access_type='cephx', access_to='alice')
+    cloud.settle()
+    listed = list_rules(member, share)
+    assert [rule['access_key'] is None for rule in listed] == [True, False]
+    for rule in listed:
+        shown = show_rule(member, rule['id'])
+        assert shown['access_key'] == rule['access_key']
+
+
+def show_rule_2_20(member, share):
+    answer = member.act(share, 'access_list', expect=200, version='2.20')
+    return answer.json['access_list'][0]
 
 
 def test_same_client_may_reach_several_shares(cloud, member, share):
@@ -189,6 +230,46 @@ def test_share_that_is_not_ready_refuses_rules(admin, member, share):
         allow_access(member, share, expect=code, version=version)
 
 
+@pytest.mark.facts('LP1626249.5', 'LP1965561.1', 'LP1965561.2')
+@pytest.mark.parametrize(
+    'status, older, newer',
+    [
+        ('available', 200, 200),
+        ('error', 400, 200),
+        ('creating', 400, 400),
+        ('extending', 400, 400),
+    ],
+)
+def test_state_of_another_instance_hinders_changes_until_2_73(
+    cloud, member, share, status, older, newer
+):
+    rule = allow_access(member, share)['id']
+    cloud.settle()
+    make_replicable(cloud, share)
+    insert_replica(cloud, share, status=status)
+    for version, code in (('2.73', older), ('2.74', newer)):
+        target = f'10.0.1.{version[-1]}'
+        allow_access(
+            member, share, access_to=target, expect=code, version=version
+        )
+        deny_access(
+            member,
+            share,
+            rule,
+            expect=202 if code == 200 else code,
+            version=version,
+        )
+
+
+@pytest.mark.facts('LP1626249.4')
+def test_right_is_checked_before_the_share_and_the_body(cloud, share):
+    reader = ApiClient(cloud, user='reader', roles='reader')
+    for id in (share, UNKNOWN):
+        for action in ('allow_access', 'deny_access'):
+            for args in (None, {}, {'access_id': 7}, CLIENT):
+                reader.act(id, action, args, expect=403)
+
+
 def test_unplaced_share_refuses_rules(cloud, member):
     id = member.create()['id']
     allow_access(member, id, expect=400)
@@ -201,6 +282,7 @@ def test_share_in_the_recycle_bin_refuses_rules(member, share):
     deny_access(member, share, rule, expect=403)
 
 
+@pytest.mark.facts('LP1626249.2')
 def test_failed_rule_blocks_others_below_2_28_only(cloud, member, share):
     fail_next_update(cloud)
     bad = allow_access(member, share)['id']
@@ -226,7 +308,39 @@ def fail_next_update(cloud):
         cloud.driver(name).faults.fail_next('update_access')
 
 
+@pytest.mark.facts('LP1626249.1')
+def test_rule_shows_that_the_back_end_works_on_it(cloud, member, share):
+    shown = []
+    rule = allow_access(member, share)['id']
+
+    def look():
+        shown.append(show_rule(member, rule)['state'])
+        listed = member.act(share, 'access_list', expect=200, version='2.28')
+        shown.append(listed.json['access_list'][0]['state'])
+
+    cloud.pause_at('before apply_access', look)
+    cloud.settle()
+    assert shown == ['applying', 'applying']
+    deny_access(member, share, rule)
+    cloud.pause_at('before apply_access', look)
+    cloud.settle()
+    assert shown[2:] == ['denying', 'denying']
+
+
 # Deny
+
+
+@pytest.mark.facts('fix-access-delete-404')
+def test_rule_that_no_instance_has_is_not_visible(cloud, member, share):
+    """Otherwise it would be seen and could not be denied."""
+    rule = allow_access(member, share)['id']
+    cloud.settle()
+    cloud.db.write(
+        lambda session: session.run(sa.delete(InstanceAccessRule.__table__))
+    )
+    show_rule(member, rule, expect=404)
+    assert list_rules(member, share) == []
+    deny_access(member, share, rule, expect=404)
 
 
 def test_denied_rule_is_deleted_after_the_answer(cloud, member, share):
@@ -281,6 +395,7 @@ def test_rule_of_another_share_is_not_found(cloud, member, share):
 # Another level
 
 
+@pytest.mark.facts('LP2031193', 'LP2066871.1')
 def test_level_is_changed(cloud, member, share):
     rule = allow_access(member, share)['id']
     cloud.settle()
@@ -295,6 +410,23 @@ def test_level_is_changed(cloud, member, share):
     assert access_levels(cloud, share) == {'10.0.0.1': 'ro'}
 
 
+def test_level_of_any_kind_of_client_is_changed(cloud, member, share):
+    for kind, target in (
+        ('user', 'alice'),
+        ('cert', 'client.example'),
+        ('cephx', 'bob'),
+    ):
+        rule = allow_access(member, share, access_type=kind, access_to=target)[
+            'id'
+        ]
+        cloud.settle()
+        change(member, rule, 'ro')
+        cloud.settle()
+        assert show_rule(member, rule)['access_level'] == 'ro'
+        assert show_rule(member, rule)['state'] == 'active'
+
+
+@pytest.mark.facts('LP2066871.3')
 def test_same_level_changes_nothing(cloud, member, share):
     rule = allow_access(member, share)['id']
     cloud.settle()
@@ -412,6 +544,7 @@ def metadata(api, rule, values, expect=200):
     ).json
 
 
+@pytest.mark.facts('access-metadata', 'add-share-access-metadata.3')
 def test_metadata_merges_and_answers_all_keys(member, share):
     rule = allow_access(member, share, metadata={'color': 'red', 'x': 'y'})[
         'id'
@@ -440,6 +573,7 @@ def test_invalid_metadata_is_refused(member, share, values):
     assert show_rule(member, rule)['metadata'] == {}
 
 
+@pytest.mark.facts('access-metadata')
 def test_metadata_key_is_removed_once(member, share):
     rule = allow_access(member, share, metadata={'color': 'red', 'x': 'y'})[
         'id'
@@ -448,3 +582,13 @@ def test_metadata_key_is_removed_once(member, share):
     member.request('DELETE', path, expect=200)
     assert show_rule(member, rule)['metadata'] == {'x': 'y'}
     member.request('DELETE', path, expect=404)
+
+
+@pytest.mark.facts('add-share-access-metadata.1')
+def test_list_has_the_metadata(member, share):
+    allow_access(member, share, metadata={'color': 'red'})
+    allow_access(member, share, access_to='10.0.0.2')
+    assert [
+        rule['metadata'] for rule in list_rules(member, share, version='2.45')
+    ] == [{'color': 'red'}, {}]
+    list_rules(member, share, version='2.44', expect=404)

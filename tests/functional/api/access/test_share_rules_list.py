@@ -64,6 +64,7 @@ def rules(member, share):
         ('&color=red', '2.99', [0, 1, 2, 3]),
     ],
 )
+@pytest.mark.facts('add-access-visibility-and-delete-locks.4')
 def test_list_is_filtered(member, share, rules, query, version, expected):
     found = list_rules(member, share, query, version=version)
     assert ids(found) == [rules[position] for position in expected]
@@ -89,6 +90,7 @@ def test_list_needs_a_share(member):
     member.get('/share-access-rules?share_id=', expect=400)
 
 
+@pytest.mark.facts('LP1917417')
 def test_share_of_another_project_is_unknown(member, stranger, share):
     answers = [
         list_rules(stranger, id, expect=400)['badRequest']['message'].replace(
@@ -99,6 +101,7 @@ def test_share_of_another_project_is_unknown(member, stranger, share):
     assert answers[0] == answers[1]
 
 
+@pytest.mark.facts('LP1917417')
 def test_rules_of_a_public_share_are_hidden_from_other_projects(
     admin, member, stranger, share
 ):
@@ -295,6 +298,7 @@ def test_answer_to_a_change_hides_the_rule_too(colleague, hidden):
 
 
 @differences.proves('filters of hidden rules')
+@pytest.mark.facts('add-access-visibility-and-delete-locks.4')
 def test_filters_do_not_reveal_hidden_values(member, colleague, share, hidden):
     for query in ('&access_type=cephx&access_to=alice', '&access_key=secret'):
         assert ids(list_rules(member, share, query)) == [hidden]

@@ -4,7 +4,10 @@ import pytest
 
 from manila_lite.db.queries.admin import services
 from tests.functional.api import snapshot_client
+from tests.functional.api.access.access_client import allow_access
+from tests.functional.api.access.access_client import list_rules
 from tests.functional.api.conftest import member_of
+from tests.support.access import ShareRules
 
 SPECS = {
     'snapshot_support': 'True',
@@ -72,6 +75,7 @@ def source_and_snapshot(cloud):
     return source(cloud)
 
 
+@pytest.mark.facts('add-create-share-from-snapshot-another-pool.2')
 def test_copy_has_the_content_and_the_host_of_its_source(
     cloud, admin, member, source_and_snapshot
 ):
@@ -89,6 +93,18 @@ def test_copy_has_the_content_and_the_host_of_its_source(
     assert read(cloud, copied['id']) == 'precious'
     assert cloud.usage('gigabytes') == (4, 0)
     cloud.check_invariants()
+
+
+@pytest.mark.facts('zfs-inherit')
+def test_copy_has_no_rules_of_its_source(cloud, member, source_and_snapshot):
+    share, snapshot = source_and_snapshot
+    allow_access(member, share)
+    cloud.settle()
+    copied = member.create(snapshot_id=snapshot, size=None)['id']
+    cloud.settle()
+    assert list_rules(member, copied) == []
+    assert ShareRules(cloud, copied).clients == {}
+    assert ShareRules(cloud, share).clients == {'10.0.0.1': 'rw'}
 
 
 def test_copy_may_be_larger_but_not_smaller(
@@ -126,6 +142,7 @@ def test_type_of_the_source_may_be_given(cloud, member, source_and_snapshot):
     )
 
 
+@pytest.mark.facts('add-create-share-from-snapshot-another-pool.2')
 def test_another_zone_is_refused(cloud, admin, member, source_and_snapshot):
     cloud.db.write(_second_zone)
     member.create(
@@ -234,6 +251,10 @@ def slow(build_cloud):
     return cloud
 
 
+@pytest.mark.facts(
+    'add-create-share-from-snapshot-another-pool.3',
+    'add-create-share-from-snapshot-another-pool.4',
+)
 def test_copy_is_polled_until_it_is_available(slow):
     _, snapshot = source(slow)
     member = member_of(slow)
@@ -337,6 +358,10 @@ def test_unreachable_pool_is_reported(build_cloud):
     cloud.check_invariants()
 
 
+@pytest.mark.facts(
+    'add-create-share-from-snapshot-another-pool.1',
+    'add-create-share-from-snapshot-another-pool.5',
+)
 def test_copy_may_be_in_another_zone_of_the_replication_domain(build_cloud):
     cloud = build_cloud(WITH_SCHEDULER, backend_conf=TWO_ZONES)
     create_copy_type(cloud)

@@ -54,6 +54,7 @@ def test_request_without_changes_calls_no_driver(cloud, mount):
     assert mount.rules == []
 
 
+@pytest.mark.facts('LP1660425')
 def test_error_puts_exactly_what_was_in_transit_into_error(cloud, mount):
     kept, denied = (mount.allow(to)['id'] for to in ('10.0.0.1', '10.0.0.2'))
     cloud.settle()

@@ -226,6 +226,7 @@ def test_error_blocks_no_other_rule_and_ends_with_its_rule(cloud, rules):
     assert rules.status == 'active'
 
 
+@pytest.mark.facts('LP1626249.3')
 def test_driver_error_fails_exactly_the_rules_in_transit(cloud, rules):
     rules.allow('10.0.0.1')
     cloud.settle()
@@ -440,6 +441,7 @@ def test_driver_may_request_rules_when_ensuring(cloud, rules, monkeypatch):
     assert ShareRules(cloud, without).calls == []
 
 
+@pytest.mark.facts('LP1707066')
 def test_unsupported_addresses_are_hidden_from_the_driver(cloud, rules):
     assert not rules.driver.ipv6_implemented
     rule = rules.allow('2001:db8::1')
