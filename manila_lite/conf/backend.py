@@ -101,9 +101,9 @@ OPTS = [
     cfg.IntOpt(
         'max_share_server_size',
         default=-1,
-        help='Maximum total size of the shares on one share server in GiB, '
-        '-1 for no limit. A larger share gets a server of its own, on which '
-        'it can be extended without limit.',
+        help='Maximum total size of the shares and snapshots on one share '
+        'server in GiB, -1 for no limit. A larger share gets a server of its '
+        'own, on which it can be extended without limit.',
     ),
 ]
 

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from manila_lite.db.models import engine
 from manila_lite.db.models import share_servers
 from manila_lite.db.models import shares
+from manila_lite.db.models import snapshots
 from manila_lite.db.session import Session
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_server import ServerStatus
@@ -15,11 +16,35 @@ from manila_lite.states.share_server import ServerStatus
 SERVER = share_servers.ShareServer.__table__
 INSTANCE = shares.ShareInstance.__table__
 SHARE = shares.Share.__table__
+SNAPSHOT = snapshots.Snapshot.__table__
+SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
 WORK = engine.Work.__table__
+
+_SOURCE = INSTANCE.alias('source')
+
+
+def snapshots_on(server_id: sa.ColumnElement[str]) -> sa.ScalarSelect[int]:
+    """Return the GiB of all snapshots on a server, as a subquery."""
+    return (
+        sa.select(sa.func.coalesce(sa.func.sum(SNAPSHOT.c.size), 0))
+        .select_from(
+            _SOURCE.join(
+                SNAPSHOT_INSTANCE,
+                SNAPSHOT_INSTANCE.c.share_instance_id == _SOURCE.c.id,
+            ).join(SNAPSHOT, SNAPSHOT.c.id == SNAPSHOT_INSTANCE.c.snapshot_id)
+        )
+        .where(_SOURCE.c.share_server_id == server_id)
+        .scalar_subquery()
+    )
+
 
 _ON = INSTANCE.c.share_server_id == sa.bindparam('of_server')
 _LOAD = (
-    sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(SHARE.c.size), 0))
+    sa.select(
+        sa.func.count(),
+        sa.func.coalesce(sa.func.sum(SHARE.c.size), 0)
+        + snapshots_on(sa.bindparam('of_server')),
+    )
     .select_from(INSTANCE.join(SHARE))
     .where(_ON)
 )
@@ -67,7 +92,10 @@ NO_LIMITS = ServerLimits()
 
 
 def get_load(session: Session, server_id: str) -> tuple[int, int]:
-    """Return the number of instances on a server and their GiB."""
+    """Return the number of instances on a server, and the GiB on it.
+
+    These are the sizes of instances and of their snapshots.
+    """
     count, size = session.rows(_LOAD, of_server=server_id)[0]
     return count, int(size)
 

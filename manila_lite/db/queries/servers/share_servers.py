@@ -171,11 +171,12 @@ def is_identifier_known(
     """Whether the back end has a server with a similar identifier.
 
     Back ends derive names from identifiers, so they are similar as well if
-    they differ by `-` and `_` only or if one contains the other.
+    they differ by `-` and `_` only, or if one is the end of the other behind
+    such a character.
     """
     wanted = _normalise(identifier)
     return any(
-        wanted in known or known in wanted
+        wanted.endswith(known) or known.endswith(wanted)
         for known in (
             _normalise(row.identifier)
             for row in session.rows(_IDENTIFIERS, of_host=service_host)
@@ -184,7 +185,8 @@ def is_identifier_known(
 
 
 def _normalise(identifier: str) -> str:
-    return identifier.replace('-', '_')
+    """Return an identifier whose parts begin with a character each."""
+    return '_' + identifier.replace('-', '_')
 
 
 def lock(session: Session, server_id: str) -> str | None:
@@ -386,7 +388,9 @@ def list_suitable(
     first, so that others become idle.
     """
     count = sa.func.count(INSTANCE.c.id)
-    gigabytes = sa.func.coalesce(sa.func.sum(SHARE.c.size), 0)
+    gigabytes = sa.func.coalesce(
+        sa.func.sum(SHARE.c.size), 0
+    ) + server_load.snapshots_on(SERVER.c.id)
     inside = (
         sa.select(sa.func.count())
         .select_from(OF_SUBNET)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import typing
 
 from manila_lite.db.queries.servers import share_servers
+from manila_lite.db.queries.servers.server_load import NO_LIMITS
 from manila_lite.db.queries.servers.server_load import ServerLimits
 from manila_lite.db.session import Session
 from manila_lite.share.drivers.base import ShareDriver
@@ -123,12 +124,19 @@ class NewShare(Occupant):
             demands.key_of_server(session, row),
         )
 
+    def offer(
+        self, session: Session, service_host: str, limits: ServerLimits
+    ) -> Offer:
+        if self._is_on_server_of_source(service_host):
+            limits = NO_LIMITS  # it has no other server, full or not
+        return super().offer(session, service_host, limits)
+
     def _offer(
         self, session: Session, ids: Sequence[str], demand: ServerDemand
     ) -> Offer:
         allowed = list(ids)
-        if self.source is not None and self._is_here(
-            self.source, demand.service_host
+        if self.source is not None and self._is_on_server_of_source(
+            demand.service_host
         ):
             # A snapshot is accessible on its own share server only.
             server_id = self.source.share.row.share_server_id
@@ -151,8 +159,11 @@ class NewShare(Occupant):
             ._replace(known=set(ids), group=group)
         )
 
-    def _is_here(self, source: CloneSource, service_host: str) -> bool:
-        row = source.share.row
+    def _is_on_server_of_source(self, service_host: str) -> bool:
+        """Whether it is created from a snapshot of this back end."""
+        if self.source is None:
+            return False
+        row = self.source.share.row
         return row.share_server_id is not None and is_on(row, service_host)
 
     def _group(self, session: Session) -> LoadedGroup | None:
@@ -186,8 +197,11 @@ class NewShare(Occupant):
     def bind(
         self, session: Session, server_id: str, limits: ServerLimits
     ) -> bool:
+        row = self.instance.row
+        if self.source and server_id == self.source.share.row.share_server_id:
+            limits = NO_LIMITS
         return share_servers.bind(
-            session, self.id, server_id, self.instance.row.size, limits
+            session, self.id, server_id, row.size, limits
         )
 
     def attach(self, session: Session, server_id: str) -> bool:

@@ -363,12 +363,18 @@ def refused_manage(api, network_id, **body):
     return manage(api, network_id, expect=400, **body)['badRequest']['message']
 
 
+@pytest.mark.facts('LP1982429')
 @pytest.mark.parametrize(
     'similar, code',
     [
         ('their-vs-1', 400),
-        ('their_vs', 400),
         ('x_their-vs_1', 400),
+        ('vs_1', 400),
+        ('1', 400),
+        ('their_vs', 202),
+        ('their_vs_10', 202),
+        ('xtheir_vs_1', 202),
+        ('heir_vs_1', 202),
         ('their_vs_2', 202),
     ],
 )

@@ -98,6 +98,18 @@ def test_server_limits_are_respected(build_cloud, limit, servers):
     assert len(cloud.servers()) == servers
 
 
+@pytest.mark.facts('add-share-server-limits.2')
+def test_snapshots_count_towards_the_size_of_a_server(build_cloud):
+    cloud = build_cloud(backend_conf='max_share_server_size = 3')
+    cloud_snapshots.enable_snapshot_features(cloud)
+    network = cloud.add_network()
+    first = cloud.create_share_on_network(network)
+    cloud_snapshots.create_available(cloud, first)
+    second, third = (cloud.create_share_on_network(network) for _ in range(2))
+    assert cloud.server_of(first) == cloud.server_of(second)
+    assert cloud.server_of(third) != cloud.server_of(first)
+
+
 def test_share_larger_than_the_server_limit_gets_its_own_server(build_cloud):
     cloud = build_cloud(backend_conf='max_share_server_size = 3')
     network = cloud.add_network()
@@ -194,6 +206,24 @@ def test_clone_is_placed_on_the_server_of_the_snapshot(cloud):
         cloud.driver().restrict_servers(None)
     share = cloud.create_share_on_network(network, snapshot_id=snapshot)
     assert cloud.server_of(share) == cloud.server_of(parent)
+
+
+@pytest.mark.facts('LP1918845')
+@pytest.mark.parametrize(
+    'limit', ['max_shares_per_share_server = 1', 'max_share_server_size = 1']
+)
+def test_clone_is_on_the_server_of_the_snapshot_beyond_limits(
+    build_cloud, limit
+):
+    cloud = build_cloud(backend_conf=limit)
+    cloud_snapshots.enable_snapshot_features(cloud)
+    network = cloud.add_network()
+    parent = cloud.create_share_on_network(network, size=1)
+    snapshot = cloud_snapshots.create_available(cloud, parent)
+    share = cloud.create_share_on_network(network, snapshot_id=snapshot)
+    assert cloud.server_of(share) == cloud.server_of(parent)
+    other = cloud.create_share_on_network(network)
+    assert cloud.server_of(other) != cloud.server_of(parent)
 
 
 # Concurrent builds
