@@ -38,3 +38,17 @@ def parse(query: Mapping[str, str], name: str) -> dict[str, str]:
             reason=f'{name} must have at most {MAX_KEYS} keys'
         )
     return pairs
+
+
+def parse_pairs(query: Mapping[str, str], name: str) -> dict[str, str]:
+    """Like `parse`, but accept `key:value,key:value` as well.
+
+    The official client sends this for replicas.
+    """
+    text = query.get(name) or ''
+    pairs = [part.partition(':') for part in text.split(',')]
+    if text.lstrip().startswith('{') or not all(
+        key and colon for key, colon, _ in pairs
+    ):
+        return parse(query, name)
+    return parse({name: str({key: value for key, _, value in pairs})}, name)

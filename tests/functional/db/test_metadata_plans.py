@@ -5,6 +5,7 @@ import pytest
 from manila_lite.api import paging
 from manila_lite.api.v2 import literals
 from manila_lite.db.queries.access import views as access_views
+from manila_lite.db.queries.replicas import views as replica_views
 from manila_lite.db.queries.shares import views as share_views
 from manila_lite.db.queries.snapshots import views as snapshot_views
 from tests.functional.db.query_plans import plans
@@ -31,6 +32,15 @@ def plans_of_snapshots(db, **criteria):
     )
 
 
+def plans_of_replicas(db, **criteria):
+    return plans(
+        db,
+        replica_views.list_summaries,
+        replica_views.ShareReplicaFilter(**criteria),
+        paging.parse({'limit': '10'}),
+    )
+
+
 def plans_of_rules(db, **criteria):
     return plans(
         db,
@@ -49,6 +59,8 @@ def plans_of_rules(db, **criteria):
         (plans_of_shares, 'extra_specs', {'project_id': 'project'}),
         (plans_of_snapshots, 'metadata', {}),
         (plans_of_snapshots, 'metadata', {'project_id': 'project'}),
+        (plans_of_replicas, 'metadata', {}),
+        (plans_of_replicas, 'metadata', {'project_id': 'project'}),
         (plans_of_rules, 'metadata', {}),
     ],
 )

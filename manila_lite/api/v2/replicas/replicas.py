@@ -12,7 +12,9 @@ from manila_lite.api.fields import View
 from manila_lite.api.fields import child
 from manila_lite.api.fields import fields
 from manila_lite.api.filters import Filter
+from manila_lite.api.filters import filters
 from manila_lite.api.services import ApiServices
+from manila_lite.api.v2 import literals
 from manila_lite.api.v2 import targets
 from manila_lite.api.v2.replicas.replica_state_names import replica_state_field
 from manila_lite.db import rows
@@ -52,7 +54,11 @@ DETAIL = fields(
 )
 
 
-_QUERY = (*paging.query_keys(), Filter('share_id'))
+_FILTERS = filters(
+    Filter('share_id'),
+    Filter('metadata', since='2.95', parse=literals.parse_pairs),
+)
+_QUERY = (*paging.query_keys(), _FILTERS)
 
 
 def show_replica(
@@ -129,7 +135,7 @@ class ShareReplicasController(targets.ShareReplicaTargetController):
             project_id=None if ctx.is_admin else ctx.project_id,
             # A share that the caller does not see has no replicas here, so
             # the response does not reveal that the share exists.
-            share_id=req.query.get('share_id'),
+            **_FILTERS.values(req),
             include_hidden=targets.sees_hidden(ctx),
         )
 

@@ -63,6 +63,11 @@ DETAIL = fields(
 CREATED = fields(*DETAIL.rows, Field('auth_key', shape=str))
 
 _FILTERS = filters(Filter('name', 'display_name'), *exact(*transfers.FILTERS))
+_LIKE = filters(
+    Filter('name~', 'display_name'),
+    Filter('display_name~', 'display_name'),
+    skip_empty=True,
+)
 _SORT_KEYS = {
     **{name: name for name in transfers.SORT_KEYS},
     'name': 'display_name',
@@ -71,6 +76,7 @@ _SORT_KEYS = {
 _QUERY = (
     *paging.query_keys(_SORT_KEYS),
     _FILTERS,
+    _LIKE,
     Filter('all_tenants', parse=paging.parse_flag),
 )
 
@@ -113,7 +119,10 @@ class ShareTransfersController(wsgi.Controller):
             req.query, cap=self._max_limit, sort_keys=_SORT_KEYS
         )
         found = self.services.db.read(
-            transfers.list_transfers, self._parse_filters(req), page
+            transfers.list_transfers,
+            self._parse_filters(req),
+            _LIKE.values(req),
+            page,
         )
         items = view.many(req.minor)(found, _more(req))
         return paging.answer(req, page, path, 'transfers', items, found)

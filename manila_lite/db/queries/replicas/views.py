@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from manila_lite.db.models import services
 from manila_lite.db.models import shares
 from manila_lite.db.queries import pages
+from manila_lite.db.queries.metadata import has_pairs
 from manila_lite.db.rows import Page
 from manila_lite.db.rows import ReplicaViewRow
 from manila_lite.db.session import Session
@@ -68,6 +69,7 @@ class ShareReplicaFilter:
 
     project_id: str | None = None
     share_id: str | None = None
+    metadata: dict[str, str] = dataclasses.field(default_factory=dict)
     include_hidden: bool = False
 
 
@@ -129,6 +131,17 @@ def _conditions(criteria: ShareReplicaFilter) -> list[sa.ColumnElement]:
         found.append(SHARE.c.project_id == criteria.project_id)
     if criteria.share_id is not None:
         found.append(INSTANCE.c.share_id == criteria.share_id)
+    if criteria.metadata:
+        found.append(
+            has_pairs(
+                INSTANCE.c.id,
+                METADATA.c.share_instance_id,
+                METADATA.c.key,
+                METADATA.c.value,
+                criteria.metadata,
+                correlated=criteria.project_id is not None,
+            )
+        )
     if not criteria.include_hidden:
         found.append(INSTANCE.c.status.not_in(sorted(HIDDEN_FROM_TENANTS)))
     return found

@@ -147,10 +147,15 @@ def get(session: Session, transfer_id: str) -> TransferRow:
 
 
 def list_transfers(
-    session: Session, exact: Mapping[str, str], page: Page
+    session: Session,
+    exact: Mapping[str, str],
+    like: Mapping[str, str],
+    page: Page,
 ) -> Sequence[TransferRow]:
-    """Return a page of transfers; `exact` are values of columns."""
-    return pages.list_rows(session, sa.select(*_SHOWN), TRANSFER, page, exact)
+    """Return a page of transfers; `exact` and `like` are column values."""
+    return pages.list_rows(
+        session, sa.select(*_SHOWN), TRANSFER, page, exact, like
+    )
 
 
 def find_offer(session: Session, transfer_id: str) -> OfferRow | None:

@@ -93,11 +93,45 @@ def test_administrators_see_replicas_of_all_projects(cloud, admin, stranger):
 
 @PATHS
 def test_unpublished_filters_are_ignored(member, replica, path):
-    """The client sends a filter for metadata, and filters itself."""
-    assert (
-        len(list_replica_ids(member, 'metadata=color:red&status=none', path))
-        == 2
+    assert len(list_replica_ids(member, 'status=none', path)) == 2
+
+
+@pytest.mark.facts('share_replica_metadata_query')
+@PATHS
+@pytest.mark.parametrize(
+    'form',
+    [
+        "{{'color': '{}', 'shape': 'round'}}",
+        'color:{},shape:round',  # as the client writes it
+    ],
+)
+def test_list_can_be_filtered_by_metadata_from_2_95(
+    cloud, admin, member, share, replica, path, form
+):
+    metadata = {'color': 'red', 'shape': 'round', 'size': 'small'}
+    member.request(
+        'PUT',
+        f'/share-replicas/{replica}/metadata',
+        {'metadata': metadata},
+        expect=200,
     )
+    for api in (admin, member):
+        for color, found in (('red', [replica]), ('blue', [])):
+            query = f'metadata={form.format(color)}'
+            assert list_replica_ids(api, query, path) == found
+            assert (
+                list_replica_ids(api, f'{query}&share_id={share}', path)
+                == found
+            )
+            older = api.get(f'{path}?{query}', version='2.94')
+            assert len(older['share_replicas']) == 2
+
+
+@pytest.mark.facts('share_replica_metadata_query')
+@PATHS
+@pytest.mark.parametrize('text', ['color', '[]', "{'a':", ':red', 'a:b,c'])
+def test_filter_by_metadata_must_be_a_mapping(member, path, text):
+    member.get(f'{path}?metadata={text}', expect=400)
 
 
 # Pages

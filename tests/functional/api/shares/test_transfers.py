@@ -315,3 +315,21 @@ def test_offers_are_filtered_sorted_and_paged(cloud, member):
     assert page['transfers_links'][0]['rel'] == 'next'
     member.get('/share-transfers?sort_key=salt', expect=400)
     member.get('/share-transfers?sort_key=crypt_hash', expect=400)
+
+
+@pytest.mark.facts('name_inexact_query')
+@pytest.mark.parametrize('key', ['name~', 'display_name~'])
+def test_part_of_a_name_finds_offers(cloud, member, key):
+    shares = [member.create()['id'] for _ in range(3)]
+    cloud.settle()
+    green, _, evergreen = (
+        offer(member, share, name=name)['id']
+        for share, name in zip(
+            shares, ('green', 'blue', 'evergreen'), strict=True
+        )
+    )
+    assert listed(member, f'?{key}=green') == [evergreen, green]
+    assert listed(member, f'?{key}=green&limit=1&offset=1') == [green]
+    assert listed(member, f'?{key}=green&name=green') == [green]
+    assert listed(member, f'?{key}=%25') == []
+    assert len(listed(member, f'?{key}=')) == 3
