@@ -7,6 +7,7 @@ from manila_lite.api.filters import exact
 from manila_lite.api.filters import filters
 from manila_lite.api.v2 import literals
 from manila_lite.api.v2 import targets
+from manila_lite.api.v2.types.extra_specs import TENANT_VISIBLE
 from manila_lite.db.queries.shares import views as share_views
 
 SORT_KEYS: dict[str, str] = {
@@ -54,7 +55,7 @@ _OTHERS = filters(
     # Adds public shares of other projects to those of the own project.
     Filter('is_public', 'include_public', parse=paging.parse_flag),
     Filter('metadata', parse=literals.parse),
-    Filter('extra_specs', parse=literals.parse, admin_only=True),
+    Filter('extra_specs', parse=literals.parse),
     Filter('export_location_id', 'export_id', since='2.35'),
     Filter('export_location_path', 'export_path', since='2.35'),
     Filter('availability_zone', 'zone', since='2.97'),
@@ -78,14 +79,20 @@ def parse(req: wsgi.Request) -> share_views.ShareFilter:
 
     Unknown keys are ignored (notes: Filters).
     """
+    share = {'is_soft_deleted': False} | _ON_SHARE.values(req)
+    others = _OTHERS.values(req)
+    specs = others.get('extra_specs', {})
+    if not (req.ctx.is_admin or specs.keys() <= TENANT_VISIBLE.keys()):
+        # Values that are not shown are not found: they name back ends.
+        share['id'] = ''
     return share_views.ShareFilter(
         project_id=_project_id(req),
         include_hidden=targets.sees_hidden(req.ctx),
         admin_exports=bool(req.ctx.is_admin),
-        share={'is_soft_deleted': False} | _ON_SHARE.values(req),
+        share=share,
         instance=_ON_INSTANCE.values(req),
         like=_LIKE.values(req),
-        **_OTHERS.values(req),
+        **others,
     )
 
 
