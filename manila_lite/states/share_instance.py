@@ -160,6 +160,7 @@ SHARE_INSTANCE = Machine(
 
         ('managed',        {S.MANAGE_STARTING},           S.AVAILABLE),
         ('manage_failed',  {S.MANAGE_STARTING},           S.MANAGE_ERROR),
+        ('manage_again',   {S.MANAGE_ERROR},              S.MANAGE_STARTING),
 
         ('unmanage',       _UNMANAGEABLE,             S.UNMANAGE_STARTING),
         # A share that was never managed is unmanaged by its own status.

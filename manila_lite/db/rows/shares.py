@@ -91,6 +91,16 @@ class OwnedInstanceRow(OwnedRow, Protocol):
     id: str
 
 
+class PathClaimRow(Protocol):
+    """An instance with an export path; one being managed only claims it."""
+
+    id: str
+    share_id: str
+    status: str
+    share_server_id: str | None
+    project_id: str
+
+
 class ExpiredShareRow(Protocol):
     """A share in the recycle bin, and when its time there ends."""
 

@@ -107,7 +107,7 @@ class Managing:
         """Accept a share that exists on a back end and return its id.
 
         It has no size and is not charged until the back end has reported its
-        size.
+        size. A share that could not be managed is managed again.
         """
         # As published, a protocol that is not enabled ends in manage_error.
         proto = request.share_proto.upper()
@@ -116,69 +116,71 @@ class Managing:
         mount_point = self._mount_point(ctx, request, share_type)
         server = self._server(session, ctx, request, share_type)
         service = self._service(session, request.service_host)
-        if share_instances.is_path_claimed(
-            session, service.host, request.export_path
-        ):
-            raise exception.ShareAlreadyManaged(
-                path=request.export_path, host=service.host
-            )
-        share_id, instance_id = session.new_id(), session.new_id()
+        failed = self._failed_attempt(session, ctx, request, service, server)
         capabilities = share_types.capability_columns(share_type)
-        shares.insert(
-            session,
-            {
-                'id': share_id,
-                'project_id': ctx.project_id,
-                'user_id': ctx.user_id,
-                'size': 0,
-                'display_name': request.name,
-                'display_description': request.description,
-                'share_proto': proto,
-                'is_public': request.is_public,
-                'is_soft_deleted': False,
-                'created_at': session.now,
-                **capabilities,
-            },
-            {},
-        )
+        of_share = {
+            'display_name': request.name,
+            'display_description': request.description,
+            'share_proto': proto,
+            'is_public': request.is_public,
+            **capabilities,
+        }
+        share_id = failed.share_id if failed else session.new_id()
+        instance_id = failed.id if failed else session.new_id()
+        of_instance = {
+            'share_type_id': share_type.id,
+            'qos_type_id': qos_type_id,
+            'host': request.service_host,
+            'availability_zone_id': service.availability_zone_id,
+            'mount_point_name': mount_point,
+            'share_network_id': server and server.share_network_id,
+            **replica_rows.initial_columns(
+                share_id, capabilities['replication_type']
+            ),
+        }
         try:
-            insert_row(
-                session,
-                SHARE_INSTANCE,
-                'manage',
-                id=instance_id,
-                share_id=share_id,
-                share_type_id=share_type.id,
-                qos_type_id=qos_type_id,
-                host=request.service_host,
-                availability_zone_id=service.availability_zone_id,
-                access_rules_status=RulesStatus.ACTIVE,
-                cast_rules_to_readonly=False,
-                created_at=session.now,
-                **replica_rows.initial_columns(
-                    share_id, capabilities['replication_type']
-                ),
-                mount_point_name=mount_point,
-                share_network_id=server and server.share_network_id,
-            )
+            if failed:
+                shares.update(session, share_id, of_share)
+                fire(
+                    session,
+                    SHARE_INSTANCE,
+                    instance_id,
+                    'manage_again',
+                    **{'replica_state': None, 'sole_active_of': None}
+                    | of_instance,
+                )
+            else:
+                self._insert(session, ctx, share_id, of_share)
+                insert_row(
+                    session,
+                    SHARE_INSTANCE,
+                    'manage',
+                    id=instance_id,
+                    share_id=share_id,
+                    access_rules_status=RulesStatus.ACTIVE,
+                    cast_rules_to_readonly=False,
+                    created_at=session.now,
+                    **of_instance,
+                )
         except db_exc.DBReferenceError:
             # The type was deleted after it was read.
             raise exception.ShareTypeNotFound(
                 share_type_id=share_type.id
             ) from None
-        if server is not None:
-            share_servers.bind(session, instance_id, server.id, size=0)
-        share_instances.insert_export_locations(
-            session,
-            instance_id,
-            [
-                {
-                    'path': request.export_path,
-                    'is_admin_only': False,
-                    'metadata': {},
-                }
-            ],
-        )
+        if not failed:
+            if server is not None:
+                share_servers.bind(session, instance_id, server.id, size=0)
+            share_instances.insert_export_locations(
+                session,
+                instance_id,
+                [
+                    {
+                        'path': request.export_path,
+                        'is_admin_only': False,
+                        'metadata': {},
+                    }
+                ],
+            )
         self.scheduler.manage_share_instance(
             session,
             ctx,
@@ -186,6 +188,56 @@ class Managing:
             driver_options=request.driver_options,
         )
         return share_id
+
+    def _failed_attempt(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        request: ManageShareRequest,
+        service: typing.Any,
+        server: typing.Any,
+    ) -> rows.PathClaimRow | None:
+        """Return the share of an attempt that failed, to be repeated.
+
+        Raises ShareAlreadyManaged if the path is in use.
+        """
+        claims = share_instances.list_path_claims(
+            session, service.host, request.export_path
+        )
+        if not claims:
+            return None
+        first = claims[0]
+        if (
+            len(claims) > 1
+            or first.status != InstanceStatus.MANAGE_ERROR
+            or first.project_id != ctx.project_id
+            or first.share_server_id != (server and server.id)
+        ):
+            raise exception.ShareAlreadyManaged(
+                path=request.export_path, host=service.host
+            )
+        return first
+
+    def _insert(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        share_id: str,
+        columns: dict[str, typing.Any],
+    ) -> None:
+        shares.insert(
+            session,
+            {
+                'id': share_id,
+                'project_id': ctx.project_id,
+                'user_id': ctx.user_id,
+                'size': 0,
+                'is_soft_deleted': False,
+                'created_at': session.now,
+                **columns,
+            },
+            {},
+        )
 
     def _type(
         self,

@@ -88,8 +88,13 @@ def _status_before_progress(row: typing.Any) -> str:
 
 
 def _size(row: typing.Any) -> int | None:
-    """Return the size; None until the back end has reported it."""
-    return None if row.status == InstanceStatus.MANAGE_STARTING else row.size
+    """Return the size; None until the back end has reported it.
+
+    If it never has, the size is 1 as published.
+    """
+    if row.status == InstanceStatus.MANAGE_STARTING:
+        return None
+    return row.size or 1
 
 
 def _first_path(row: typing.Any, more: Mapping[str, typing.Any]) -> str | None:

@@ -1,6 +1,6 @@
 """Share instances: the rows that managers and schedulers act on."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 import functools
 import typing
 
@@ -16,6 +16,7 @@ from manila_lite.db.rows import IdStatusRow
 from manila_lite.db.rows import InstanceRow
 from manila_lite.db.rows import NewExportLocation
 from manila_lite.db.rows import OwnedInstanceRow
+from manila_lite.db.rows import PathClaimRow
 from manila_lite.db.session import Session
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_instance import InstanceStatus
@@ -143,20 +144,33 @@ _WITH_DATA = (
     )
     .limit(1)
 )
-_PATH_CLAIMED = (
+_HAS_PATH = (
+    EXPORT.c.path == sa.bindparam('of_path'),
+    INSTANCE.c.service_host == sa.bindparam('of_service'),
+)
+_PATH_CLAIMS = (
+    sa.select(
+        INSTANCE.c.id,
+        INSTANCE.c.share_id,
+        INSTANCE.c.status,
+        INSTANCE.c.share_server_id,
+        SHARE.c.project_id,
+    )
+    .select_from(EXPORT.join(INSTANCE).join(SHARE))
+    .where(*_HAS_PATH)
+    .limit(2)
+)
+_PATH_OWNED = (
     sa.select(INSTANCE.c.id)
     .select_from(EXPORT.join(INSTANCE))
     .where(
-        EXPORT.c.path == sa.bindparam('of_path'),
-        INSTANCE.c.service_host == sa.bindparam('of_service'),
+        *_HAS_PATH,
+        INSTANCE.c.id != sa.bindparam('except_id'),
+        INSTANCE.c.status.not_in(
+            [InstanceStatus.MANAGE_STARTING, InstanceStatus.MANAGE_ERROR]
+        ),
     )
     .limit(1)
-)
-_PATH_OWNED = _PATH_CLAIMED.where(
-    INSTANCE.c.id != sa.bindparam('except_id'),
-    INSTANCE.c.status.not_in(
-        [InstanceStatus.MANAGE_STARTING, InstanceStatus.MANAGE_ERROR]
-    ),
 )
 _HOSTS_OF = sa.select(INSTANCE.c.share_id, INSTANCE.c.host).where(
     INSTANCE.c.share_id.in_(sa.bindparam('share_ids', expanding=True))
@@ -281,9 +295,14 @@ def list_export_locations(
     return session.rows(_EXPORTS, of_instance=instance_id)
 
 
-def is_path_claimed(session: Session, service_host: str, path: str) -> bool:
-    """Whether any instance on a back end has or claims this path."""
-    return _has_path(session, _PATH_CLAIMED, service_host, path)
+def list_path_claims(
+    session: Session, service_host: str, path: str
+) -> Sequence[PathClaimRow]:
+    """Return instances on a back end that have or claim a path; two at most.
+
+    They are one if none has been adopted twice.
+    """
+    return session.rows(_PATH_CLAIMS, of_path=path, of_service=service_host)
 
 
 def is_path_owned(
@@ -293,21 +312,12 @@ def is_path_owned(
 
     Instances that are still to be managed, or could not be, only claim it.
     """
-    return _has_path(
-        session, _PATH_OWNED, service_host, path, except_id=except_id
-    )
-
-
-def _has_path(
-    session: Session,
-    statement: sa.Select,
-    service_host: str,
-    path: str,
-    **params: str,
-) -> bool:
     return (
         session.value(
-            statement, of_path=path, of_service=service_host, **params
+            _PATH_OWNED,
+            of_path=path,
+            of_service=service_host,
+            except_id=except_id,
         )
         is not None
     )

@@ -7,6 +7,7 @@ import sqlalchemy as sa
 
 from manila_lite.db.models import services
 from manila_lite.db.models import shares
+from tests.support.api_client import ApiClient
 from tests.support.cloud import TYPE_ID
 
 POOL = 'node@alpha#pool'
@@ -260,12 +261,13 @@ def test_the_same_path_of_another_back_end_is_another_share(cloud, path):
 
 def failed(cloud, *args, **more):
     share = managed(cloud, *args, **more)
-    assert (share['status'], share['size']) == ('manage_error', 0)
+    assert (share['status'], share['size']) == ('manage_error', 1)
     assert cloud.usage('shares') == cloud.usage('gigabytes') == (0, 0)
     cloud.check_invariants()
     return share
 
 
+@pytest.mark.facts('error-share-set-size')
 def test_nothing_at_the_path_is_a_manage_error(cloud):
     failed(cloud, 'nowhere')
 
@@ -300,18 +302,51 @@ def test_share_on_a_full_pool_can_be_managed(build_cloud):
     assert managed(cloud, path)['status'] == 'available'
 
 
-def test_failed_share_blocks_its_path_until_it_is_unmanaged(cloud, path):
+def test_share_that_could_not_be_managed_is_unmanaged(cloud, path):
     cloud.driver().fail_next('manage_existing')
     share = failed(cloud, path)
-    manage(cloud.api, path, expect=409)
     cloud.api.act(share['id'], 'unmanage')
     assert cloud.api.show(share['id'])['status'] == (
         'manage_error_unmanage_starting'
     )
+    manage(cloud.api, path, expect=409)
     cloud.settle()
     cloud.api.get(f'/shares/{share["id"]}', expect=404)
     assert managed(cloud, path)['status'] == 'available'
     cloud.check_invariants()
+
+
+@pytest.mark.facts('manage-unmanage-replicated.2')
+def test_share_that_could_not_be_managed_is_managed_again(
+    cloud, make_type, path
+):
+    """It keeps its id; all else is as in the last request."""
+    make_type('green', color='green')
+    make_type('mirrored', replication_type='readable')
+    first = failed(cloud, path, share_type='green', name='first')
+    (again,) = {
+        failed(cloud, path, share_type='green', protocol='cifs')['id'],
+        failed(cloud, path, share_type='mirrored')['id'],
+    }
+    share = managed(cloud, path, name='last', description='told')
+    assert again == share['id'] == first['id']
+    assert (share['status'], share['size']) == ('available', 3)
+    assert (share['name'], share['description']) == ('last', 'told')
+    assert (share['share_type_name'], share['share_proto']) == (
+        'default',
+        'NFS',
+    )
+    assert share['replication_type'] is None
+    assert len(cloud.api.get('/shares')['shares']) == 1
+    assert cloud.usage('gigabytes') == (3, 0)
+    manage(cloud.api, path, expect=409)
+    cloud.check_invariants()
+
+
+def test_share_of_another_project_is_not_managed_again(cloud, path):
+    failed(cloud, path, protocol='CIFS')
+    other = ApiClient(cloud, project='another')
+    manage(other, path, expect=409)
 
 
 def test_share_of_unknown_size_is_not_extended(cloud):
