@@ -52,3 +52,17 @@ def parse_pairs(query: Mapping[str, str], name: str) -> dict[str, str]:
     ):
         return parse(query, name)
     return parse({name: str({key: value for key, _, value in pairs})}, name)
+
+
+def parse_ids(query: Mapping[str, str], name: str) -> list[str]:
+    """Return the ids of a list, such as `a,b` or `['a', 'b']`.
+
+    Raises InvalidInput for an empty list and for one that is too long.
+    """
+    parts = query[name].strip(' []').split(',')
+    ids = [part.strip(' \'"') for part in parts]
+    if not all(ids) or len(ids) > MAX_KEYS:
+        raise exception.InvalidInput(
+            reason=f'{name} must have 1 to {MAX_KEYS} ids'
+        )
+    return ids

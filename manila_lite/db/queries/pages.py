@@ -60,12 +60,17 @@ def list_rows(
     page: Page,
     exact: Mapping[str, object],
     like: Mapping[str, str] | None = None,
+    where: Sequence[sa.ColumnElement[bool]] = (),
 ) -> Sequence[typing.Any]:
     """Return the rows of a page with these values of columns.
 
-    Values of `like` are contained in the columns.
+    Values of `like` are contained in the columns. `where` has further
+    conditions.
     """
-    conditions = [table.c[name] == value for name, value in exact.items()]
+    conditions = [
+        *(table.c[name] == value for name, value in exact.items()),
+        *where,
+    ]
     conditions += [
         contains(session, table.c[name], text)
         for name, text in (like or {}).items()

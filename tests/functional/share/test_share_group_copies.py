@@ -90,6 +90,7 @@ def shares_of(cloud, group):
     return sorted(listed, key=lambda share: share['size'])
 
 
+@pytest.mark.facts('source_share_group_snapshot_member_id')
 def test_group_has_a_share_with_the_content_of_each_member(
     cloud, group, snapshot
 ):
@@ -117,6 +118,21 @@ def test_group_has_a_share_with_the_content_of_each_member(
     assert cloud.usage('shares') == (4, 0)
     assert cloud.usage('gigabytes') == (6, 0)
     cloud.check_invariants()
+
+
+@pytest.mark.facts('source_share_group_snapshot_id_query')
+def test_copies_are_listed_by_their_snapshot(cloud, group, snapshot):
+    copy = request(cloud, snapshot).json['share_group']['id']
+    cloud.settle()
+    for key in (
+        'source_share_group_snapshot_id',
+        'share_group_snapshot_id',
+        'snapshot_id',
+        'snapshot',
+    ):
+        for value, wanted in ((snapshot, [copy]), (group, [])):
+            listed = cloud.api.get(f'/share-groups?{key}={value}')
+            assert [one['id'] for one in listed['share_groups']] == wanted
 
 
 def test_group_is_being_created_until_its_shares_are(single):

@@ -1,5 +1,7 @@
 """Share groups: their life on back ends, and the shares in them."""
 
+import uuid
+
 import pytest
 
 from manila_lite.db.queries.admin import recovery
@@ -100,8 +102,10 @@ def test_group_needs_the_consistency_that_its_type_demands(build_cloud):
         assert shown['consistent_snapshot_support'] == wanted
 
 
-def test_group_is_placed_where_all_its_share_types_fit(cloud):
-    other = cloud.api.request(
+@pytest.fixture
+def other(cloud):
+    """Return the id of a share type that only one back end has."""
+    return cloud.api.request(
         'POST',
         '/types',
         {
@@ -115,6 +119,45 @@ def test_group_is_placed_where_all_its_share_types_fit(cloud):
         },
         expect=200,
     ).json['share_type']['id']
+
+
+@pytest.mark.facts('share_types_query')
+def test_groups_are_listed_by_their_share_types(cloud, other):
+    type_id = share_groups.create_type(cloud.api, share_types=[TYPE_ID, other])
+    both, first, second = (
+        share_groups.create(cloud, type_id, share_types=types)
+        for types in ([TYPE_ID, other], [TYPE_ID], [other])
+    )
+    for query, wanted in (
+        (TYPE_ID, {both, first}),
+        (other, {both, second}),
+        (f'{TYPE_ID},{other}', {both}),
+        (f"['{other}', '{TYPE_ID}']", {both}),
+        (str(uuid.uuid4()), set()),
+        (f'{other},{uuid.uuid4()}', set()),
+    ):
+        for path in ('/share-groups', '/share-groups/detail'):
+            listed = cloud.api.get(f'{path}?share_types={query}')
+            found = [one['id'] for one in listed['share_groups']]
+            assert (set(found), len(found)) == (wanted, len(wanted)), query
+    for query in ('', ',', '[]', ','.join(['x'] * 21)):
+        cloud.api.get(f'/share-groups?share_types={query}', expect=400)
+
+
+@pytest.mark.facts('share-groups.1')
+def test_share_joins_a_group_at_its_creation_only(cloud, group):
+    share = cloud.create_share()
+    member = cloud.create_share(share_group_id=group)
+    for id, values in (
+        (share, {'share_group_id': group}),
+        (member, {'share_group_id': None}),
+    ):
+        cloud.api.request('PUT', f'/shares/{id}', {'share': values})
+    assert cloud.api.show(share)['share_group_id'] is None
+    assert cloud.api.show(member)['share_group_id'] == group
+
+
+def test_group_is_placed_where_all_its_share_types_fit(cloud, other):
     type_id = share_groups.create_type(cloud.api, share_types=[TYPE_ID, other])
     for _ in range(3):
         group = share_groups.create(

@@ -16,6 +16,7 @@ from manila_lite.api.fields import fields
 from manila_lite.api.filters import Filter
 from manila_lite.api.filters import exact
 from manila_lite.api.services import ApiServices
+from manila_lite.api.v2 import literals
 from manila_lite.api.v2 import targets
 from manila_lite.api.v2.groups.criteria import Criteria
 from manila_lite.api.v2.targets import ShareGroupTargetController
@@ -74,6 +75,10 @@ _CRITERIA = Criteria(
     Filter('share_group_type', 'share_group_type_id'),
     Filter('snapshot', 'source_share_group_snapshot_id'),
     Filter('share_network', 'share_network_id'),
+    # As notes and parameter texts call them.
+    Filter('snapshot_id', 'source_share_group_snapshot_id'),
+    Filter('share_group_snapshot_id', 'source_share_group_snapshot_id'),
+    Filter('share_types', parse=literals.parse_ids),
     *exact(*share_groups.FILTERS, admin_only=_ADMIN_KEYS),
 )
 _SORT_KEYS = {name: name for name in share_groups.SORT_KEYS}

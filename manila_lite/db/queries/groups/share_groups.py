@@ -1,6 +1,7 @@
 """Share groups: the rows, their share types and their members."""
 
 from collections.abc import Collection, Mapping, Sequence
+import typing
 
 import sqlalchemy as sa
 
@@ -109,12 +110,24 @@ def lock_shared(session: Session, group_id: str) -> ShareGroupRow:
 
 def list_groups(
     session: Session,
-    exact: Mapping[str, str],
+    exact: Mapping[str, typing.Any],
     like: Mapping[str, str],
     page: Page,
 ) -> Sequence[ShareGroupRow]:
-    """Return a page of groups; `exact` and `like` are values of columns."""
-    return pages.list_rows(session, _LIST, GROUP, page, exact, like)
+    """Return a page of groups; `exact` and `like` are values of columns.
+
+    The ids in `share_types` of `exact` are of types that a group has.
+    """
+    exact = dict(exact)
+    where = [
+        GROUP.c.id.in_(
+            sa.select(SHARE_TYPE.c.share_group_id).where(
+                SHARE_TYPE.c.share_type_id == id
+            )
+        )
+        for id in exact.pop('share_types', ())
+    ]
+    return pages.list_rows(session, _LIST, GROUP, page, exact, like, where)
 
 
 def list_share_types(
