@@ -1,6 +1,9 @@
 """Share backups on a `Cloud`: requests, and what a test sees of them."""
 
+import sqlalchemy as sa
+
 from manila_lite.api import versions
+from manila_lite.db.models import share_backups as models
 
 BACKUPS = '/share-backups'
 BY_DRIVER = {'backup_options': {'backup_type': 'vault'}}
@@ -82,5 +85,26 @@ def check_gone(api, id):
     api.request('GET', f'{BACKUPS}/{id}', expect=404, **EXPERIMENTAL)
 
 
-def listed(api):
-    return api.get(f'{BACKUPS}/detail', **EXPERIMENTAL)['share_backups']
+def listed(api, query=''):
+    answer = api.get(f'{BACKUPS}/detail{query}', **EXPERIMENTAL)
+    return answer['share_backups']
+
+
+def update(api, backup_id, expect=200, **values):
+    return api.request(
+        'PUT',
+        f'{BACKUPS}/{backup_id}',
+        {'share_backup': values},
+        expect=expect,
+        **EXPERIMENTAL,
+    )
+
+
+def set_status(cloud, id, status):
+    """Write a status that no request can set."""
+    table = models.ShareBackup.__table__
+    cloud.db.write(
+        lambda session: session.run(
+            sa.update(table).where(table.c.id == id).values(status=status)
+        )
+    )

@@ -221,11 +221,24 @@ RULES = {
 """Behaviour that differs from the published notes."""
 
 FACTS = {
+    'LP1909847': (
+        'the start of a back end never waits for ensuring, which is work of '
+        'its own; the option has no effect'
+    ),
+    'host_resource_response': (
+        'the view of a member does not have the field, like the published '
+        'sample'
+    ),
+    'share-group-types.1': (
+        'share_types is required, as the published request says: the default '
+        'type may be another one later, and what groups of the type may hold '
+        'would change with it'
+    ),
     'LP2066871.2': (
         'the level of a rule of any type can be changed: every driver is '
         'given rules of all types with their levels, and denying a user '
         'name to change its level would disconnect its clients'
-    )
+    ),
 }
 """Facts of the published release notes that do not hold, by their ids."""
 

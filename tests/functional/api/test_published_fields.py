@@ -108,6 +108,10 @@ RESOURCES = {view.resource for view in VIEWS} | {'extension'}
     'add_disabled_reason_to_services.3',
     'add_user_id_and_project_id_to_snapshot',
     'snapshot-inherit.3',
+    'add-two-new-fields-to-share-groups',
+    'LP1696669',
+    'add_gateway_into_db',
+    'cidr',
 )
 @sampling.enumeration
 @pytest.mark.parametrize(

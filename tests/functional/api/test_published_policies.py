@@ -54,6 +54,12 @@ def allowed(operation):
 
 
 @by_key(OPERATIONS)
+@pytest.mark.facts(
+    'share-backups.reset',
+    'disable-share-groups-api',
+    'share-group-snapshots',
+    'add-share-server-migration.4',
+)
 def test_operation_is_for_its_published_personas(sample, operation):
     minor = operation.versions[-1]
     for persona in set(PERSONAS) - {'foreign'}:

@@ -30,6 +30,9 @@ SERVED = [
 
 @sampling.enumeration
 @by_key(SERVED)
+@pytest.mark.facts(
+    'project_id_path', 'bp-remove-project-id.1', 'graduate-share-groups'
+)
 def test_operation_answers_within_its_versions(sample, operation):
     """With and without a project id in the URL."""
     for minor in published_api.versions_to_try(

@@ -68,6 +68,7 @@ def hidden_fields(key: str) -> list[str]:
 
 
 @pytest.mark.parametrize('key', LISTS)
+@pytest.mark.facts('backup_host_query')
 def test_filter_by_a_hidden_field_tells_members_nothing(sample, key):
     """A member gets the same answer whether or not a value exists."""
     spread(sample)

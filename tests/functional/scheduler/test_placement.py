@@ -223,6 +223,39 @@ def test_extend_stays_within_its_pool(node):
     assert node.problems() == []
 
 
+@pytest.mark.facts('LP1973621')
+@pytest.mark.parametrize(
+    'option, size',
+    [('', 4), ('scheduler_default_extend_filters = CapacityFilter', 6)],
+)
+def test_filters_of_extensions_are_configured(build_cloud, option, size):
+    """The function is one of the default filters; it gets the old size."""
+    cloud = build_cloud(
+        option, prepared=True, backend_conf='filter_function = share.size < 3'
+    )
+    share = cloud.create_share(size=2)
+    for new_size in (4, 6):
+        cloud.api.act(share, 'extend', {'new_size': new_size})
+        cloud.settle()
+    shown = cloud.api.show(share)
+    assert (shown['status'], shown['size']) == ('available', size)
+
+
+@pytest.mark.facts('per-backend-az')
+def test_back_end_may_have_a_zone_of_its_own(build_cloud):
+    cloud = build_cloud(
+        'storage_availability_zone = general\n'
+        '[alpha]\nbackend_availability_zone = special\n',
+        prepared=True,
+    )
+    zones = cloud.api.get('/availability-zones')['availability_zones']
+    assert {one['name'] for one in zones} == {'general', 'special'}
+    for zone, backend in (('general', 'beta'), ('special', 'alpha')):
+        share = cloud.api.show(cloud.create_share(availability_zone=zone))
+        assert share['availability_zone'] == zone
+        assert f'@{backend}#' in share['host']
+
+
 # Reasons
 
 

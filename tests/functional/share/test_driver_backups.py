@@ -141,6 +141,7 @@ def watch(driver, method, given):
     setattr(driver, method, call)
 
 
+@pytest.mark.facts('LP2125572')
 def test_progress_is_polled_at_the_interval(build):
     cloud = build(backend_conf='dummy_driver_backup_steps = 4')
     share = cloud.create_share()

@@ -56,6 +56,7 @@ def test_driver_applies_configured_keys(cloud, share, method):
     assert messages(cloud) == [('027', share, '029')]
 
 
+@pytest.mark.facts('driver_updatable_metadata.2')
 def test_driver_is_not_called_for_other_keys(cloud, share):
     change(cloud, share, {'kind': 'x'})
     change(cloud, share, {'kind': 'y'}, 'PUT')

@@ -4,6 +4,7 @@ import pytest
 
 from manila_lite import conf as options
 from manila_lite.share.drivers.dummy.driver import DummyDriver
+from tests.functional.api.conftest import member_of
 from tests.support import share_backups
 from tests.support.cloud import Cloud
 
@@ -47,6 +48,7 @@ def test_content_out_of_reach_is_explained_to_administrators(build_cloud):
     assert 'its driver does not offer it' in message['user_message']
 
 
+@pytest.mark.facts('LP2125572', 'share-backup.1', 'share-backup.2')
 def test_a_share_is_backed_up_and_restored(cloud):
     share = cloud.create_share()
     answer = share_backups.request(cloud.api, share, name='monday')
@@ -68,6 +70,91 @@ def test_a_share_is_backed_up_and_restored(cloud):
     assert show(cloud, share)['source_backup_id'] == found['id']
 
 
+@pytest.mark.facts('share-backup.1')
+def test_backups_are_listed_renamed_and_deleted(cloud):
+    first, second = share_backups.create(cloud), share_backups.create(cloud)
+    member = member_of(cloud)
+    assert {one['id'] for one in share_backups.listed(member)} == {
+        first,
+        second,
+    }
+    assert share_backups.show(member, first)['name'] is None
+    share_backups.update(member, first, name='tuesday', description='late')
+    found = share_backups.show(member, first)
+    assert (found['name'], found['description']) == ('tuesday', 'late')
+    assert found in share_backups.listed(member)
+    share_backups.delete(member, first)
+    cloud.settle()
+    share_backups.check_gone(member, first)
+    assert [one['id'] for one in share_backups.listed(member)] == [second]
+
+
+@pytest.mark.facts('share-backups.update')
+def test_only_name_and_description_change(cloud):
+    backup = share_backups.create(cloud)
+    before = share_backups.show(cloud.api, backup)
+    others = {
+        key: 'other'
+        for key in before
+        if key not in ('name', 'description', 'updated_at')
+    }
+    assert 'status' in others
+    share_backups.update(cloud.api, backup, name='new', **others)
+    found = share_backups.show(cloud.api, backup)
+    assert found.pop('updated_at') != before.pop('updated_at')
+    assert found == before | {'name': 'new'}
+
+
+@pytest.mark.facts('share-backups.delete', 'share-backups.restore')
+@pytest.mark.parametrize(
+    'status, deleted, restored',
+    [
+        ('available', 202, 202),
+        ('error', 202, 400),
+        ('creating', 400, 400),
+        ('deleting', 400, 400),
+        ('restoring', 400, 400),
+        ('error_deleting', 400, 400),
+    ],
+)
+def test_status_decides_what_may_be_done(cloud, status, deleted, restored):
+    for act, code in (
+        (share_backups.restore, restored),
+        (share_backups.delete, deleted),
+    ):
+        backup = share_backups.create(cloud)
+        share_backups.set_status(cloud, backup, status)
+        act(cloud.api, backup, expect=code)
+        assert code == 202 or (
+            share_backups.show(cloud.api, backup)['status'] == status
+        )
+
+
+@pytest.mark.facts(
+    'backup_host_query', 'backup_status_query', 'backup_topic_query'
+)
+def test_list_is_filtered(cloud):
+    share = cloud.create_share()
+    first, second = (share_backups.create(cloud, share) for _ in range(2))
+    share_backups.act(cloud.api, second, 'reset_status', {'status': 'error'})
+    host = share_backups.show(cloud.api, first)['host']
+    assert host
+    member = member_of(cloud)
+    for query, found, seen_by_member in (
+        ('status=error', [second], [second]),
+        ('status=available', [first], [first]),
+        ('status=deleting', [], []),
+        ('topic=manila-data', [second, first], [second, first]),
+        ('topic=manila-share', [], [second, first]),
+        (f'host={host}', [second, first], [second, first]),
+        ('host=nowhere', [], [second, first]),
+    ):
+        for api, expected in ((cloud.api, found), (member, seen_by_member)):
+            listed = share_backups.listed(api, f'?{query}')
+            assert [one['id'] for one in listed] == expected, query
+
+
+@pytest.mark.facts('share-backup-out-of-place')
 def test_a_backup_is_restored_to_another_share(cloud):
     backup = share_backups.create(cloud)
     other = cloud.create_share()

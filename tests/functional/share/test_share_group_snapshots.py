@@ -63,6 +63,7 @@ def statuses(cloud, shares):
     return {cloud.api.show(id)['status'] for id in shares}
 
 
+@pytest.mark.facts('LP1888905')
 def test_snapshot_has_a_member_of_each_share(cloud, group, shares, way):
     id = share_groups.take_snapshot(cloud, group, name='monday')
     shown = share_groups.show_snapshot(cloud.api, id)

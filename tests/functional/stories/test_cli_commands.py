@@ -7,6 +7,8 @@ as the README says.
 
 import re
 
+from manilaclient import client as manilaclient
+from openstack import connection
 import pytest
 
 from tests.functional.stories import suites
@@ -139,3 +141,59 @@ def test_client_chooses_the_newest_version_it_knows():
     from manilaclient import api_versions
 
     assert api_versions.MAX_VERSION == NEWEST
+
+
+@pytest.mark.facts(
+    'LP1822815',
+    'client-columns',
+    'client-empty-count',
+    'client-endpoint-override',
+    'client-group-header',
+    'client-none-name',
+    'client-wait',
+)
+def test_clients_work_as_their_own_notes_say(tmp_path):
+    with running(MakeRun(tmp_path / 'run')) as installation:
+        options = installation.start().readme_options()
+        _check_command_line(Cli(*options, version=NEWEST))
+        session = connection.Connection(
+            auth_type='none',
+            auth={'endpoint': installation.url},
+            shared_file_system_default_microversion=NEWEST,
+        )
+        sdk = session.shared_file_system
+        group = sdk.create_share_group(name='album')
+        assert sdk.update_share_group(group, name='new').name == 'new'
+        nobody = manilaclient.Client(
+            NEWEST,
+            input_auth_token='nobody:empty',
+            service_catalog_url=installation.url,
+            project_id='empty',
+        )
+        found = nobody.shares.list(search_opts={'with_count': True})
+        assert tuple(found) == ([], 0)
+        elsewhere = Cli(
+            *('--os-auth-type', 'none', '--os-endpoint', 'http://127.0.0.1:9'),
+            *('--os-endpoint-override', installation.url),
+        )
+        assert elsewhere('share list') == []
+        session.close()
+
+
+def _check_command_line(cli):
+    made = cli('share create', 'NFS', '1', '--name', 'photos', '--wait')
+    assert made['status'] == 'available'
+    cli('share resize', 'photos', '2', '--wait')
+    shown = cli('share show', 'photos')
+    assert (shown['status'], shown['size']) == ('available', 2)
+    cli('share delete', 'photos', '--wait')
+    assert cli('share list') == []
+    assert "cannot be with the value 'None'" in cli(
+        'share create', 'NFS', '1', '--name', 'None', code=1
+    )
+    (listed, *_) = cli('share type list')
+    assert listed['Required Extra Specs'] == {
+        'driver_handles_share_servers': 'False'
+    }
+    table = cli.run('share', 'type', 'list').out
+    assert 'driver_handles_share_servers : False' in table

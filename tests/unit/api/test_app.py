@@ -51,6 +51,17 @@ def test_version_list_has_the_published_form():
     }
 
 
+@pytest.mark.facts(
+    'api-versions-mark-v1-deprecated', 'remove-v1-api', 'version_min'
+)
+def test_version_1_is_neither_served_nor_listed(client):
+    for path in ('/v1', '/v1/', '/v1/widgets', '/v1/abcdef0123/widgets'):
+        assert client('GET', path).status_int == 404
+    (only,) = client('GET', '/').json['versions']
+    assert only['id'] == 'v2.0'
+    assert (only['min_version'], only['version']) == ('2.0', '2.99')
+
+
 def test_v2_without_slash_redirects_to_v2_with_one(client):
     response = client('GET', '/v2')
     assert response.status_int == 302
@@ -100,6 +111,7 @@ def test_there_are_no_extensions(client):
         '/v2/fail/moved',
     ],
 )
+@pytest.mark.facts('LP1815532', 'x-openstack-request-id')
 def test_every_response_has_both_ids(client, path):
     response = client('GET', path)
     assert ID.fullmatch(response.headers[COMPUTE])
@@ -152,6 +164,7 @@ def call(client, environ):
 # Health
 
 
+@pytest.mark.facts('add-healthcheck-middleware')
 def test_health_needs_no_authentication(make_client):
     client = make_client(checks={'database': lambda: None})
     response = client('GET', '/healthcheck')
@@ -243,6 +256,7 @@ FORWARDED = {
         ),
     ],
 )
+@pytest.mark.facts('LP1815038', 'Use-http_proxy_to_wsgi')
 def test_proxy_headers_are_used_if_configured(make_client, text, url):
     response = make_client(text)('GET', '/', headers=FORWARDED)
     assert response.json['versions'][0]['links'][1]['href'] == url
@@ -271,6 +285,7 @@ def test_proxy_headers_are_used_if_configured(make_client, text, url):
         ),
     ],
 )
+@pytest.mark.facts('LP1815038')
 def test_links_follow_the_headers_of_several_proxies(
     make_client, headers, url
 ):

@@ -235,11 +235,13 @@ def test_route_table_has_no_overlaps():
         '/v2/abcdef0123/widgets/a1.json',
     ],
 )
+@pytest.mark.facts('bp-remove-project-id.1')
 def test_path_works_with_and_without_project_and_suffix(client, path):
     assert client('GET', path).json['widget']['id'] == 'a1'
 
 
 @pytest.mark.parametrize('roles', ['reader', 'admin'])
+@pytest.mark.facts('bp-remove-project-id.2')
 def test_other_project_in_the_url_is_malformed(client, roles):
     response = client('GET', '/v2/fedcba9876/widgets', roles=roles)
     assert response.status_int == 400
@@ -315,6 +317,11 @@ def test_allowed_methods_are_those_of_the_version(client):
 def test_path_is_read_as_utf_8(client):
     path = '/v2/widgets/a1/parts/Bücher'.encode().decode('latin-1')
     assert client('GET', path).json['part'] == 'Bücher'
+
+
+@pytest.mark.facts('fix_limit_formating_routes')
+def test_id_may_have_a_dot(client):
+    assert client('GET', '/v2/widgets/a.1').json['widget']['id'] == 'a.1'
 
 
 def test_suffix_is_part_of_a_name_on_free_paths(client):

@@ -324,6 +324,7 @@ def test_query_has_the_last_value_of_each_key(client, query, read):
         '&'.join(['a=1'] * 201),
     ],
 )
+@pytest.mark.facts('LP1746202')
 def test_query_that_is_not_text_is_malformed(client, query):
     response = client('GET', '/v2/widgets?' + query)
     assert response.json == {

@@ -420,6 +420,7 @@ def test_owner_sees_who_has_locked_a_share_and_why(
     stranger.get(f'/resource-locks/{on_share["id"]}', expect=404)
 
 
+@pytest.mark.facts('count', 'with_count_query')
 def test_count_is_of_all_that_match(member, many):
     path = '/resource-locks?limit=1&lock_reason=mounted'
     assert member.get(f'{path}&with_count=true')['count'] == 2

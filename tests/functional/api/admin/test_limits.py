@@ -36,6 +36,7 @@ def set_limits(cloud, project, **values):
     )
 
 
+@pytest.mark.facts('next-available', 'rate-limits', 'limits')
 def test_every_version_shows_the_published_keys(api):
     rows = [
         row
@@ -52,6 +53,7 @@ def test_every_version_shows_the_published_keys(api):
         assert set(found['absolute']) == published, minor
 
 
+@pytest.mark.facts('limits')
 def test_every_number_is_that_of_its_resource(cloud, api):
     used = {name: number for number, name in enumerate(WORDS, 1)}
     set_limits(

@@ -94,6 +94,29 @@ def test_options_are_shown_where_nothing_is_set(cloud, api):
     assert show(api) == {'id': 'project', **cloud.services.limits}
 
 
+@pytest.mark.facts('add-quotas-section', 'add-share-group-quotas')
+def test_each_default_has_an_option_in_its_section(build_cloud):
+    values = {name: number for number, name in enumerate(NAMES, 31)}
+    lines = [f'{name} = {value}' for name, value in values.items()]
+    cloud = build_cloud('\n'.join(['[quota]', *lines]))
+    assert show(cloud.api) == {'id': 'project', **values}
+    assert values.keys() >= {
+        'shares',
+        'gigabytes',
+        'snapshots',
+        'share_groups',
+        'share_group_snapshots',
+    }
+
+
+@pytest.mark.facts('add-per-share-gigabytes-quotas.2')
+def test_size_of_a_share_is_unlimited_by_default(cloud, api, member):
+    assert show(api)['per_share_gigabytes'] == -1
+    assert show(api, '/defaults')['per_share_gigabytes'] == -1
+    put(api, {'gigabytes': -1})
+    assert member.create(size=100_000)
+
+
 def test_detail_shows_usage_and_reservations(cloud, api):
     cloud.create_share(size=3)
     share_id = cloud.create_share(size=2)

@@ -1,5 +1,7 @@
 """Every failure records the published user message."""
 
+import datetime
+
 import pytest
 
 from manila_lite import exception
@@ -288,11 +290,17 @@ def test_every_message_has_a_text(cloud, member, fail_next_call):
     assert detail
 
 
+@pytest.mark.facts('clean-expired-messages.2', 'user-messages.3')
 def test_messages_expire(build_cloud):
     cloud = build_cloud('message_ttl = 600\ndefault_share_type =')
     member = member_of(cloud)
     member.create()
     cloud.settle()
-    assert message(member)
+    (found,) = member.get('/messages')['messages']
+    created, expires = (
+        datetime.datetime.fromisoformat(found[key])
+        for key in ('created_at', 'expires_at')
+    )
+    assert expires - created == datetime.timedelta(seconds=600)
     cloud.clock.advance(601)
     assert member.get('/messages')['messages'] == []

@@ -245,6 +245,7 @@ def test_longest_metadata_is_stored(member):
     assert member.create(metadata=metadata)['metadata'] == metadata
 
 
+@pytest.mark.facts('LP2050010.1')
 def test_some_keys_are_for_administrators(build_cloud):
     cloud = build_cloud('admin_only_metadata = sealed')
     refused(member_of(cloud), code=403, metadata={'sealed': 'x'})
@@ -378,6 +379,7 @@ def mount_point(cloud, share):
     return [one['id'] for one in listed]
 
 
+@pytest.mark.facts('LP2064907.2')
 def test_mount_point_is_prefix_and_name(cloud, member, mountable):
     share = member.create(
         share_type=mountable, name='data', mount_point_name='data'

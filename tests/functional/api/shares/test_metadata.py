@@ -23,6 +23,7 @@ def sealed(build_cloud):
         ('DELETE', '/sealed', None),
     ],
 )
+@pytest.mark.facts('LP2050010.1')
 def test_some_keys_are_changed_by_administrators_only(
     sealed, method, key, metadata
 ):
@@ -42,3 +43,16 @@ def test_put_by_a_tenant_keeps_keys_for_administrators(sealed):
     assert request_metadata(
         cloud.api, 'PUT', share, metadata={'new': 'x'}
     ) == {'metadata': {'new': 'x'}}
+
+
+@pytest.mark.facts('LP2050010.2')
+@pytest.mark.parametrize(
+    'key', ['__affinity_same_host', '__affinity_different_host']
+)
+def test_hints_are_changed_by_administrators_only_by_default(cloud, key):
+    share = f'/shares/{cloud.create_share()}'
+    member, metadata = member_of(cloud), {key: 'x'}
+    request_metadata(member, 'POST', share, '', metadata, expect=403)
+    request_metadata(cloud.api, 'POST', share, '', metadata)
+    request_metadata(member, 'DELETE', share, f'/{key}', expect=403)
+    request_metadata(member, 'POST', share, '', {'color': 'red'})

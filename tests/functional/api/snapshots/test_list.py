@@ -148,7 +148,9 @@ def test_link_to_the_next_page_follows_full_pages(member, make):
     assert 'share_snapshots_links' not in member.get('/snapshots?limit=5')
 
 
-@pytest.mark.facts('add-count-info-in-share-snapshot')
+@pytest.mark.facts(
+    'add-count-info-in-share-snapshot', 'count', 'with_count_query'
+)
 def test_count_is_of_all_matches_before_paging(member, make):
     make('a', 'a', 'b')
     for path in ('/snapshots', '/snapshots/detail'):

@@ -125,6 +125,7 @@ def test_a_name_is_used_once(api_on_every_database):
         ({'group_specs': {'a': 'x' * 256}}, 'group_specs'),
     ],
 )
+@pytest.mark.facts('share_group_type_name')
 def test_invalid_values_are_refused(api, values, text):
     good = {'name': 'group', 'share_types': [share_type(api)]}
     before = api.all_rows()
@@ -138,6 +139,15 @@ def test_name_and_share_types_are_required(api, missing):
     body = {'name': 'group', 'share_types': [share_type(api)]}
     del body[missing]
     assert missing in api.refused('POST', PATH, {'share_group_type': body})
+
+
+@pytest.mark.facts('share_group_type_is_public', 'share_group_type_name')
+def test_type_is_public_unless_it_says_otherwise(api):
+    body = {'name': 'x' * 255, 'share_types': [share_type(api)]}
+    made = api('POST', PATH, {'share_group_type': body})
+    assert made['share_group_type']['is_public'] is True
+    assert made['share_group_type']['name'] == 'x' * 255
+    assert listed(api, roles=MEMBER, project=FOREIGN) == ['x' * 255]
 
 
 def test_unknown_share_types_are_not_found(api):
@@ -168,6 +178,7 @@ def test_projects_see_public_types_and_those_they_may_use(api):
     api.refused('GET', f'{PATH}/{id}', expect=404, roles=MEMBER)
 
 
+@pytest.mark.facts('share-group-types.2')
 def test_access_is_granted_listed_and_revoked(api):
     id = create(api, is_public=False)['id']
     path = f'{PATH}/{id}'
@@ -186,6 +197,7 @@ def test_access_is_granted_listed_and_revoked(api):
     api.refused('GET', f'{path}/access', expect=403, roles=MEMBER)
 
 
+@pytest.mark.facts('share-group-types.2')
 def test_public_types_have_no_access_list(api):
     path = f'{PATH}/{create(api)["id"]}'
     assert 'public' in api.refused('GET', f'{path}/access', expect=404)
@@ -220,6 +232,7 @@ def test_specs_of_unknown_types_are_not_found(api):
     api.refused('DELETE', f'{path}/a', expect=404)
 
 
+@pytest.mark.facts('bp-support-group-spec-search')
 def test_types_are_filtered_by_specs_since_2_66(api):
     create(api, 'gold', group_specs={'class': 'gold', 'fast': True})
     create(api, 'plain')

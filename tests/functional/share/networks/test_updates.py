@@ -288,6 +288,7 @@ def test_failed_allocation_puts_all_into_error_and_releases_addresses(
     cloud.check_invariants()
 
 
+@pytest.mark.facts('driver_updatable_subnet_metadata')
 def test_configured_subnet_metadata_is_passed_to_drivers(tmp_path):
     cloud = NetworkCloud(
         tmp_path, extra_conf='driver_updatable_subnet_metadata = color'

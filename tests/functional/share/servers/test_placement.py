@@ -81,7 +81,11 @@ def test_server_is_built_if_the_driver_rejects_all_candidates(cloud):
     assert len(cloud.servers()) == 2
 
 
-@pytest.mark.facts('add-share-server-limits.1', 'add-share-server-limits.2')
+@pytest.mark.facts(
+    'add-share-server-limits.1',
+    'add-share-server-limits.2',
+    'add-share-server-limits.3',
+)
 @pytest.mark.parametrize(
     'limit, servers',
     [

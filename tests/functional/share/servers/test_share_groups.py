@@ -371,6 +371,7 @@ def test_share_with_a_key_of_its_server_does_not_join_a_group(cloud, group):
     assert 'encryption_key_ref' in str(answer.json)
 
 
+@pytest.mark.facts('fix-cg-from-snapshot')
 def test_group_from_a_snapshot_is_on_the_network_and_server_of_its_source(
     cloud, network, group, snapshot
 ):

@@ -71,7 +71,9 @@ def test_allocation_limit(
 
 
 @pytest.mark.facts(
-    'LP1961087.1', 'add-reserved-share-from-snapshot-percentage.2'
+    'LP1961087.1',
+    'add-reserved-share-from-snapshot-percentage.2',
+    'LP1961087.2',
 )
 @pytest.mark.parametrize(
     'specific, placement',
