@@ -104,6 +104,15 @@ QUERIES = {
         for where, service in (('on a back end', SERVICE), ('unplaced', None))
         for since, before in (('', None), (' before a start', OLD))
     },
+    **{
+        f'kinds to recover{since}': (
+            recovery.list_stuck_kinds,
+            recovery.KINDS,
+            SERVICE,
+            before,
+        )
+        for since, before in (('', None), (' before a start', OLD))
+    },
     'back ends without a process': (queues.list_unserved, 900.0),
     'data services without a process': (
         queues.is_unserved,

@@ -128,6 +128,21 @@ def _stuck(
     return union.limit(_MOST) if len(found) > 1 else union
 
 
+@functools.cache
+def _stuck_kinds(
+    resources: tuple[str, ...], with_before: bool
+) -> sa.CompoundSelect:
+    """Return the selection of the kinds of which a placed row is stuck."""
+    return sa.union_all(
+        *(
+            sa.select(sa.literal(resource).label('resource')).select_from(
+                _stuck(resource, True, with_before).subquery()
+            )
+            for resource in resources
+        )
+    )
+
+
 def _is_on(kind: ResourceKind) -> Condition:
     """Return the condition for rows on this back end, in any pool."""
     return kind.service_host == sa.bindparam('of_service')
@@ -154,6 +169,24 @@ def list_stuck(
     if before is not None:
         values['before'] = before
     return session.rows(statement, **values)
+
+
+def list_stuck_kinds(
+    session: Session,
+    resources: typing.Collection[str],
+    service_host: str,
+    before: datetime.datetime | None = None,
+) -> list[str]:
+    """Return those of the kinds that `list_stuck` finds rows of.
+
+    They are in the order of `KINDS`, and asked for in one statement.
+    """
+    asked = tuple(kind for kind in KINDS if kind in resources)
+    values: dict[str, object] = {'most': 1, 'of_service': service_host}
+    if before is not None:
+        values['before'] = before
+    found = session.rows(_stuck_kinds(asked, before is not None), **values)
+    return sorted((row.resource for row in found), key=asked.index)
 
 
 @functools.cache

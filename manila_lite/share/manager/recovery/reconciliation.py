@@ -159,14 +159,9 @@ class ReconciliationEndpoint:
         self, session: Session, before: datetime.datetime | None
     ) -> list[str]:
         """Return the kinds of stuck resources, those others need first."""
-        return [
-            kind
-            for kind in rows.KINDS
-            if kind in self.resources
-            and rows.list_stuck(
-                session, kind, self.service_host, most=1, before=before
-            )
-        ]
+        return rows.list_stuck_kinds(
+            session, self.resources, self.service_host, before
+        )
 
     def _submit(
         self,
