@@ -42,8 +42,7 @@ def find(conf: cfg.ConfigOpts, section: str | None = None) -> list[str]:
     """Describe all wrong values of registered options, or of one section."""
     found = [
         (files.find(conf, group, name), group, name, error)
-        for group, name, error in _errors(conf)
-        if section in (None, group)
+        for group, name, error in _errors(conf, section)
     ]
     # Defaults may be made of a value that a file has.
     written = [one for one in found if one[0]]
@@ -90,9 +89,14 @@ def raised() -> Iterator[None]:
             raise
 
 
-def _errors(conf: cfg.ConfigOpts) -> Iterator[tuple[str, str, Exception]]:
-    """Read all registered options; yield where that fails, and the error."""
-    for name in conf:
+def _errors(
+    conf: cfg.ConfigOpts, section: str | None
+) -> Iterator[tuple[str, str, Exception]]:
+    """Read registered options; yield where that fails, and the error.
+
+    They are all options, or those of the group of a section.
+    """
+    for name in conf if section is None else {section} & {*conf}:
         try:
             value = conf[name]
         except (ValueError, cfg.Error) as error:
