@@ -64,6 +64,21 @@ DELETABLE_UNSERVED = frozenset(
 )
 """What its project may delete, too, while the back end is down."""
 
+SNAPSHOT_BY_FORCE = frozenset(
+    {
+        S.ERROR,
+        S.EXTENDING,
+        S.EXTENDING_ERROR,
+        S.SHRINKING,
+        S.SHRINKING_ERROR,
+        S.REVERTING_ERROR,
+        S.ENSURING,
+        S.BACKUP_CREATING,
+        S.BACKUP_RESTORING_ERROR,
+    }
+)
+"""In which a snapshot is attempted by force; the status stays."""
+
 OVERRIDING_STATUSES = (S.REVERTING, S.REPLICATION_CHANGE)
 """A share is shown with these if any of its instances is in one.
 

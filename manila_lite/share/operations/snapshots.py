@@ -35,6 +35,7 @@ from manila_lite.share.operations.replication.snapshots import LockedReplicas
 from manila_lite.share.operations.reset_events import refuse_contradiction
 from manila_lite.share.operations.reset_events import reset_event
 from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_instance import SNAPSHOT_BY_FORCE
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.snapshot_instance import INSTANCE_RESETS
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
@@ -81,6 +82,7 @@ class Snapshots:
         name: str | None = None,
         description: str | None = None,
         metadata: Mapping[str, str] | None = None,
+        force: bool = False,
     ) -> dict[str, typing.Any]:
         """Accept a snapshot and return its row.
 
@@ -88,6 +90,9 @@ class Snapshots:
         operation at a time, and `created_at` is chosen after it, so its
         order is that of the back end. The snapshot is taken of the active
         replica and then reaches the others.
+
+        By `force` it is attempted of a share that has failed or is busy as
+        well, whose status stays as it is.
         """
         if not share.snapshot_support:
             raise exception.SnapshotsUnsupported(share_id=share.id)
@@ -98,9 +103,18 @@ class Snapshots:
             else share.instance_id
         )
         moves = TransitionBatch(session)
-        moves.fire_one(SHARE_INSTANCE, active_id, 'snapshot')
+        if not (
+            force
+            and snapshots.lock_share_instance(session, active_id)
+            in SNAPSHOT_BY_FORCE
+        ):
+            moves.fire_one(SHARE_INSTANCE, active_id, 'snapshot')
         parent = snapshots.get_parent(session, active_id)
         self._refuse_soft_deleted(parent)
+        if parent.is_being_snapshotted:
+            raise exception.InvalidShare(
+                reason='another snapshot of it is being taken'
+            )
         refuse_running(share.id, parent.task_state)
         snapshot_id = session.new_id()
         owner = Owner(

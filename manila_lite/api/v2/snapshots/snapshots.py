@@ -24,8 +24,6 @@ from manila_lite.states.snapshot_instance import SnapshotStatus
 
 _NAME = s.string(255, nullable=True)
 
-# The published `force` is ignored like an unknown field: a snapshot can be
-# taken of a share in use anyway.
 CREATE = s.schema(
     ['share_id'],
     wrapper='snapshot',
@@ -33,6 +31,7 @@ CREATE = s.schema(
     name=s.alias('display_name', _NAME),
     description=s.alias('display_description', _NAME),
     metadata=s.since('2.73', s.mapping(s.string(1023, 1), nullable=True)),
+    force=s.boolean,
 )
 
 UPDATE = s.schema(
@@ -175,6 +174,7 @@ class SnapshotsController(targets.SnapshotTargetController):
             name=args.get('name'),
             description=args.get('description'),
             metadata=metadata,
+            force=args.get('force', False),
         )
         row = types.SimpleNamespace(
             **values, status=SnapshotStatus.CREATING, provider_location=None

@@ -52,10 +52,84 @@ def test_snapshot_is_accepted_then_available(cloud, member, share):
     cloud.check_invariants()
 
 
-@pytest.mark.parametrize('force', [True, 'True', None, 'what', {}])
-def test_force_is_ignored(cloud, member, share, force):
-    create_snapshot(member, share, force=force)
-    create_snapshot(member, share, force=force, expect=400)
+# By force
+
+
+@pytest.mark.facts('force_snapshot_request')
+@pytest.mark.parametrize('force', [None, 'what', {}, 2, ''])
+def test_force_must_be_a_boolean(member, share, force):
+    fault = create_snapshot(member, share, force=force, expect=400)
+    assert 'force' in fault['badRequest']['message']
+    assert member.show(share)['status'] == 'available'
+
+
+@pytest.mark.facts('force_snapshot_request')
+@pytest.mark.parametrize('force', [True, 'true'])
+@pytest.mark.parametrize('works', [True, False])
+def test_snapshot_of_a_failed_share_is_attempted_by_force(
+    cloud, member, admin, share, fail_next_call, force, works
+):
+    admin.act(share, 'reset_status', {'status': 'error'})
+    create_snapshot(member, share, expect=400)
+    create_snapshot(member, share, force=False, expect=400)
+    if not works:
+        fail_next_call('create_snapshot')
+    made = create_snapshot(member, share, force=force)
+    assert member.show(share)['status'] == 'error'
+    cloud.settle()
+    assert show_snapshot(member, made['id'])['status'] == (
+        'available' if works else 'error'
+    )
+    assert member.show(share)['status'] == 'error'
+    assert cloud.usage('snapshots') == (1, 0)
+    cloud.check_invariants()
+
+
+@pytest.mark.facts('force_snapshot_request')
+@pytest.mark.parametrize(
+    'action, size, ends', [('extend', 3, True), ('shrink', 1, False)]
+)
+def test_snapshot_of_a_busy_share_is_attempted_by_force(
+    cloud, member, share, fail_next_call, action, size, ends
+):
+    member.act(share, action, {'new_size': size})
+    if not ends:
+        fail_next_call('shrink_share')
+    made = create_snapshot(member, share, force=True)
+    cloud.settle()
+    assert show_snapshot(member, made['id'])['status'] == 'available'
+    shown = member.show(share)
+    assert (shown['status'], shown['size']) == (
+        ('available', 3) if ends else ('shrinking_error', 2)
+    )
+    cloud.check_invariants()
+
+
+def test_force_does_not_overtake_another_snapshot(cloud, member, admin, share):
+    """The order of snapshots is that of the back end."""
+    admin.act(share, 'reset_status', {'status': 'error'})
+    create_snapshot(member, share, force=True)
+    for status in ('error', 'available'):
+        admin.act(share, 'reset_status', {'status': status})
+        for force in (True, False):
+            create_snapshot(member, share, force=force, expect=400)
+        assert member.show(share)['status'] == status
+    cloud.settle()
+    create_snapshot(member, share, force=True)
+    assert member.show(share)['status'] == 'snapshotting'
+    cloud.settle()
+    cloud.check_invariants()
+
+
+@pytest.mark.parametrize('status', ['creating', 'deleting', 'migrating'])
+def test_nothing_is_attempted_while_a_share_comes_or_goes(
+    member, admin, share, status
+):
+    admin.act(share, 'reset_status', {'status': status})
+    create_snapshot(member, share, force=True, expect=400)
+
+
+# Names, sizes and refusals
 
 
 def test_names_have_aliases_and_bounds(cloud, member, share):
