@@ -37,7 +37,6 @@ class SnapshotParentRow(OwnedRow, Protocol):
     newest_at: datetime.datetime | None
     newest_member_at: datetime.datetime | None
     newest_id: str | None
-    is_being_snapshotted: bool
 
 
 class PlainSnapshotInstanceRow(Protocol):

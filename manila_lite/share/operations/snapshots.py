@@ -103,18 +103,10 @@ class Snapshots:
             else share.instance_id
         )
         moves = TransitionBatch(session)
-        if not (
-            force
-            and snapshots.lock_share_instance(session, active_id)
-            in SNAPSHOT_BY_FORCE
-        ):
+        if not (force and self._can_be_forced(session, active_id)):
             moves.fire_one(SHARE_INSTANCE, active_id, 'snapshot')
         parent = snapshots.get_parent(session, active_id)
         self._refuse_soft_deleted(parent)
-        if parent.is_being_snapshotted:
-            raise exception.InvalidShare(
-                reason='another snapshot of it is being taken'
-            )
         refuse_running(share.id, parent.task_state)
         snapshot_id = session.new_id()
         owner = Owner(
@@ -172,6 +164,21 @@ class Snapshots:
             share_instance_id=active_id,
         )
         return values
+
+    def _can_be_forced(self, session: Session, instance_id: str) -> bool:
+        """Lock a share; whether its status needs force for a snapshot.
+
+        Raises InvalidShare while another one is taken: the order of
+        snapshots has to be that of the back end.
+        """
+        status = snapshots.lock_share_instance(session, instance_id)
+        if status not in SNAPSHOT_BY_FORCE:
+            return False
+        if snapshots.is_snapshot_in_progress(session, instance_id):
+            raise exception.InvalidShare(
+                reason='another snapshot of it is being taken'
+            )
+        return True
 
     def _replicas(
         self, session: Session, share: rows.ShareTarget, event: str

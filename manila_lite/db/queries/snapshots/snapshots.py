@@ -93,13 +93,6 @@ _PARENT = (
         .correlate(SHARE)
         .scalar_subquery()
         .label('newest_member_at'),
-        sa.exists()
-        .where(
-            INSTANCE.c.share_instance_id == SHARE_INSTANCE.c.id,
-            INSTANCE.c.status == SnapshotStatus.CREATING,
-        )
-        .correlate(SHARE_INSTANCE)
-        .label('is_being_snapshotted'),
     )
     .select_from(SHARE_INSTANCE.join(SHARE))
     .where(SHARE_INSTANCE.c.id == sa.bindparam('instance_id'))
