@@ -113,10 +113,12 @@ class Managing:
         proto = request.share_proto.upper()
         share_type = self._type(session, ctx, request)
         qos_type_id = qos_types.lock_default(session, share_type)
-        mount_point = self._mount_point(ctx, request, share_type)
         server = self._server(session, ctx, request, share_type)
         service = self._service(session, request.service_host)
         failed = self._failed_attempt(session, ctx, request, service, server)
+        mount_point = self._mount_point(
+            session, ctx, request, share_type, failed
+        )
         capabilities = share_types.capability_columns(share_type)
         of_share = {
             'display_name': request.name,
@@ -304,9 +306,11 @@ class Managing:
 
     def _mount_point(
         self,
+        session: Session,
         ctx: RequestContext,
         request: ManageShareRequest,
         share_type: TypeWithSpecs,
+        failed: rows.PathClaimRow | None,
     ) -> str | None:
         request_part = ShareRequest(
             share_proto=request.share_proto,
@@ -314,11 +318,13 @@ class Managing:
             mount_point_name=request.mount_point_name,
         )
         share_request.check_mount_point_support(request_part, share_type)
-        return share_request.full_mount_point_name(
+        return share_request.free_mount_point_name(
+            session,
             request_part,
             share_type,
             self.mount_prefix,
             typing.cast(str, ctx.project_id),
+            except_id=failed.share_id if failed else '',
         )
 
     def _service(self, session: Session, host: str) -> typing.Any:

@@ -280,6 +280,11 @@ def _refuse_not_transferable(instance: rows.InstanceRow) -> None:
                 reason=f'share {instance.share_id} is {what} and cannot be '
                 'transferred'
             )
+    if instance.project_id in (instance.mount_point_name or ''):
+        raise exception.InvalidShare(
+            reason='the mount point name of the share has the id of its '
+            'project, so that the share cannot be transferred'
+        )
 
 
 def _refuse_backups(session: Session, share_id: str) -> None:

@@ -26,6 +26,7 @@ from manila_lite.db.session import Session
 DHSS = 'driver_handles_share_servers'
 SNAPSHOT_SUPPORT = 'snapshot_support'
 ZONES = 'availability_zones'
+MOUNT_POINT_PREFIX = 'provisioning:mount_point_prefix'
 REQUIRED = (DHSS,)
 
 # Up to this version every type supports snapshots and says so.
@@ -46,6 +47,7 @@ _zones = schema.string(
     description='a list of zones with commas between them',
 )
 _prefix = schema.string(
+    255,
     pattern=r'([A-Za-z0-9_-]|\{project_id\})*',
     description='letters, digits, _, - and {project_id}',
 )
@@ -65,7 +67,7 @@ TENANT_VISIBLE: dict[str, schema.Type] = {
     'provisioning:min_share_size': _gigabytes,
     'provisioning:max_share_size': _gigabytes,
     'provisioning:max_share_extend_size': _gigabytes,
-    'provisioning:mount_point_prefix': _prefix,
+    MOUNT_POINT_PREFIX: _prefix,
     qos_types.DEFAULT_OF_SHARE_TYPE: TEXT,
 }
 
@@ -121,11 +123,14 @@ class _ExtraSpecs(schema.Type):
                     ]
                 }
                 for key, rule in rules.items()
-            },
+            }
+            | {MOUNT_POINT_PREFIX: rules[MOUNT_POINT_PREFIX]},
         }
 
 
 def _checked(key: str, value: typing.Any) -> str:
+    if key == MOUNT_POINT_PREFIX and value == '':
+        return value  # names of mount points then have no prefix
     text = checked_value(key, value, (bool, int, float))
     try:
         if key in _CHECKS:

@@ -10,6 +10,7 @@ from manila_lite import exception
 from manila_lite.db.models import engine
 from manila_lite.db.models import services
 from manila_lite.db.models import shares
+from manila_lite.db.models import types
 from manila_lite.db.rows import DetailedInstance
 from manila_lite.db.rows import ExportLocationRow
 from manila_lite.db.rows import IdStatusRow
@@ -22,6 +23,7 @@ from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_instance import InstanceStatus
 
 INSTANCE = shares.ShareInstance.__table__
+SPEC = types.ShareTypeExtraSpec.__table__
 SHARE = shares.Share.__table__
 EXPORT = shares.ExportLocation.__table__
 EXPORT_METADATA = shares.ExportLocationMetadata.__table__
@@ -172,6 +174,21 @@ _PATH_OWNED = (
     )
     .limit(1)
 )
+# Types without this have no shares with mount point names.
+_LOCK_MOUNT_POINTS = (
+    sa.select(SPEC.c.share_type_id)
+    .where(SPEC.c.spec_key == 'mount_point_name_support')
+    .order_by(SPEC.c.share_type_id)
+    .with_for_update()
+)
+_MOUNT_POINT_USED = (
+    sa.select(INSTANCE.c.id)
+    .where(
+        INSTANCE.c.mount_point_name == sa.bindparam('of_mount_point'),
+        INSTANCE.c.share_id != sa.bindparam('except_id'),
+    )
+    .limit(1)
+)
 _HOSTS_OF = sa.select(INSTANCE.c.share_id, INSTANCE.c.host).where(
     INSTANCE.c.share_id.in_(sa.bindparam('share_ids', expanding=True))
 )
@@ -303,6 +320,20 @@ def list_path_claims(
     They are one if none has been adopted twice.
     """
     return session.rows(_PATH_CLAIMS, of_path=path, of_service=service_host)
+
+
+def is_mount_point_used(
+    session: Session, name: str, except_id: str = ''
+) -> bool:
+    """Whether another share has this mount point name, with its prefix.
+
+    A concurrent transaction that asks this waits for the end of this one.
+    """
+    session.rows(_LOCK_MOUNT_POINTS)
+    found = session.value(
+        _MOUNT_POINT_USED, of_mount_point=name, except_id=except_id
+    )
+    return found is not None
 
 
 def is_path_owned(

@@ -480,6 +480,7 @@ class DummyDriver(
                 'share_server_multiple_subnet_support': (
                     self.driver_handles_share_servers
                 ),
+                'mount_point_name_support': True,
                 **(data or {}),
             }
         )

@@ -259,7 +259,7 @@ class DummyShares:
         return {
             'size': share['size'],
             'share_proto': share['share_proto'],
-            'export': share['name'],
+            'export': share['mount_point_name'] or share['name'],
             'pool': self._backend.pool_for(share),
             'content': content,
             'used_gb': used_gb,

@@ -6,7 +6,9 @@ import re
 import typing
 
 from manila_lite import exception
+from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.types.types import TypeWithSpecs
+from manila_lite.db.session import Session
 
 _MOUNT_POINT = re.compile(r'[A-Za-z0-9_-]{1,255}')
 
@@ -158,6 +160,28 @@ def allowed_zones(
             f'one of those of the share type: {", ".join(allowed)}'
         )
     return [request.availability_zone]
+
+
+def free_mount_point_name(
+    session: Session,
+    request: ShareRequest,
+    share_type: TypeWithSpecs | None,
+    prefix: str,
+    project_id: str,
+    except_id: str = '',
+) -> str | None:
+    """Return the mount point name with its prefix; raises if it is in use.
+
+    `except_id` is the id of a share that may have it.
+    """
+    name = full_mount_point_name(request, share_type, prefix, project_id)
+    if name is not None and share_instances.is_mount_point_used(
+        session, name, except_id
+    ):
+        raise exception.InvalidInput(
+            reason=f'mount_point_name {name} is that of another share'
+        )
+    return name
 
 
 def full_mount_point_name(

@@ -151,8 +151,8 @@ class Shares:
                 'availability_zone_id': zone and zone.id,
                 'share_network_id': request.share_network_id,
                 'encryption_key_ref': request.encryption_key_ref,
-                'mount_point_name': share_request.full_mount_point_name(
-                    request, share_type, self.mount_prefix, project_id
+                'mount_point_name': share_request.free_mount_point_name(
+                    session, request, share_type, self.mount_prefix, project_id
                 ),
             },
             request.metadata,

@@ -379,22 +379,54 @@ def mount_point(cloud, share):
     return [one['id'] for one in listed]
 
 
-@pytest.mark.facts('LP2064907.2')
+def paths(api, share_id):
+    listed = api.get(f'/shares/{share_id}/export_locations')
+    return {one['path'] for one in listed['export_locations']}
+
+
+@pytest.mark.facts('human-readable.2')
 def test_mount_point_is_prefix_and_name(cloud, member, mountable):
     share = member.create(
         share_type=mountable, name='data', mount_point_name='data'
     )
     assert mount_point(cloud, share) == [share['id']]
+    cloud.settle()
+    assert paths(member, share['id']) == {'10.0.0.10:/shares/project_data'}
 
 
-def test_type_may_have_its_own_prefix(cloud, member, make_type):
+@pytest.mark.facts('human-readable.1', 'LP2064907.1')
+@pytest.mark.parametrize(
+    'prefix, full',
+    [
+        ('own-', 'own-data'),
+        ('{project_id}-x_', 'project-x_data'),
+        ('', 'data'),
+    ],
+)
+def test_type_may_have_its_own_prefix(cloud, member, make_type, prefix, full):
     make_type(
         mount_point_name_support='True',
-        provisioning__mount_point_prefix='own-',
+        provisioning__mount_point_prefix=prefix,
     )
     share = member.create(share_type='special', mount_point_name='data')
-    listed = member.get('/shares?mount_point_name=own-data')['shares']
+    listed = member.get(f'/shares?mount_point_name={full}')['shares']
     assert [one['id'] for one in listed] == [share['id']]
+    cloud.settle()
+    assert paths(member, share['id']) == {f'10.0.0.10:/shares/{full}'}
+
+
+@pytest.mark.facts('human-readable.4')
+def test_mount_point_in_use_is_refused(cloud, member, stranger, mountable):
+    share = member.create(share_type=mountable, mount_point_name='data')
+    for _ in range(2):
+        assert 'project_data' in refused(
+            member, share_type=mountable, mount_point_name='data'
+        )
+        cloud.settle()
+    stranger.create(share_type=mountable, mount_point_name='data')
+    member.delete(share['id'])
+    cloud.settle()
+    member.create(share_type=mountable, mount_point_name='data')
 
 
 @pytest.mark.facts('human-readable.3')

@@ -227,6 +227,34 @@ def test_mount_point_name_needs_its_type(cloud, admin, make_type, path):
     assert share['status'] == 'manage_starting'
 
 
+@pytest.mark.facts('bp-manage-with-mount-point-name')
+def test_mount_point_name_has_the_prefix_of_its_type(cloud, admin, make_type):
+    make_type(
+        'mounts',
+        mount_point_name_support='True',
+        provisioning__mount_point_prefix='own-',
+    )
+    first, second = (cloud.driver().add_unmanaged_share(name) for name in 'ab')
+    body = {'share_type': 'mounts', 'mount_point_name': 'data'}
+    share = managed(cloud, first, **body)
+    found = admin.get('/shares?mount_point_name=own-data')['shares']
+    assert [one['id'] for one in found] == [share['id']]
+    assert share['status'] == 'available'
+    fault = manage(admin, second, expect=400, **body)
+    assert 'own-data' in fault['message']
+    make_type('plain', mount_point_name_support='True')
+    share = managed(cloud, second, **body | {'share_type': 'plain'})
+    found = admin.get('/shares?mount_point_name=project_data')['shares']
+    assert [one['id'] for one in found] == [share['id']]
+
+
+def test_mount_point_name_is_kept_when_managing_again(cloud, path, make_type):
+    make_type('mounts', mount_point_name_support='True')
+    body = {'share_type': 'mounts', 'mount_point_name': 'data'}
+    failed(cloud, path, protocol='CIFS', **body)
+    assert managed(cloud, path, **body)['status'] == 'available'
+
+
 def test_managed_path_is_refused(cloud, admin, path):
     manage(admin, path)
     fault = manage(admin, path, expect=409)

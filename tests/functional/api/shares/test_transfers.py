@@ -89,6 +89,27 @@ def test_share_with_a_busy_snapshot_cannot_be_offered(cloud, member, share):
     offer(member, share)
 
 
+@pytest.mark.facts('human-readable.5')
+@pytest.mark.parametrize(
+    'prefix, code',
+    [(None, 400), ('x-{project_id}', 400), ('own-', 202), ('', 202)],
+)
+def test_share_mounted_by_the_id_of_its_project_cannot_be_offered(
+    cloud, member, make_type, prefix, code
+):
+    specs = {'mount_point_name_support': 'True'}
+    if prefix is not None:
+        specs['provisioning__mount_point_prefix'] = prefix
+    make_type('mounts', **specs)
+    share = member.create(share_type='mounts', mount_point_name='data')['id']
+    cloud.settle()
+    answer = request_offer(member, share, expect=code)
+    assert ('mount point' in answer.text) == (code == 400)
+    assert member.show(share)['status'] == (
+        'available' if code == 400 else 'awaiting_transfer'
+    )
+
+
 def test_share_in_the_recycle_bin_cannot_be_offered(member, share):
     member.act(share, 'soft_delete')
     request_offer(member, share, expect=403)

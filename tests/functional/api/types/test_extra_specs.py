@@ -153,6 +153,7 @@ def test_invalid_extra_spec_is_refused_and_changes_nothing(
         ('availability_zones', ' a b , c', 'a b,c'),
         ('provisioning:max_share_size', '100', ...),
         ('provisioning:mount_point_prefix', '{project_id}-x_', ...),
+        ('provisioning:mount_point_prefix', '', ...),
         ('encryption_support', 'share', ...),
         ('umlaut_ä', 'ö', ...),
         ('k', 5, '5'),
