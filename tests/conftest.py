@@ -20,11 +20,13 @@ pytest_plugins = [
 def pytest_collection_finish():
     """Let the collector pass over modules and collected tests.
 
-    There are millions of those objects, and they stay. Others are collected
-    as often as by default: what tests leave behind may hold connections.
+    There are millions of those objects, and they stay. What tests leave
+    behind may hold connections: it is collected less often than by default,
+    which took 4 % of the time, and more often than in a service.
     """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(10_000)
 
 
 @pytest.fixture
