@@ -239,6 +239,34 @@ FACTS = {
         'given rules of all types with their levels, and denying a user '
         'name to change its level would disconnect its clients'
     ),
+    'LP1959472': (
+        'there is no JSON filter: queries about what back ends report are '
+        'for administrators, who write them into share types'
+    ),
+    'check-thin-provisioning.1': (
+        'a pool that reports thin provisioning over-subscribes shares of '
+        'types that say nothing about it as well: all its shares are thin '
+        'then; only a type with thin_provisioning false counts free room'
+    ),
+    'LP2067266': (
+        'a share server that could not be deleted keeps its addresses: it '
+        'may still answer on the back end, and its addresses would be given '
+        'to another one'
+    ),
+    'LP1881098': (
+        'back ends with share servers, groups or replicas keep their name, '
+        'and the command refuses to move them: drivers have stored it on the '
+        'storage'
+    ),
+    'metadata_request.2': (
+        'metadata keys that differ in case are different keys on every '
+        'database: none of two values that a client has stored is lost'
+    ),
+    'LP2081827': (
+        'a deleted resource leaves no row, and neither does a denied access '
+        'rule, so that there is nothing to restore or to purge; what is '
+        'purged are records of what has been done'
+    ),
 }
 """Facts of the published release notes that do not hold, by their ids."""
 
