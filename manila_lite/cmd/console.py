@@ -96,11 +96,24 @@ def show(
     head: Sequence[str],
     found: Sequence[dict[str, typing.Any]],
 ) -> None:
-    """Print rows as JSON if requested, else as a table."""
+    """Print rows as JSON or YAML if requested, else as a table."""
     if args.json:
         print(json.dumps(found, indent=2))
+    elif getattr(args, 'yaml', False):
+        _print_yaml(found)
     else:
         print_table(head, ([row[name] for name in head] for row in found))
+
+
+def _print_yaml(found: Sequence[dict[str, typing.Any]]) -> None:
+    """Print rows, whose plain values are the same in JSON and YAML."""
+    for row in found:
+        mark = '- '
+        for name, value in row.items():
+            print(f'{mark}{name}: {json.dumps(value)}')
+            mark = '  '
+    if not found:
+        print('[]')
 
 
 def print_table(head: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
@@ -126,6 +139,16 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--json', action='store_true', help='print JSON instead of a table'
     )
+
+
+def add_formats(parser: argparse.ArgumentParser) -> None:
+    formats = parser.add_mutually_exclusive_group()
+    for name in ('json', 'yaml'):
+        formats.add_argument(
+            f'--{name}',
+            action='store_true',
+            help=f'print {name.upper()} instead of a table',
+        )
 
 
 def location_options(default: str | None) -> argparse.ArgumentParser:

@@ -41,15 +41,14 @@ def list_all(args: argparse.Namespace) -> None:
         warnings = db.read(
             incarnations.warnings_by_service, conf.service_down_time
         )
-    console.print_table(
+    console.show(
+        args,
         _FIELDS,
-        (
-            (
-                _summary(row, conf.service_down_time, numbers, warnings)
-                | _problem(row, problems)
-            ).values()
+        [
+            _summary(row, conf.service_down_time, numbers, warnings)
+            | _problem(row, problems)
             for row in found
-        ),
+        ],
     )
 
 
@@ -186,6 +185,7 @@ def add_to(nouns: typing.Any) -> None:
             help='binary of the service (default %(default)s)',
         )
     console.add_json(parsers['describe'])
+    console.add_formats(parsers['list'])
     parsers['remove'].add_argument(
         '--cancel-work',
         action='store_true',

@@ -5,6 +5,7 @@ import pathlib
 
 import pytest
 import sqlalchemy as sa
+import yaml
 
 from manila_lite import release
 from manila_lite.cmd import known_options
@@ -188,6 +189,28 @@ def test_services_are_listed_with_their_problems(state, db):
         ['dead@a', 'far', 'enabled', 'down', '-'],
         ['off@a', 'nova', 'disabled', 'up', 'moving'],
     ]
+
+
+@pytest.mark.facts('add-format-output-to-manila-manage')
+@pytest.mark.parametrize(
+    'option, read', [('--json', json.loads), ('--yaml', yaml.safe_load)]
+)
+def test_services_are_listed_for_programs(state, db, option, read):
+    assert read(manage('service', 'list', option, '--state-dir', state)) == []
+    register(db, 'well@a')
+    register(db, 'ill@a', health='its disk\nis gone: "x" #1')
+    well, ill = read(manage('service', 'list', option, '--state-dir', state))
+    assert well == {
+        'binary': 'manila-share',
+        'host': 'well@a',
+        'zone': 'nova',
+        'status': 'enabled',
+        'state': 'up',
+        'release': str(release.NUMBER),
+        'updated_at': well['updated_at'],
+        'problem': None,
+    }
+    assert ill['problem'] == 'its disk\nis gone: "x" #1'
 
 
 def test_service_is_described(state, db):
