@@ -1,12 +1,18 @@
-"""Space in `btrfs_root` for the files that a daemon needs to start.
+"""Space in `btrfs_root` for what the supervisor and daemons write to start.
 
 The supervisor gives it up if the file system is full, and the share service
 takes it again when there is room. The supervisor imports this module.
 """
 
+from collections.abc import Callable
 import contextlib
+import logging
 import os
 import pathlib
+
+from manila_lite.share.drivers.space import is_out_of_space
+
+LOG = logging.getLogger(__name__)
 
 _NAME = 'reserve'
 _SIZE = 1 << 20
@@ -28,7 +34,18 @@ def keep(root: pathlib.Path) -> None:
         new.replace(file)
 
 
-def release(root: pathlib.Path) -> bool:
+def used_by(root: pathlib.Path, write: Callable[[], None]) -> None:
+    """Call a function that writes, with the space if there is no other."""
+    try:
+        write()
+    except OSError as error:
+        if not is_out_of_space(error) or not _release(root):
+            raise
+        LOG.error('The reserve in %s is given up: %s', root, error)
+        write()
+
+
+def _release(root: pathlib.Path) -> bool:
     """Give up the space; return whether there was some."""
     try:
         (root / _NAME).unlink()

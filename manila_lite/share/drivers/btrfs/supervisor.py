@@ -40,7 +40,6 @@ from manila_lite.share.drivers.btrfs.limited_log import LimitedLog
 from manila_lite.share.drivers.btrfs.probes import Probe
 from manila_lite.share.drivers.btrfs.probes import Question
 from manila_lite.share.drivers.btrfs.trash import Trash
-from manila_lite.share.drivers.space import is_out_of_space
 
 LOG = logging.getLogger(__name__)
 
@@ -322,15 +321,7 @@ class Supervisor:
 
     def _try(self, name: str, part: Callable[[], None]) -> bool:
         try:
-            try:
-                part()
-            except OSError as error:
-                if not is_out_of_space(error) or not reserve.release(
-                    self._root
-                ):
-                    raise
-                LOG.error('%s: the reserve is given up: %s', name, error)
-                part()
+            reserve.used_by(self._root, part)
         except (OSError, ValueError) as error:  # a file is damaged
             self._errors.error(f'{self._running.parent}: {name}', error)
             return False
@@ -554,7 +545,10 @@ def main(
     logging.basicConfig(
         level=logging.INFO, format='%(asctime)s %(levelname)s %(message)s'
     )
-    processes.write(folder / RECORD, processes.this_process())
+    reserve.used_by(
+        folder.parent,
+        lambda: processes.write(folder / RECORD, processes.this_process()),
+    )
     os.close(is_recorded)
     supervisor = supervise(
         folder, json.loads((folder / SPECIFICATION).read_bytes()), unwatched

@@ -130,6 +130,52 @@ def test_killed_server_is_started_again(site, name):
     site.driver.check_health()
 
 
+@pytest.mark.parametrize('also', [[], ['server'], ['server', 'bus']])
+def test_killed_supervisor_is_started_again(site, also):
+    """So are the daemons that are killed together with it."""
+    share = site.create()
+    site.client().write(path_of(share), 'notes', b'kept')
+    site.driver.check_health()
+    site.fill()
+    killed = {name: kill(site, name) for name in ('supervisor', *also)}
+    for name, pid in killed.items():
+        eventually(lambda name=name, pid=pid: is_replaced(site, name, pid))
+    eventually(lambda: is_served(site, share))
+    with unwritable(site):
+        site.driver.check_health()
+    site.empty()
+    site.driver.check_health()
+
+
+def test_share_service_starts(site):
+    share = site.create()
+    site.client().write(path_of(share), 'notes', b'kept')
+    site.driver.check_health()
+    site.fill()
+    for name in ('supervisor', 'server', 'bus'):
+        kill(site, name)
+    site.driver = site.start()
+    eventually(lambda: is_served(site, share))
+    with unwritable(site):
+        site.driver.check_health()
+
+
+def is_replaced(site, name, pid):
+    site.driver.backend.watch()  # as the service does every second
+    return pid_of(site, name) != pid
+
+
+def pid_of(site, name):
+    record = site.root / 'nfs' / f'{name}.json'
+    return json.loads(record.read_text())['pid']
+
+
+def kill(site, name):
+    pid = pid_of(site, name)
+    os.kill(pid, signal.SIGKILL)
+    return pid
+
+
 def is_served(site, share):
     try:
         return site.client().read(path_of(share), 'notes') == b'kept'
