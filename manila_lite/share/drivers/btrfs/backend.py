@@ -38,6 +38,7 @@ from manila_lite.share.drivers.btrfs.protocols import Exporters
 from manila_lite.share.drivers.btrfs.protocols import Protocols
 from manila_lite.share.drivers.btrfs.protocols import location
 from manila_lite.share.drivers.btrfs.restoring import restore_limits
+from manila_lite.share.drivers.btrfs.restoring import restore_properties
 from manila_lite.share.drivers.btrfs.servers import Servers
 from manila_lite.share.drivers.btrfs.smb_exports import SmbExports
 from manila_lite.share.drivers.btrfs.smb_users import SmbUsers
@@ -132,6 +133,7 @@ class BtrfsBackend:
                 pool.prepare()
                 self._discard_unfinished(pool)
                 restore_limits(pool, self.locks, is_trusted=False)
+                restore_properties(pool, self.locks)
             except (OSError, exception.DriverError) as error:
                 problems.append(failures.of_pool(pool.name, error))
         return problems
@@ -360,6 +362,27 @@ class BtrfsBackend:
             )
             self.start(has_shares=True)
 
+    def restore_exports(self) -> None:
+        """Let running servers export what they should, and nothing else."""
+        for nfs, cifs in self._all_exporters():
+            restored = nfs.restore(self._find_volume)
+            if cifs:
+                restored += cifs.restore()
+            if restored:
+                LOG.error(
+                    'Exports were not as recorded, and are restored: %s',
+                    ', '.join(restored),
+                )
+
+    def _all_exporters(self) -> Iterator[Exporters]:
+        if not self.has_servers:
+            yield self._exporters
+            return
+        for server in self.servers.ready():
+            yield Exporters(
+                server.exports, server.smb if server.runs_smb() else None
+            )
+
     def _require_writable(self, pool: Pool) -> None:
         if not pool.is_read_only():
             return
@@ -390,6 +413,7 @@ class BtrfsBackend:
                 self.disks.check(pool)
                 pool.read()
                 restore_limits(pool, self.locks)
+                restore_properties(pool, self.locks)
                 if pool.count_again():
                     LOG.warning(
                         'The sizes of the shares in pool %s are wrong, and '
@@ -404,6 +428,7 @@ class BtrfsBackend:
             self._require_answers()
             self.daemons.require_guarded()
             self.daemons.require_free_files()
+        self.restore_exports()
         root_directory.require_writable(self.root)
         self.fencing.forget_old(time.time())
 

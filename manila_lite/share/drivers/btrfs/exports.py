@@ -19,6 +19,7 @@ import contextlib
 import os
 import pathlib
 import time
+from typing import NamedTuple
 
 from oslo_log import log
 
@@ -43,6 +44,14 @@ _NOBODY = 65534
 def pseudo_path(kind: Kind, volume: str) -> str:
     """Return the path that clients mount."""
     return f'/{kind}/{volume}'
+
+
+class _Difference(NamedTuple):
+    """An export that runs and should not, or the other way round."""
+
+    number: int
+    name: str | None
+    is_running: bool
 
 
 class Exports:
@@ -260,39 +269,47 @@ class Exports:
 
     def restore_mounts(
         self, find: Callable[[Kind, str], pathlib.Path | None]
-    ) -> None:
+    ) -> list[str]:
         """Mount the volumes of all exports, after a start of the machine.
 
         What is mounted there of another file system, which was lost, is
-        replaced. An error of one volume does not concern the others.
+        replaced. An error of one volume does not concern the others. Returns
+        what was mounted.
         """
+        mounted = []
         for name in self._names():
             try:
-                self._restore_mount(name, find)
+                if self._restore_mount(name, find):
+                    mounted.append(name)
             except OSError as error:
                 LOG.error(
                     '%(name)s is not exported: %(error)s',
                     {'name': name, 'error': error},
                 )
+        return mounted
 
     def _restore_mount(
         self, name: str, find: Callable[[Kind, str], pathlib.Path | None]
-    ) -> None:
+    ) -> bool:
         kind, _, volume = name.partition('.')
         source, target = find(Kind(kind), volume), self._mounts / name
         if source is None:
             if not os.path.ismount(target):
                 LOG.warning('%s is not exported: no volume', name)
-            return
+            return False
         if kernel.is_mount_of(source, target):
-            return
+            return False
         with self._locks.locked(name):
             source = find(Kind(kind), volume)
-            if source is None or not self._file(name).exists():
-                return
-            if not kernel.is_mount_of(source, target):
-                self._detach(name)
-                _cover(source, target)
+            if (
+                source is None
+                or not self._file(name).exists()
+                or kernel.is_mount_of(source, target)
+            ):
+                return False
+            self._detach(name)
+            _cover(source, target)
+            return True
 
     def detach_lost(self, tops: Iterable[pathlib.Path]) -> bool:
         """Let go of file systems other than those that are mounted.
@@ -340,18 +357,80 @@ class Exports:
             raise errors[0]
 
     def _reconcile(self, name: str, number: int, running: set[int]) -> None:
-        if number not in running:
+        if number not in running or not self._file(name).exists():
             with self._locks.locked(name):
-                if (
-                    self._numbers.find(name) == number
-                    and self._file(name).exists()
-                    and os.path.ismount(self._mounts / name)
-                ):
-                    self._apply(name, number)
-        elif not self._file(name).exists():
-            with self._locks.locked(name):
-                if not self._file(name).exists():
-                    self._server.remove(number)
+                self._export_as_listed(number, name, number in running)
+
+    def _export_as_listed(
+        self, number: int, name: str, is_running: bool
+    ) -> bool:
+        """Let the server export a volume, or not, as its file says.
+
+        Returns whether it did something else.
+        """
+        if not self._file(name).exists():
+            if is_running:
+                self._server.remove(number)
+            return is_running
+        if (
+            is_running
+            or self._numbers.find(name) != number
+            or not os.path.ismount(self._mounts / name)
+        ):
+            return False
+        self._apply(name, number)
+        return True
+
+    def restore(
+        self, find: Callable[[Kind, str], pathlib.Path | None]
+    ) -> list[str]:
+        """Restore what somebody else has changed beside a running server.
+
+        That is: an export is missing, or there is one too many, or its volume
+        is not mounted. What is being changed is left alone. An export whose
+        file was removed ends, since its clients are not known any more; they
+        are when its rules are applied again. Returns what was restored.
+        """
+        found = self._differing()  # raises an error if it does not answer
+        restored = set(self.restore_mounts(find))
+        if found:
+            # What another process has changed meanwhile does not differ twice.
+            found &= self._differing()
+        for each in found:
+            if self._has_restored(each):
+                restored.add(each.name or f'export {each.number}')
+        return sorted(restored)
+
+    def _differing(self) -> set['_Difference']:
+        running = self._server.numbers()
+        names = {number: name for name, number in self._numbers.all().items()}
+        found = {
+            _Difference(number, names.get(number), number in running)
+            for number in running | names.keys()
+        }
+        return {
+            each
+            for each in found
+            if each.is_running
+            != (each.name is not None and self._file(each.name).exists())
+        }
+
+    def _has_restored(self, found: '_Difference') -> bool:
+        if found.name is None:
+            self._server.remove(found.number)
+            return True
+        with self._locks.try_locked(found.name) as is_locked:
+            if not is_locked or not self._export_as_listed(
+                found.number, found.name, found.is_running
+            ):
+                return False
+        if found.is_running:
+            LOG.error(
+                '%s is no longer exported: the file with its clients is gone; '
+                'they are let in when the shares are ensured',
+                found.name,
+            )
+        return True
 
     def _names(self) -> list[str]:
         return sorted(file.stem for file in self._folder.glob('*.conf'))

@@ -2,7 +2,8 @@
 
     mounts, loop devices, namespaces    CAP_SYS_ADMIN
     set_limit, enable_quota  CAP_SYS_ADMIN
-    sizes, has_removed, nested_subvolumes    CAP_SYS_ADMIN (search in a tree)
+    sizes, has_removed, nested_subvolumes, read_only_subvolumes
+                             CAP_SYS_ADMIN (search in a tree)
     destroy, destroy_nested  CAP_SYS_ADMIN
     the rest                 write access to the directory
 
@@ -52,13 +53,15 @@ SUBVOLUME_INODE = 256
 """The inode number of the root of every subvolume."""
 
 _ROOT_TREE, _QUOTA_TREE = 1, 8
-_ORPHAN, _ROOT_REF = 48, 156
+_ORPHAN, _ROOT_ITEM, _ROOT_REF = 48, 132, 156
 _QGROUP_STATUS, _QGROUP_INFO, _QGROUP_LIMITS = 240, 242, 244
 _STATUS_RESCAN, _STATUS_INCONSISTENT = 2, 4
 _LIMIT_REFERENCED = 1
 _READ_ONLY, _BY_ID = 2, 16
+_ROOT_FLAGS, _ROOT_READ_ONLY = 208, 1
 _NO_LIMIT = (1 << 64) - 1
 _ORPHANS = (1 << 64) - 5
+_LAST_SUBVOLUME = (1 << 64) - 256
 _SEARCH_SIZE = 1 << 16
 
 _LOOP_GET_FREE, _LOOP_CONFIGURE = 0x4C82, 0x4C0A
@@ -177,6 +180,22 @@ def is_read_only(path: pathlib.Path) -> bool:
 def set_read_only(path: pathlib.Path, read_only: bool) -> None:
     flags = struct.pack('<Q', _READ_ONLY if read_only else 0)
     _call(path, _SET_FLAGS, bytearray(flags))
+
+
+def read_only_subvolumes(top: pathlib.Path) -> set[int]:
+    """Return the ids of the subvolumes that cannot be written."""
+    found = _search(
+        top,
+        _ROOT_TREE,
+        (SUBVOLUME_INODE, _ROOT_ITEM, 0),
+        (_LAST_SUBVOLUME, _ROOT_ITEM, _NO_LIMIT),
+    )
+    return {
+        subvolume
+        for (subvolume, kind, _), data in found
+        if kind == _ROOT_ITEM
+        and struct.unpack_from('<Q', data, _ROOT_FLAGS)[0] & _ROOT_READ_ONLY
+    }
 
 
 def content_id(path: pathlib.Path) -> bytes:

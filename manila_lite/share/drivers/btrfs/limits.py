@@ -79,12 +79,12 @@ class Limits:
         sizes = kernel.sizes(self._top)
         return [
             volume
-            for subvolume, volume in self._managed().items()
+            for subvolume, volume in self.managed().items()
             if subvolume in sizes
             and sizes[subvolume].limit != (volume.limit or 0)
         ]
 
-    def _managed(self) -> dict[int, Volume]:
+    def managed(self) -> dict[int, Volume]:
         """Return the managed volumes by the ids of their subvolumes.
 
         They are read again only if a record has changed.

@@ -52,12 +52,22 @@ class Pool:
 
         What is there is not written again: the pool may be full.
         """
-        if stat.S_IMODE(self.top.stat().st_mode) != stat.S_IRWXU:
-            self.top.chmod(stat.S_IRWXU)
         for folder in self.folders:
             folder.mkdir(mode=stat.S_IRWXU, exist_ok=True)
+        self.protect()
         kernel.enable_quota(self.top)
         kernel.wait_for_sizes(self.top)
+
+    def protect(self) -> bool:
+        """Let only root enter the pool; return whether others could."""
+        opened = [
+            folder
+            for folder in (self.top, *self.folders)
+            if stat.S_IMODE(folder.stat().st_mode) != stat.S_IRWXU
+        ]
+        for folder in opened:
+            folder.chmod(stat.S_IRWXU)
+        return bool(opened)
 
     @property
     def folders(self) -> list[pathlib.Path]:
@@ -268,6 +278,26 @@ class Pool:
             return None
         self._limit(self.path(kind, volume), limit)
         return kernel.Size(size.used, limit)
+
+    def differing_flags(self) -> list[Volume]:
+        """Return writable snapshots, and shares that cannot be written.
+
+        Among these are replicas that follow others.
+        """
+        read_only = kernel.read_only_subvolumes(self.top)
+        return [
+            volume
+            for subvolume, volume in self._limits.managed().items()
+            if (subvolume in read_only) != (volume.kind is Kind.SNAPSHOT)
+        ]
+
+    def restore_flag(self, kind: Kind, volume: str, read_only: bool) -> bool:
+        """Let a volume be read-only or not; return whether it was not so."""
+        path = self.path(kind, volume)
+        if kernel.is_read_only(path) is read_only:
+            return False
+        kernel.set_read_only(path, read_only)
+        return True
 
     def share_sizes(self) -> dict[str, kernel.Size]:
         """Return the sizes of all managed shares by name.

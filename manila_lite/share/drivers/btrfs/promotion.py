@@ -15,12 +15,12 @@ from manila_lite.share.drivers.btrfs import closing
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
+from manila_lite.share.drivers.btrfs.catalog import Role
 from manila_lite.share.drivers.btrfs.peers import BtrfsPeers
 from manila_lite.share.drivers.btrfs.replicas import DR
 from manila_lite.share.drivers.btrfs.replicas import Replica
 from manila_lite.share.drivers.btrfs.replicas import ReplicaState
 from manila_lite.share.drivers.btrfs.replicas import ReplicaUnreachable
-from manila_lite.share.drivers.btrfs.replicas import Role
 from manila_lite.share.drivers.btrfs.syncing import BtrfsSyncing
 from manila_lite.share.drivers.replica_lists import ACTIVE
 from manila_lite.share.drivers.replica_lists import OUT_OF_SYNC

@@ -12,23 +12,12 @@ from manila_lite import exception
 from manila_lite.host import Host
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
+from manila_lite.share.drivers.btrfs.catalog import Role
 from manila_lite.share.drivers.btrfs.copies import Copies
 from manila_lite.share.drivers.btrfs.pool import Pool
 from manila_lite.share.drivers.records import Record
 
 READABLE, DR = 'readable', 'dr'
-
-
-class Role:
-    """The role that is recorded of a replica.
-
-    A retiring one was active, and lets no clients in. Only its successor
-    knows whether the promotion was completed.
-    """
-
-    ACTIVE = 'active'
-    RETIRING = 'retiring'
-    PASSIVE = 'passive'
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,12 +15,12 @@ from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs.access import BtrfsAccess
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
+from manila_lite.share.drivers.btrfs.catalog import Role
 from manila_lite.share.drivers.btrfs.peers import BtrfsPeers
 from manila_lite.share.drivers.btrfs.promotion import BtrfsPromotion
 from manila_lite.share.drivers.btrfs.replicas import Replica
 from manila_lite.share.drivers.btrfs.replicas import ReplicaState
 from manila_lite.share.drivers.btrfs.replicas import ReplicaUnreachable
-from manila_lite.share.drivers.btrfs.replicas import Role
 from manila_lite.share.drivers.btrfs.replicated_snapshots import (
     BtrfsReplicatedSnapshots,
 )

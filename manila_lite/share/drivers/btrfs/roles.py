@@ -5,12 +5,12 @@ from oslo_log import log
 from manila_lite import exception
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
+from manila_lite.share.drivers.btrfs.catalog import Role
 from manila_lite.share.drivers.btrfs.peers import BtrfsPeers
 from manila_lite.share.drivers.btrfs.pool import Pool
 from manila_lite.share.drivers.btrfs.replicas import READABLE
 from manila_lite.share.drivers.btrfs.replicas import Replica
 from manila_lite.share.drivers.btrfs.replicas import ReplicaState
-from manila_lite.share.drivers.btrfs.replicas import Role
 from manila_lite.share.drivers.replica_lists import ACTIVE
 
 LOG = log.getLogger(__name__)

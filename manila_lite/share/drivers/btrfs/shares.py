@@ -16,6 +16,7 @@ from manila_lite.share.drivers.btrfs.catalog import Kind
 from manila_lite.share.drivers.btrfs.clones import BtrfsClones
 from manila_lite.share.drivers.btrfs.pool import Pool
 from manila_lite.share.drivers.btrfs.restoring import restore_limits
+from manila_lite.share.drivers.btrfs.restoring import restore_properties
 from manila_lite.share.drivers.btrfs.servers import ShareServerMissing
 from manila_lite.share.drivers.contract.connections import identity_of
 from manila_lite.share.drivers.records import Record
@@ -249,12 +250,17 @@ class BtrfsShares:
         for pool in self._backend.pools.values():
             try:
                 restore_limits(pool, self._backend.locks)
+                restore_properties(pool, self._backend.locks)
             except OSError as error:
                 LOG.error(
                     'Limits in pool %s are not compared: %s', pool.name, error
                 )
         replies = {}
         with silence.waiting_once():
+            try:
+                self._backend.restore_exports()
+            except (exception.DriverError, OSError) as error:
+                LOG.error('Exports are not compared: %s', error)
             for share in shares:
                 try:
                     replies[share['id']] = self._ensure_reply(share)

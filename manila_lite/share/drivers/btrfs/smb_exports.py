@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 import pathlib
 import re
 
+from oslo_log import log
+
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers import samba
 from manila_lite.share.drivers.btrfs import origins
@@ -23,8 +25,11 @@ from manila_lite.share.drivers.btrfs.smb_users import SmbUsers
 from manila_lite.share.drivers.contract.values import AccessReply
 from manila_lite.share.drivers.contract.values import AccessRuleForDriver
 
+LOG = log.getLogger(__name__)
+
 _SNAPSHOTS = f'{Kind.SNAPSHOT}.'
 _CLOSING = '# Clients that use the share have to connect again.\n'
+_INCLUDED = re.compile(r'^include = (.*)$', re.MULTILINE)
 _SPECIAL = ('global', 'homes', 'printers')
 _NAME = re.compile(r'[a-z0-9][a-z0-9._-]{0,79}')
 
@@ -39,6 +44,12 @@ def _volume_of(name: str) -> tuple[Kind, str]:
     if name.startswith(_SNAPSHOTS):
         return Kind.SNAPSHOT, name.removeprefix(_SNAPSHOTS)
     return Kind.SHARE, name
+
+
+def _volume_at(file: pathlib.Path) -> tuple[Kind, str]:
+    """Return what the file of a share is for."""
+    kind, _, volume = file.stem.partition('.')
+    return Kind(kind), volume
 
 
 def check_volume(volume: str) -> None:
@@ -194,8 +205,7 @@ class SmbExports:
         """End the use of all shares in a pool, which cannot be used."""
         for file in self._shares.glob('*.conf'):
             if f'{top}/' in file.read_text() and self._server.is_answering():
-                kind, _, volume = file.stem.partition('.')
-                self._server.close(share_name(Kind(kind), volume))
+                self._server.close(share_name(*_volume_at(file)))
 
     def listed(self, kind: Kind, volume: str) -> str | None:
         """Return the text that says how a volume is shared, if it is."""
@@ -230,6 +240,45 @@ class SmbExports:
             with self._locks.locked(records.checked_file_name(name)):
                 if not self._file(kind, volume).exists():
                     self._server.withdraw(name)
+
+    def restore(self) -> list[str]:
+        """Share again what is missing in the index, and nothing else.
+
+        A share whose file was removed ends, since its users are not known any
+        more. What is being changed is left alone. Returns what was restored.
+        """
+        index = self._index()
+        files = sorted(self._shares.glob('*.conf'))
+        if index == samba.format_index(files):
+            return []
+        listed = {pathlib.Path(path) for path in _INCLUDED.findall(index)}
+        ended = [file for file in listed.difference(files) if self._end(file)]
+        missing = [file for file in files if file not in listed]
+        idle = [file for file in missing if not self._is_changing(file)]
+        if idle:
+            self._write_index()
+            self._server.reload()
+        return sorted(file.stem for file in (*ended, *idle))
+
+    def _is_changing(self, file: pathlib.Path) -> bool:
+        name = share_name(*_volume_at(file))
+        with self._locks.try_locked(records.checked_file_name(name)) as free:
+            return not free
+
+    def _end(self, file: pathlib.Path) -> bool:
+        """End the use of a share without a file; return whether it was."""
+        kind, volume = _volume_at(file)
+        name = share_name(kind, volume)
+        with self._locks.try_locked(records.checked_file_name(name)) as free:
+            if not free or file.exists() or not self.is_known(kind, volume):
+                return False
+            LOG.error(
+                '%s is no longer shared: the file with its users is gone; '
+                'they are let in when the shares are ensured',
+                name,
+            )
+            self._withdraw(name, kind, volume)
+            return True
 
     def _withdraw(self, name: str, kind: Kind, volume: str) -> None:
         if self.is_known(kind, volume):

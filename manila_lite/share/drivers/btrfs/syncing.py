@@ -12,13 +12,13 @@ from manila_lite import exception
 from manila_lite.share.drivers.btrfs import kernel
 from manila_lite.share.drivers.btrfs.backend import BtrfsBackend
 from manila_lite.share.drivers.btrfs.catalog import Kind
+from manila_lite.share.drivers.btrfs.catalog import Role
 from manila_lite.share.drivers.btrfs.copies import ONCE
 from manila_lite.share.drivers.btrfs.copies import Copies
 from manila_lite.share.drivers.btrfs.peers import BtrfsPeers
 from manila_lite.share.drivers.btrfs.replicas import Replica
 from manila_lite.share.drivers.btrfs.replicas import ReplicaState
 from manila_lite.share.drivers.btrfs.replicas import ReplicaUnreachable
-from manila_lite.share.drivers.btrfs.replicas import Role
 from manila_lite.share.drivers.btrfs.sending import CommonCopy
 from manila_lite.share.drivers.btrfs.sending import by_content
 from manila_lite.share.drivers.btrfs.sending import common_copy

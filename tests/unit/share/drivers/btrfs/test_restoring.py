@@ -1,4 +1,7 @@
-"""Limits that somebody else has changed, as `btrfs` shows them."""
+"""What somebody else has changed of a back end that serves clients.
+
+That is limits and flags, as `btrfs` shows them, and exports.
+"""
 
 import os
 import pathlib
@@ -14,6 +17,8 @@ from manila_lite.share.drivers.space import GIB
 from tests.drivers.driver_harness import CTX
 from tests.support import storage
 from tests.unit.share.drivers.btrfs.driver_site import Site
+from tests.unit.share.drivers.btrfs.driver_site import path_of
+from tests.unit.share.drivers.btrfs.driver_site import refused
 
 
 @pytest.fixture
@@ -209,3 +214,158 @@ def test_limit_of_a_share_that_is_being_changed_is_restored_later(site):
         assert limit_of(site, share) == 'none'
     report(site, share)
     assert limit_of(site, share) == str(2 * GIB)
+
+
+def set_read_only(site, item, kind, value):
+    path = top_of(site) / kind / item.name
+    btrfs('property', 'set', '-ts', path, 'ro', value)
+
+
+def flag_of(site, item, kind):
+    path = top_of(site) / kind / item.name
+    return btrfs('property', 'get', '-ts', path, 'ro').strip()
+
+
+@pytest.mark.parametrize('act', [start, report, ensure])
+def test_snapshots_are_read_only_and_shares_are_not(site, act, caplog):
+    share = site.create()
+    snapshot = site.harness.snapshot(share)
+    site.driver.create_snapshot(CTX, snapshot)
+    set_read_only(site, share, 'shares', 'true')
+    set_read_only(site, snapshot, 'snapshots', 'false')
+    act(site, share)
+    assert flag_of(site, share, 'shares') == 'ro=false'
+    assert flag_of(site, snapshot, 'snapshots') == 'ro=true'
+    site.client().write(path_of(share), 'notes', b'hello')
+    names = {share.name, snapshot.name}
+    assert all('that is undone: ' in caplog.text for name in names)
+    assert all(name in caplog.text for name in names)
+
+
+def test_replica_that_follows_another_remains_read_only(site):
+    share = site.create()
+    pool = site.driver.backend.pools['large']
+    pool.catalog.replicas.put(share.name, {'role': 'passive'})
+    set_read_only(site, share, 'shares', 'true')
+    report(site, share)
+    assert flag_of(site, share, 'shares') == 'ro=true'
+
+
+def test_flag_of_a_share_that_is_being_changed_is_restored_later(site):
+    share = site.create()
+    set_read_only(site, share, 'shares', 'true')
+    with site.driver.backend.changing(share.name):
+        report(site, share)
+        assert flag_of(site, share, 'shares') == 'ro=true'
+    report(site, share)
+    assert flag_of(site, share, 'shares') == 'ro=false'
+
+
+@pytest.mark.parametrize(
+    'act, folder',
+    [(start, 'shares'), (report, '.'), (report, 'snapshots'), (ensure, '.')],
+)
+def test_no_other_user_may_enter_a_pool(site, act, folder):
+    share = site.create()
+    (top_of(site) / folder).chmod(0o755)
+    act(site, share)
+    assert (top_of(site) / folder).stat().st_mode & 0o777 == 0o700
+
+
+def exports_of(site):
+    return site.driver.backend._exporters.nfs
+
+
+def remove_export(site, share):
+    """End an export as an administrator can do on the bus of the server."""
+    exports = exports_of(site)
+    exports._server.remove(exports.number('shares', share.name))
+
+
+def unmount(site, share):
+    mounts = pathlib.Path(site.options['btrfs_root'], 'exports', 'mounts')
+    target = mounts / f'shares.{share.name}'
+    subprocess.run(['umount', '--lazy', target], check=True)
+    return target
+
+
+@pytest.mark.parametrize('act', [start, report, ensure])
+def test_export_that_was_ended_is_exported_again(site, act, caplog):
+    share, other = site.create(), site.create()
+    remove_export(site, share)
+    with refused('NOENT'):
+        site.client().look_up(path_of(share))
+    act(site, share)
+    for each in (share, other):
+        site.client().write(path_of(each), 'notes', b'hello')
+    assert f'shares.{other.name}' not in caplog.text
+
+
+def test_report_names_the_exports_that_it_restores(site, caplog):
+    share = site.create()
+    remove_export(site, share)
+    report(site, share)
+    assert f'and are restored: shares.{share.name}' in caplog.text
+    caplog.clear()
+    report(site, share)
+    assert 'restored' not in caplog.text
+
+
+@pytest.mark.parametrize('act', [report, ensure])
+def test_volume_that_is_not_mounted_is_mounted_again(site, act):
+    share = site.create()
+    target = unmount(site, share)
+    act(site, share)
+    assert target.is_mount()
+    site.client().write(path_of(share), 'notes', b'hello')
+    top = top_of(site)
+    assert (top / 'shares' / share.name / 'notes').read_bytes() == b'hello'
+
+
+@pytest.mark.parametrize('act', [report, ensure])
+def test_export_that_is_not_recorded_ends(site, act, tmp_path):
+    share = site.create()
+    exports = exports_of(site)
+    number = exports.number('shares', share.name)
+    text = exports.listed('shares', share.name)
+    file = tmp_path / 'stray.conf'
+    file.write_text(
+        text.replace(f'Export_Id = {number}', 'Export_Id = 4711').replace(
+            f'"/shares/{share.name}"', '"/shares/stray"'
+        )
+    )
+    exports._server.apply(file, 4711)
+    site.client().look_up('/shares/stray')
+    act(site, share)
+    with refused('NOENT'):
+        site.client().look_up('/shares/stray')
+    site.client().write(path_of(share), 'notes', b'hello')
+
+
+def test_export_whose_clients_are_unknown_ends_until_rules_are_applied(
+    site, caplog
+):
+    """As if its removal had been interrupted: no client is let in by guess."""
+    share = site.create()
+    folder = pathlib.Path(site.options['btrfs_root'], 'exports')
+    (folder / f'shares.{share.name}.conf').unlink()
+    report(site, share)
+    with refused('NOENT'):
+        site.client().look_up(path_of(share))
+    assert f'shares.{share.name} is no longer exported' in caplog.text
+    replies = site.driver.ensure_shares(CTX, [share])
+    assert replies[share.id]['reapply_access_rules']
+    site.allow(share)
+    site.client().write(path_of(share), 'notes', b'hello')
+
+
+def test_export_that_is_being_changed_is_left_alone(site):
+    share = site.create()
+    exports = exports_of(site)
+    with exports._locks.locked(f'shares.{share.name}'):
+        remove_export(site, share)
+        report(site, share)
+        with refused('NOENT'):
+            site.client().look_up(path_of(share))
+    report(site, share)
+    site.client().look_up(path_of(share))

@@ -135,6 +135,21 @@ def test_clients_have_the_access_of_their_rules(site, server):
         server.robert._replace(password='wrong')(share.name, 'ls')
 
 
+def test_report_restores_the_exports_of_each_server(
+    site, both, server, share, caplog
+):
+    nfs_share, path = site.share(server.server)
+    both[0].write(path, b'hello')
+    exports = server.at.exports
+    server.at.nfs.remove(exports.number('shares', nfs_share.name))
+    (server.at.smb_folder / 'shares.conf').write_text('')
+    site.driver.check_health()
+    assert both[0].read(path) == b'hello'
+    assert server.serves(share)
+    for each in (nfs_share, share):
+        assert f'shares.{each.name}' in caplog.text
+
+
 @pytest.mark.parametrize('rules', [[], [('robert', 'rw')], [('alice', 'ro')]])
 def test_client_that_loses_its_rule_loses_its_open_files(
     site, server, share, rules

@@ -245,6 +245,58 @@ def test_session_of_what_is_not_shared_ends_with_the_start_of_the_service(
         another('put /etc/hostname after')
 
 
+@pytest.mark.parametrize('damage', ['', '# nothing'])
+def test_report_shares_again_what_is_missing_in_the_index(
+    site, damage, caplog
+):
+    share, other = site.create(), site.create()
+    index = site.root / 'smb' / 'shares.conf'
+    index.write_text(damage)
+    site.driver.backend.daemons.smb_server.reload()
+    with refused('BAD_NETWORK_NAME'):
+        site.alice(share.name, 'ls')
+    site.driver.check_health()
+    for each in (share, other):
+        site.alice.write(each.name, 'notes', b'hello')
+        assert f'shares.{each.name}' in caplog.text
+    caplog.clear()
+    site.driver.check_health()
+    assert 'restored' not in caplog.text
+
+
+def test_share_whose_users_are_unknown_ends_with_the_report(site, caplog):
+    share, other = site.create(), site.create()
+    with (
+        site.alice.session(share.name) as session,
+        site.alice.session(other.name) as another,
+    ):
+        (site.root / 'smb/shares' / f'shares.{share.name}.conf').unlink()
+        site.driver.check_health()
+        with refused('NETWORK_NAME_DELETED'):
+            session('put /etc/hostname late')
+        another('put /etc/hostname after')
+    assert f'{share.name} is no longer shared' in caplog.text
+    site.allow(share, 'alice')
+    site.alice.write(share.name, 'notes', b'hello')
+
+
+def test_share_that_is_being_changed_is_not_restored(site):
+    share = site.create()
+    file = site.root / 'smb/shares' / f'shares.{share.name}.conf'
+    text = file.read_text()
+    with site.driver.backend._exporters.cifs._locks.locked(share.name):
+        file.unlink()
+        site.driver.check_health()
+        index = site.root / 'smb' / 'shares.conf'
+        assert str(file) in index.read_text()
+        file.write_text(text)
+        index.write_text(index.read_text().replace(f'include = {file}\n', ''))
+        site.driver.check_health()
+        assert str(file) not in index.read_text()
+    site.driver.check_health()
+    site.alice.write(share.name, 'notes', b'hello')
+
+
 @pytest.mark.parametrize(
     'name',
     [
