@@ -265,6 +265,7 @@ def end_process(node, incarnation):
     )
 
 
+@pytest.mark.facts('LP1881112', 'LP1990839.2')
 def test_stopped_service_is_removed_without_a_wait(node, gone):
     end_process(node, node.process.id)
     gone.remove_service(ALPHA, 'manila-share')

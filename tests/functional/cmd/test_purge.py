@@ -153,6 +153,7 @@ def test_every_table_is_purged_by_the_ages_of_the_options(where, installed_db):
     assert set(purge(*options).values()) == {0}
 
 
+@pytest.mark.facts('add-manage-db-purge')
 def test_age_overrides_the_options(where, installed_db):
     installed_db.write(add_old_rows, 3)
     add_service(installed_db, 3)

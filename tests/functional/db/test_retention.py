@@ -222,6 +222,7 @@ def disable(db):
     )
 
 
+@pytest.mark.facts('LP1990839.2')
 def test_dead_service_is_deleted_with_its_pools(db, service):
     assert db.write(retention.delete_dead_services, 3 * DAY) == 0
     assert remaining(db) == [1, 1]

@@ -71,6 +71,7 @@ def test_report_goes_to_the_configured_directory(install, tmp_path):
     wait_until(lambda: 'Configuration' in report.read_text(), 'it is whole')
 
 
+@pytest.mark.facts('LP1785129')
 def test_every_service_survives_every_signal(install, broker_url):
     installation = install(
         kind=SEPARATE, options=f'{OPTIONS}transport_url = {broker_url}'
@@ -85,6 +86,7 @@ def test_every_service_survives_every_signal(install, broker_url):
     user.create_available()
 
 
+@pytest.mark.facts('LP1785129')
 def test_reload_applies_log_levels_and_quotas(install):
     installation = install(
         options=f'{OPTIONS}debug = false\n', sections='[quota]\nshares = 1\n'

@@ -236,6 +236,7 @@ def test_disk_that_is_lost_is_declared_so(disks):
     disks.create_on('a')
 
 
+@pytest.mark.facts('add-update-host-command')
 def test_back_end_that_is_renamed_keeps_its_disk_and_shares(disks):
     share_id = disks.create_on('a')
     rule = disks.allow(share_id, 'a')

@@ -274,6 +274,7 @@ class ServerSetup:
             'identifier': server_id,
             'is_auto_deletable': True,
             'created_at': session.now,
+            'updated_at': session.now,
             **self.driver_capabilities,
         }
 

@@ -125,6 +125,7 @@ class ShareServers:
             network_allocation_update_support=False,
             share_replicas_migration_support=False,
             created_at=session.now,
+            updated_at=session.now,
         )
         share_servers.add_subnets(
             session, server_id, [subnet.id for subnet in network_subnets]

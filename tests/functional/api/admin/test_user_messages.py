@@ -224,6 +224,7 @@ def test_no_room_to_extend(build_cloud):
 # Drivers
 
 
+@pytest.mark.facts('fix-share-manager-shrinking')
 @pytest.mark.parametrize(
     'method, error, action, args, status, names',
     [

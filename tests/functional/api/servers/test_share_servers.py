@@ -352,6 +352,7 @@ def test_server_is_managed(cloud, admin, member):
         'share_server'
     ]
     assert shown['status'] == 'manage_starting'
+    assert shown['updated_at'] == shown['created_at']
     assert shown['is_auto_deletable'] is False
     assert shown['identifier'] == 'vs1'
     assert shown['share_network_subnet_ids'] == subnets

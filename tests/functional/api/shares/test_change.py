@@ -297,8 +297,13 @@ def test_soft_delete_keeps_the_status_and_shows_the_expiry(build_cloud):
     )
 
 
-@pytest.mark.facts('scheduled_to_be_deleted_at')
-def test_restore_clears_the_soft_deletion(member, soft_deleted):
+@pytest.mark.facts('scheduled_to_be_deleted_at', 'recycle-bin.1')
+def test_restore_clears_the_soft_deletion(cloud, member, soft_deleted):
+    until = datetime.datetime.fromisoformat(
+        member.show(soft_deleted)['scheduled_to_be_deleted_at']
+    )
+    left = until - cloud.db.utcnow()
+    assert abs(left - datetime.timedelta(days=7)).total_seconds() < 1
     member.act(soft_deleted, 'restore', expect=202)
     shown = member.show(soft_deleted)
     assert shown['is_soft_deleted'] is False

@@ -61,9 +61,20 @@ def test_protocol_is_upper_cased(member):
     assert member.create(share_proto='nFs')['share_proto'] == 'NFS'
 
 
+@pytest.mark.facts('protocol')
 def test_protocol_must_be_enabled(build_cloud):
     cloud = build_cloud('enabled_share_protocols = NFS')
     assert 'share_proto' in refused(cloud.api, share_proto='CIFS')
+
+
+@pytest.mark.facts('protocol')
+def test_published_protocols_can_be_enabled(build_cloud):
+    names = ('NFS', 'CIFS', 'GlusterFS', 'HDFS', 'CephFS', 'MAPRFS')
+    cloud = build_cloud(f'enabled_share_protocols = {",".join(names)}')
+    for name in names:
+        share = cloud.api.create(share_proto=name)
+        assert share['share_proto'] == name.upper()
+    assert 'share_proto' in refused(cloud.api, share_proto='GOPHER')
 
 
 def test_display_names_are_aliases(member):
@@ -328,11 +339,14 @@ def test_hints_are_dropped_below_2_65(cloud, member):
     refused(member, code=404, version='2.65', scheduler_hints=hints)
 
 
+@pytest.mark.facts('hostonly-filter.2')
 def test_only_host_is_honoured_from_2_67(cloud, admin):
     for host in ('node@alpha#pool', 'node@beta#pool'):
         share = admin.create(scheduler_hints={'only_host': host})
         cloud.settle()
-        assert admin.show(share['id'])['host'] == host
+        shown = admin.show(share['id'])
+        assert shown['host'] == host
+        assert shown['metadata'] == {}
     dropped = admin.create(
         version='2.66', scheduler_hints={'only_host': 'node@gamma#pool'}
     )

@@ -256,7 +256,7 @@ def test_description_is_a_filter_from_2_36(member):
     assert names(member, 'description=old', version='2.35') == ['b', 'a']
 
 
-@pytest.mark.facts('LP1704971')
+@pytest.mark.facts('LP1704971', 'add-like-filter')
 @pytest.mark.parametrize('key', ['name~', 'description~'])
 def test_inexact_filters_match_from_2_36(member, key):
     create(member, 'a', description='a')

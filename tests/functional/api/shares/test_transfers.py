@@ -2,6 +2,7 @@
 
 import pytest
 
+from manila_lite.db.queries.shares import shares as share_rows
 from tests.functional.api import differences
 from tests.functional.api.transfer_client import allow
 from tests.functional.api.transfer_client import listed
@@ -64,6 +65,7 @@ def test_keys_differ(cloud, member):
     assert first['auth_key'] != second['auth_key']
 
 
+@pytest.mark.facts('share-transfers.1')
 @pytest.mark.parametrize('status', ['error', 'creating', 'deleting'])
 def test_share_that_is_not_available_cannot_be_offered(
     admin, member, share, status
@@ -80,6 +82,7 @@ def test_share_is_offered_once(member, share):
     assert listed(member) == [offered['id']]
 
 
+@pytest.mark.facts('share-transfers.1')
 def test_share_with_a_busy_snapshot_cannot_be_offered(cloud, member, share):
     cloud_snapshots.enable_snapshot_features(cloud)
     snapshot = cloud_snapshots.create_available(cloud, share)
@@ -108,6 +111,13 @@ def test_share_mounted_by_the_id_of_its_project_cannot_be_offered(
     assert member.show(share)['status'] == (
         'available' if code == 400 else 'awaiting_transfer'
     )
+
+
+@pytest.mark.facts('share-transfers.1')
+def test_share_in_a_group_cannot_be_offered(cloud, member, share):
+    cloud.db.write(share_rows.update, share, {'share_group_id': share})
+    assert 'group' in request_offer(member, share, expect=400).text
+    assert member.show(share)['status'] == 'available'
 
 
 def test_share_in_the_recycle_bin_cannot_be_offered(member, share):

@@ -181,13 +181,16 @@ def test_share_in_the_recycle_bin_is_forbidden(cloud, member, share):
     create_snapshot(member, share, expect=403)
 
 
+@pytest.mark.facts('LP1925342')
 def test_share_without_the_support_is_unprocessable(cloud, member, make_type):
     """Like a body without its wrapper."""
     share_id = member.create(
         share_type=make_type('bare', snapshot_support='False')
     )['id']
     cloud.settle()
-    create_snapshot(member, share_id, expect=422)
+    (fault,) = create_snapshot(member, share_id, expect=422).values()
+    assert share_id in fault['message']
+    assert 'back end' not in fault['message']
     member.request('POST', '/snapshots', {'other': {}}, expect=422)
 
 
@@ -436,7 +439,7 @@ def test_migrating_snapshot_is_not_even_deleted_by_force(
     member.get(f'/snapshots/{snapshot}', expect=404)
 
 
-@pytest.mark.facts('snapshot-force-delete')
+@pytest.mark.facts('snapshot-force-delete', 'LP1564623')
 def test_failure_of_the_back_end_is_visible(
     cloud, member, admin, share, fail_next_call
 ):

@@ -195,6 +195,7 @@ def test_name_share_size_and_status_filter(cloud, member, share, make):
             assert names(member, query, path) == expected, query
 
 
+@pytest.mark.facts('add-like-filter')
 def test_inexact_filters_and_description_match_from_2_36(member, make):
     make('alpha', description='one')
     make('beta', description='two')

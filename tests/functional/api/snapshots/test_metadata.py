@@ -16,6 +16,7 @@ def snapshot(cloud, member):
     return f'/snapshots/{made["id"]}'
 
 
+@pytest.mark.facts('LP2004230')
 def test_another_project_finds_no_snapshot(stranger, snapshot):
     for method, key, metadata in (
         ('GET', '', None),

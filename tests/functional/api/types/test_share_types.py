@@ -121,6 +121,15 @@ def test_older_versions_can_disable_snapshots(api):
 
 
 @pytest.mark.facts('snapshot-inherit.3')
+@pytest.mark.facts('bp-share-type-supported-azs.6')
+def test_tenants_see_the_zones_of_a_type(api):
+    specs = {'availability_zones': 'west,east'}
+    path = f'/types/{api.create_type(specs=specs)["id"]}'
+    for minor in (0, 48, 99):
+        shown = api.get(path, roles=MEMBER, minor=minor)['share_type']
+        assert specs.items() <= shown['extra_specs'].items()
+
+
 def test_tenants_see_only_user_visible_extra_specs(api):
     type_id = api.create_type(
         specs={
@@ -409,6 +418,20 @@ def test_description_is_refused_in_older_versions(api):
 
 
 @pytest.mark.facts('bp-update-share-type.2')
+@pytest.mark.facts('share-types.2')
+def test_update_changes_no_extra_specs(api):
+    type_id = api.create_type('fast', {'color': 'red'})['id']
+    path = f'/types/{type_id}'
+    before = api.get(path)['share_type']
+    body = {
+        'name': 'new',
+        'extra_specs': {'color': 'blue', 'snapshot_support': True},
+    }
+    changed = api('PUT', path, {'share_type': body})['share_type']
+    assert changed['extra_specs'] == before['extra_specs']
+    assert api.get(path)['share_type'] == before | {'name': 'new'}
+
+
 def test_names_are_unique(api):
     api.create_type('taken')
     type_id = api.create_type('free')['id']

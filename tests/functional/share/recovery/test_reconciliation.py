@@ -147,6 +147,7 @@ def test_status_that_cannot_be_finished_is_given_up(node, share, status):
     assert node.problems() == []
 
 
+@pytest.mark.facts('LP2102673')
 @on_sqlite
 @pytest.mark.parametrize('event', ['ensure', 'snapshot'])
 def test_operation_without_data_change_is_undone(node, share, event):

@@ -107,6 +107,7 @@ def test_nobody_says_that_a_server_exists_that_is_being_built(cloud, status):
     cloud.check_invariants()
 
 
+@pytest.mark.facts('LP1993828', 'LP2142133')
 def test_server_with_a_lost_build_keeps_its_addresses(cloud):
     """The back end may have it, so its addresses are not reused."""
 
@@ -118,6 +119,9 @@ def test_server_with_a_lost_build_keeps_its_addresses(cloud):
     share = cloud.api.create(share_network_id=network)['id']
     with pytest.raises(Crash):
         cloud.settle()
+    (stuck,) = cloud.api.get('/share-servers')['share_servers']
+    assert stuck['status'] == 'creating'
+    assert stuck['updated_at'] is not None
     cloud.restart()
     cloud.settle()
     assert cloud.api.show(share)['status'] == 'error'

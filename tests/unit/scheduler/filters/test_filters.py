@@ -108,11 +108,19 @@ CASES = [
      "share_backend_name is 'gold', wanted 'silver'"),
     (CapabilitiesFilter, {}, specs(replication_type='dr'),
      'it does not report replication_type'),
+    (CapabilitiesFilter, caps(ipv4_support=True, ipv6_support=False),
+     specs(ipv4_support='<is> True'), None),
+    (CapabilitiesFilter, caps(ipv4_support=True, ipv6_support=False),
+     specs(ipv6_support='<is> True'),
+     "ipv6_support is False, wanted '<is> True'"),
 
     (ShareBackendNameFilter, {}, specs(tier='ssd'), None),
     (ShareBackendNameFilter, {}, specs(share_backend_name='gold'), None),
     (ShareBackendNameFilter, {},
      specs(share_backend_name='<or> gold <or> silver'), None),
+    (ShareBackendNameFilter, {}, specs(share_backend_name='<in> old'), None),
+    (ShareBackendNameFilter, {}, specs(share_backend_name='<in> tin'),
+     "share_backend_name is 'gold', wanted '<in> tin'"),
     (ShareBackendNameFilter, {}, specs(share_backend_name='silver'),
      "share_backend_name is 'gold', wanted 'silver'"),
 
@@ -175,7 +183,7 @@ CASES = [
 # fmt: on
 
 
-@pytest.mark.facts('LP1783736')
+@pytest.mark.facts('LP1783736', 'LP1815700', 'support-ipv6.1')
 @pytest.mark.parametrize('rule, candidate, placement, reason', CASES)
 def test_rejection_reason(rule, candidate, placement, reason):
     assert (

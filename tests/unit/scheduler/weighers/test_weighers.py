@@ -50,7 +50,7 @@ def test_pool_of_unknown_capacity_is_last_either_way(multiplier, expected):
     assert weigher.weigh(candidate, request()) == expected
 
 
-@pytest.mark.facts('driver-filter.2')
+@pytest.mark.facts('driver-filter.2', 'LP1975715')
 @pytest.mark.parametrize(
     'function, expected',
     [
@@ -62,6 +62,8 @@ def test_pool_of_unknown_capacity_is_last_either_way(multiplier, expected):
         ('-1', 0),
         ('share.size * 10', 70),
         ('stats.free_capacity_gb / 2', 50),
+        ("(share.share_proto == 'NFS') ? 90 : 10", 90),
+        ("(share.share_proto == 'CIFS') ? 90 : 10", 10),
         ('1 / 0', 0),
         ('unknown', 0),
         ("'high'", 0),
