@@ -277,6 +277,8 @@ def detail_in(error: Exception) -> Detail | None:
         ),
     ):
         return Detail.SHARE_BACKEND_NOT_READY_YET
+    if isinstance(error, exception.SecurityServiceFailedAuth):
+        return Detail.SECURITY_SERVICE_FAILED_AUTH
     own = getattr(error, 'params', {}).get('message_detail')
     return own if isinstance(own, Detail) else None
 

@@ -58,6 +58,12 @@ class SecurityServicesUnsupported(DriverError):
     )
 
 
+class SecurityServiceFailedAuth(DriverError):
+    """A security service of the network rejects its user or password."""
+
+    message = 'The security service rejects its credentials: {reason}'
+
+
 class ShareResourceNotFound(DriverError):
     """The share does not exist on the back end, or no longer."""
 

@@ -1,6 +1,6 @@
 """The statistics that a driver reports to the scheduler."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from manila_lite.share.drivers.contract.configuration import Configuration
@@ -22,6 +22,13 @@ class ShareStatistics:
     share_replicas_migration_support = False
     qos_type_support = False
     encryption_support: list[str] | None = None
+    dhss_mandatory_security_service_association: Mapping[
+        str, Sequence[str] | None
+    ] = {}
+    """The types of security services that shares of a protocol need.
+
+    The keys are in lower case, for example `{'cifs': ['active_directory']}`.
+    """
 
     configuration: Configuration
     _stats: Stats

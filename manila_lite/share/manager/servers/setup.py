@@ -15,6 +15,7 @@ from manila_lite.db.queries.groups import share_groups
 from manila_lite.db.queries.servers import share_servers
 from manila_lite.db.queries.servers.server_load import NO_LIMITS
 from manila_lite.db.queries.servers.server_load import ServerLimits
+from manila_lite.db.rows import InstanceRow
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
@@ -127,8 +128,32 @@ class ServerSetup:
         In the latter case the work has been released. `source` is the
         snapshot that the share is created from, if any.
         """
+        if self.networks is not None:
+            self._require_security_services(job, instance.row)
         server = self._provide(job, NewShare(instance, source, self.names))
         return None if job.closed else instance._replace(server=server)
+
+    def _require_security_services(
+        self, job: JobContext, row: InstanceRow
+    ) -> None:
+        """Raise if the network lacks what the protocol of a share needs."""
+        needed = self.driver.dhss_mandatory_security_service_association.get(
+            row.share_proto.lower()
+        )
+        if not needed or row.share_network_id is None:
+            return
+        attached = {
+            service.type
+            for service in job.read(
+                share_servers.list_security_services, row.share_network_id
+            )
+        }
+        if missing := sorted(set(needed) - attached):
+            raise exception.InvalidShareServer(
+                reason=f'share network {row.share_network_id} has no '
+                f'security service of type {", ".join(missing)}',
+                message_detail=Detail.MISSING_SECURITY_SERVICE,
+            )
 
     def provide_server_for_group(
         self, job: JobContext, group: LoadedGroup

@@ -5,6 +5,7 @@ import pytest
 from manila_lite import exception
 from tests.functional.share.servers.server_calls import details
 from tests.functional.share.servers.server_calls import set_up
+from tests.support.api_client import ApiClient
 from tests.support.cloud import Crash
 
 
@@ -61,6 +62,56 @@ def test_user_is_notified_of_unused_security_services(cloud):
     (server,) = cloud.servers()
     assert server.status == 'error'
     assert details(cloud) == ['022']
+
+
+@pytest.mark.facts('LP1900755-sec-service')
+@pytest.mark.parametrize('method', ['_setup_server', 'create_share'])
+def test_user_is_notified_of_rejected_credentials(cloud, method):
+    error = exception.SecurityServiceFailedAuth(reason='host adc1 says no')
+    cloud.driver().faults.fail_next(method, error=error)
+    share = cloud.api.create(share_network_id=cloud.add_network())['id']
+    cloud.settle()
+    assert cloud.api.show(share)['status'] == 'error'
+    member = ApiClient(cloud, roles='member,reader')
+    (message,) = member.get('/messages')['messages']
+    assert (message['resource_id'], message['detail_id']) == (share, '023')
+    text = message['user_message']
+    assert 'security service rejected the user or the password' in text
+    assert 'adc1' not in text
+
+
+def test_protocol_may_need_security_services_of_the_network(cloud):
+    cloud.driver().dhss_mandatory_security_service_association = {
+        'nfs': ['kerberos', 'ldap'],
+        'cifs': None,
+    }
+    network = cloud.add_network()
+
+    def create():
+        share = cloud.api.create(share_network_id=network)['id']
+        cloud.settle()
+        return cloud.api.show(share)['status']
+
+    for type in ('ldap', 'kerberos'):
+        assert create() == 'error'
+        assert cloud.servers() == []
+        member = ApiClient(cloud, roles='member,reader')
+        message = member.get('/messages')['messages'][0]
+        assert message['detail_id'] == '025'
+        assert 'lacks a required security' in message['user_message']
+        service = cloud.api.request(
+            'POST',
+            '/security-services',
+            {'security_service': {'type': type}},
+            expect=200,
+        ).json['security_service']['id']
+        cloud.api.request(
+            'POST',
+            f'/share-networks/{network}/action',
+            {'add_security_service': {'security_service_id': service}},
+            expect=200,
+        )
+    assert create() == 'available'
 
 
 def test_transient_error_is_retried_with_the_same_server(cloud):
