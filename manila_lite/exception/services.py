@@ -20,7 +20,7 @@ class HostNotFound(NotFound):
 
 
 class ServiceNotUp(Conflict):
-    message = 'Service {binary} on host {host} is not up.'
+    message = 'Service {binary} on host {host} is down.'
 
 
 class ServiceIsDown(Invalid):

@@ -7,6 +7,7 @@ import pytest
 from tests.functional.api.conftest import member_of
 from tests.functional.api.snapshot_client import create_snapshot
 from tests.support import share_groups
+from tests.support import share_migrations
 from tests.support.api_client import ApiClient
 from tests.support.cloud import TYPE_ID
 
@@ -161,3 +162,40 @@ def test_filtered_list_is_cut_after_it_was_filtered(cloud, member, path):
                     ] == expected[offset : offset + limit]
     stranger = member_of(cloud, 'another')
     assert stranger.get(f'{path}?name~=wanted')[path[1:]] == []
+
+
+@pytest.mark.facts('LP1886690')
+def test_refusal_says_plainly_that_a_service_is_down(cloud, admin, share):
+    host = admin.show(share)['host']
+    service, _, _ = host.partition('#')
+    cloud.clock.advance(3600)
+    for code, path, body in (
+        (
+            400,
+            '/shares/manage',
+            {
+                'share': {
+                    'protocol': 'NFS',
+                    'export_path': '/new',
+                    'service_host': host,
+                }
+            },
+        ),
+        (
+            400,
+            f'/shares/{share}/action',
+            {
+                'migration_start': {
+                    'host': host.replace('alpha#', 'beta#')
+                    if 'alpha' in host
+                    else host.replace('beta#', 'alpha#'),
+                    **share_migrations.OPTIONS,
+                }
+            },
+        ),
+        (409, '/services/ensure-shares', {'ensure_shares': {'host': service}}),
+    ):
+        answer = admin.request('POST', path, body, expect=code)
+        (fault,) = answer.json.values()
+        assert 'is down' in fault['message'], path
+        assert 'node@' in fault['message'], path

@@ -38,6 +38,7 @@ _OTHERS = filters(
     Filter('security_service_id'),
     # The command line client sends an id or a name here.
     Filter('security_service'),
+    Filter('nova_net_id', until='2.25'),
 )
 
 

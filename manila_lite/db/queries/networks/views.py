@@ -31,7 +31,7 @@ class ShareNetworkFilter:
 
     `network` and `subnet` are exact column values; one subnet must have
     all those of `subnet`. `like` are substrings. `security_service` is the
-    id or the name of one.
+    id or the name of one. No network has a `nova_net_id`.
     """
 
     project_id: str | None = None
@@ -42,6 +42,7 @@ class ShareNetworkFilter:
     created_before: datetime.datetime | None = None
     security_service_id: str | None = None
     security_service: str | None = None
+    nova_net_id: str | None = None
 
 
 def _all_support(column: sa.Column) -> sa.ColumnElement[bool]:
@@ -149,6 +150,8 @@ def _conditions(
                 ),
             )
         )
+    if criteria.nova_net_id is not None:
+        found.append(sa.false())
     if criteria.security_service_id is not None:
         found.append(
             sa.exists().where(

@@ -60,6 +60,7 @@ def used(cloud, member):
     return service
 
 
+@pytest.mark.facts('LP1696669')
 def test_ou_is_stored_in_every_version_and_shown_from_2_44(member):
     created = create(member, version='2.0', ou='CN=x', password=SECRET)
     assert 'ou' not in created
@@ -68,6 +69,10 @@ def test_ou_is_stored_in_every_version_and_shown_from_2_44(member):
     assert member.get(path, version='2.44')['security_service']['ou'] == 'CN=x'
 
 
+@pytest.mark.facts(
+    'add-defaultadsite-to-security-service.1',
+    'add-defaultadsite-to-security-service.2',
+)
 def test_default_ad_site_is_accepted_from_2_76(member):
     kind = {'type': 'active_directory'}
     create(member, expect=400, version='2.75', default_ad_site='s', **kind)
@@ -85,6 +90,7 @@ def test_default_ad_site_is_accepted_from_2_76(member):
 
 
 @pytest.mark.parametrize('type', ['', 'LDAP', 'nis', None, 7])
+@pytest.mark.facts('security_service_type')
 def test_type_is_one_of_three(member, type):
     answer = create(member, expect=400, type=type)
     assert 'type must be one of' in answer['badRequest']['message']
@@ -127,6 +133,7 @@ def test_services_of_a_network_are_listed(admin, member, stranger):
     stranger.request('GET', f'/security-services{query}', expect=404)
 
 
+@pytest.mark.facts('LP1721787')
 def test_only_administrators_list_other_projects(admin, member, stranger):
     create(stranger, name='theirs')
     create(member, name='ours')
@@ -143,6 +150,7 @@ def test_statement_count_of_lists_is_constant(cloud, member, count):
     assert cloud.statements - before == 2
 
 
+@pytest.mark.facts('security-services.active')
 def test_only_the_name_of_a_service_in_use_can_change(member, used):
     for body in (
         {'password': 'x'},

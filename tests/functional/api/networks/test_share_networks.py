@@ -77,6 +77,7 @@ def test_values_that_the_service_writes_are_ignored(member):
         assert not network['created_at'].startswith('2001')
 
 
+@pytest.mark.facts('share-network-with-multiple-subnets.1')
 def test_new_network_has_one_subnet_for_its_zone_or_all_zones(member):
     for body, zone, version in (
         ({}, None, '2.99'),
@@ -90,6 +91,7 @@ def test_new_network_has_one_subnet_for_its_zone_or_all_zones(member):
         ] == [zone]
 
 
+@pytest.mark.facts('share_network_az_request')
 def test_zone_that_does_not_exist_is_refused(member):
     answer = create(member, expect=400, availability_zone='moon')
     assert 'moon' in answer['badRequest']['message']
@@ -107,6 +109,7 @@ def test_zone_that_does_not_exist_is_refused(member):
         {'nova_net_id': None},
     ],
 )
+@pytest.mark.facts('remove-nova-network')
 def test_neutron_ids_are_given_together_and_nova_ids_refused(member, body):
     assert 'badRequest' in create(member, expect=400, **body)
     network = create(member)
@@ -142,6 +145,7 @@ def test_quota_counts_for_project_and_user(cloud, admin, member):
 # List
 
 
+@pytest.mark.facts('LP1923008', 'add-update-security-service.1')
 def test_lists_are_filtered_by_network_and_by_subnet(member):
     create(member, name='one', description='first', **NEUTRON)
     create(member, name='two', availability_zone='nova')
@@ -174,6 +178,7 @@ def test_lists_are_filtered_by_network_and_by_subnet(member):
     'text',
     ['2000-01-01T00:00:00', '20000101', '2000-13-01', '01-01-2000', 'x', ''],
 )
+@pytest.mark.facts('created_since_query')
 def test_networks_are_filtered_by_dates_only(member, key, text):
     answer = member.get(f'/share-networks?{key}={text}', expect=400)
     assert 'yyyy-mm-dd' in answer['badRequest']['message']
@@ -203,6 +208,7 @@ def test_security_service_filters_networks(member):
     assert names(member, '?security_service=moon') == []
 
 
+@pytest.mark.facts('LP1824442.2')
 def test_tenants_cannot_filter_by_hidden_fields(member, admin):
     create(member)
     for key in ('network_type', 'segmentation_id'):
@@ -210,6 +216,7 @@ def test_tenants_cannot_filter_by_hidden_fields(member, admin):
         assert names(admin, f'?all_tenants=1&{key}=1') == []
 
 
+@pytest.mark.facts('LP1824442.1')
 def test_network_details_are_for_administrators(cloud, admin, member):
     network = create(member)
     (subnet,) = subnets(member, network)
@@ -228,6 +235,7 @@ def test_network_details_are_for_administrators(cloud, admin, member):
             assert one['cidr'] == '10.0.0.0/24'
 
 
+@pytest.mark.facts('LP1721787', 'LP1861485')
 def test_only_administrators_list_other_projects(admin, member, stranger):
     create(stranger, name='theirs')
     create(member, name='ours')
@@ -236,6 +244,26 @@ def test_only_administrators_list_other_projects(admin, member, stranger):
     assert names(admin, '?project_id=another') == ['theirs']
     for query in ('?all_tenants=1', '?project_id=another'):
         assert names(member, query) == ['ours']
+
+
+@pytest.mark.facts('LP1777551')
+@pytest.mark.parametrize('kind', ['share-networks', 'security-services'])
+def test_flag_for_all_projects_may_be_false(admin, member, stranger, kind):
+    key = kind.replace('-', '_')
+    body = {'type': 'ldap'} if key == 'security_services' else {}
+    own, foreign = (
+        api.request(
+            'POST', f'/{kind}', {key.removesuffix('s'): body}, expect=200
+        ).json[key.removesuffix('s')]['id']
+        for api in (member, stranger)
+    )
+    for path in (f'/{kind}', f'/{kind}/detail'):
+        for word in ('false', 'False', '0', 'no', 'off', 'n', 'f'):
+            listed = admin.get(f'{path}?all_tenants={word}')[key]
+            assert [one['id'] for one in listed] == [own], word
+        for word in ('true', 'True', '1', 'yes', 'on', 'y', 't'):
+            listed = admin.get(f'{path}?all_tenants={word}')[key]
+            assert {one['id'] for one in listed} == {own, foreign}, word
 
 
 @pytest.mark.parametrize('count', [3, 30])
@@ -251,6 +279,36 @@ def test_statement_count_of_lists_is_constant(cloud, admin, member, count):
     before = cloud.statements
     assert len(names(member)) == count
     assert cloud.statements - before == 2
+
+
+@pytest.mark.facts('ip_version_query')
+def test_ip_version_filters_networks(cloud, member):
+    for name, ip_version in (('four', 4), ('six', 6)):
+        (subnet,) = subnets(member, create(member, name=name))
+        cloud.db.write(
+            records.update, subnet['id'], {'ip_version': ip_version}
+        )
+    create(member, name='none')
+    assert names(member, '?ip_version=4') == ['four']
+    assert names(member, '?ip_version=6') == ['six']
+    assert names(member, '?ip_version=5') == []
+
+
+@pytest.mark.facts('nova_net_id_query', 'remove-nova-network')
+def test_nova_networks_are_known_up_to_2_25_only(member):
+    network = create(member, name='one')
+    query = '?nova_net_id=x'
+    assert names(member, query, version='2.25') == []
+    assert names(member, query, version='2.26') == ['one']
+    for version in ('2.26', '2.99'):
+        create(member, expect=400, version=version, nova_net_id='x')
+        member.request(
+            'PUT',
+            f'/share-networks/{network["id"]}',
+            {'share_network': {'nova_net_id': 'x'}},
+            expect=400,
+            version=version,
+        )
 
 
 # Change
@@ -273,6 +331,7 @@ def test_ids_of_the_default_subnet_can_be_changed(member):
     member.request('PUT', path, {'share_network': NEUTRON}, expect=400)
 
 
+@pytest.mark.facts('LP1846836')
 def test_network_without_a_default_subnet_keeps_its_ids(member):
     network = create(member, availability_zone='nova')
     member.request(
@@ -283,6 +342,7 @@ def test_network_without_a_default_subnet_keeps_its_ids(member):
     )
 
 
+@pytest.mark.facts('share-networks.1')
 def test_only_the_name_of_a_network_in_use_can_change(cloud, member):
     network = create(member)
     (subnet,) = subnets(member, network)
@@ -319,6 +379,7 @@ def test_support_flags_are_those_of_the_least_capable_server(cloud, member):
 # Subnets
 
 
+@pytest.mark.facts('add_support_multiple_subnet_per_az.1')
 def test_zone_can_have_several_subnets_from_2_70(member):
     network = create(member, **NEUTRON)
     assert 'conflictingRequest' in add_subnet(
@@ -347,6 +408,7 @@ def test_invalid_metadata_is_refused_before_its_network_is_found(
     )
 
 
+@pytest.mark.facts('add_share_network_subnet_metadata')
 def test_metadata_of_subnets_is_accepted_from_2_78(member):
     network = create(member)
     for version, found in (('2.77', {}), ('2.78', {'a': 'b'})):
@@ -378,6 +440,71 @@ def test_subnet_belongs_to_its_network(member, stranger):
         )
 
 
+@pytest.mark.facts('share-network-with-multiple-subnets.1')
+def test_owner_adds_shows_and_deletes_subnets(member):
+    network = create(member)
+    made = add_subnet(member, network, availability_zone='nova')
+    path = f'/share-networks/{network["id"]}/subnets/{made["id"]}'
+    shown = member.get(path)['share_network_subnet']
+    assert shown['availability_zone'] == 'nova'
+    assert made['id'] in [one['id'] for one in subnets(member, network)]
+    member.request('DELETE', path, expect=202)
+    member.get(path, expect=404)
+    assert [one['availability_zone'] for one in subnets(member, network)] == [
+        None
+    ]
+
+
+@pytest.mark.facts('share_network_az_request')
+def test_zone_of_a_subnet_is_named_by_name_or_id(member):
+    (zone,) = member.get('/availability-zones')['availability_zones']
+    network = create(member, availability_zone=zone['id'])
+    for name in (zone['id'], zone['name']):
+        add_subnet(member, network, availability_zone=name)
+    assert {one['availability_zone'] for one in subnets(member, network)} == {
+        zone['name']
+    }
+    answer = add_subnet(member, network, expect=400, availability_zone=UNKNOWN)
+    assert UNKNOWN in answer['badRequest']['message']
+
+
+@pytest.mark.facts('LP2029366', 'LP2037422')
+def test_deleted_network_takes_its_subnet_and_associations(member):
+    network = create(member)
+    (subnet,) = subnets(member, network)
+    service = member.request(
+        'POST',
+        '/security-services',
+        {'security_service': {'type': 'ldap'}},
+        expect=200,
+    ).json['security_service']['id']
+    path = f'/security-services/{service}'
+    member.request(
+        'POST',
+        f'/share-networks/{network["id"]}/action',
+        {'add_security_service': {'security_service_id': service}},
+        expect=200,
+    )
+    member.request('DELETE', path, expect=403)
+    member.request('DELETE', f'/share-networks/{network["id"]}', expect=202)
+    for rest in ('', f'/subnets/{subnet["id"]}', '/subnets'):
+        member.get(f'/share-networks/{network["id"]}{rest}', expect=404)
+    shown = member.get('/security-services/detail')['security_services']
+    assert [one['share_networks'] for one in shown] == [[]]
+    member.request('DELETE', path, expect=202)
+
+
+@pytest.mark.facts('share-networks.2')
+def test_network_with_several_subnets_is_not_deleted(member):
+    network = create(member)
+    second = add_subnet(member, network, availability_zone='nova')
+    path = f'/share-networks/{network["id"]}'
+    member.request('DELETE', path, expect=409)
+    member.request('DELETE', f'{path}/subnets/{second["id"]}', expect=202)
+    member.request('DELETE', path, expect=202)
+
+
+@pytest.mark.facts('share-network-subnets.1')
 def test_server_that_is_not_auto_deletable_keeps_its_network(cloud, member):
     network = create(member)
     (subnet,) = subnets(member, network)
@@ -389,6 +516,7 @@ def test_server_that_is_not_auto_deletable_keeps_its_network(cloud, member):
         member.request('DELETE', what, expect=409)
 
 
+@pytest.mark.facts('share-networks.2')
 def test_network_with_shares_is_not_deleted(cloud, member):
     network = create(member)
     share = cloud.create_share()
@@ -440,6 +568,7 @@ def test_only_one_service_of_a_type_is_added(cloud, member):
     assert codes == [200, 409]
 
 
+@pytest.mark.facts('LP1918323')
 def test_stranger_cannot_use_the_services_of_others(member, stranger):
     network = create(stranger)
     service = member.request(
@@ -465,6 +594,7 @@ def test_stranger_cannot_use_the_services_of_others(member, stranger):
         )
 
 
+@pytest.mark.facts('LP1918323')
 def test_service_of_another_project_is_refused(admin, member, stranger):
     network = create(member)['id']
     foreign, own = (
