@@ -234,6 +234,11 @@ FACTS = {
         'type may be another one later, and what groups of the type may hold '
         'would change with it'
     ),
+    'LP1900752': (
+        'the driver knows which security services it needs, and is chosen '
+        'after the request: the share ends in error, and the user message '
+        'has the detail 025'
+    ),
     'LP2066871.2': (
         'the level of a rule of any type can be changed: every driver is '
         'given rules of all types with their levels, and denying a user '
@@ -266,6 +271,10 @@ FACTS = {
         'a deleted resource leaves no row, and neither does a denied access '
         'rule, so that there is nothing to restore or to purge; what is '
         'purged are records of what has been done'
+    ),
+    'security_service_password': (
+        'a password may be given before its user, which a later update can '
+        'add; drivers get what is there'
     ),
 }
 """Facts of the published release notes that do not hold, by their ids."""

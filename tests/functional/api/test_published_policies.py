@@ -60,6 +60,7 @@ def allowed(operation):
     'share-group-snapshots',
     'add-share-server-migration.4',
     'share-actions.reset',
+    'LP2006792',
 )
 def test_operation_is_for_its_published_personas(sample, operation):
     minor = operation.versions[-1]
@@ -89,7 +90,7 @@ def refused_code(operation):
 
 
 @by_key(OF_A_PROJECT)
-@pytest.mark.facts('LP1901210', 'LP1654598', 'LP2004230')
+@pytest.mark.facts('LP1901210', 'LP1654598', 'LP2004230', 'LP1861485')
 def test_foreign_resource_answers_like_an_unknown_one(sample, operation):
     minor = operation.versions[-1]
     args = example(operation)(sample)

@@ -31,7 +31,10 @@ SERVED = [
 @sampling.enumeration
 @by_key(SERVED)
 @pytest.mark.facts(
-    'project_id_path', 'bp-remove-project-id.1', 'graduate-share-groups'
+    'project_id_path',
+    'bp-remove-project-id.1',
+    'graduate-share-groups',
+    'add_share_network_subnet_metadata',
 )
 def test_operation_answers_within_its_versions(sample, operation):
     """With and without a project id in the URL."""

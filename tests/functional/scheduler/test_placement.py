@@ -268,6 +268,7 @@ def test_back_end_may_have_a_zone_of_its_own(build_cloud):
         (None, '009'),
     ],
 )
+@pytest.mark.facts('user-messages.filters')
 def test_user_is_notified_which_filter_rejected_all_pools(node, spec, detail):
     if spec:
         extra_spec(node, *spec)
@@ -296,6 +297,7 @@ def test_user_is_notified_without_pools_that_storage_is_not_ready(build_node):
 
 
 @on_sqlite
+@pytest.mark.facts('LP1870280')
 def test_request_without_type_and_default_type_is_refused(build_node):
     node = build_node(default='default_share_type =')
     node.register()

@@ -6,6 +6,7 @@ from tests.functional.api import differences
 from tests.functional.api.access.access_client import allow_access
 from tests.functional.api.access.access_client import create_lock
 from tests.functional.api.access.access_client import delete_lock
+from tests.functional.api.access.access_client import deny_access
 from tests.functional.api.access.access_client import list_locks
 from tests.functional.api.access.access_client import show_rule
 from tests.functional.api.conftest import member_of
@@ -26,6 +27,7 @@ def service(cloud):
     'action, code',
     [('soft_delete', 403), ('force_delete', 400), ('unmanage', 403)],
 )
+@pytest.mark.facts('bp-allow-locking-shares.1')
 def test_locked_share_is_not_removed(admin, member, share, action, code):
     create_lock(member, share)
     before = member.show(share)
@@ -50,6 +52,7 @@ def test_no_instance_of_a_locked_share_is_removed(
     member.get(f'/shares/{share}', expect=404)
 
 
+@pytest.mark.facts('bp-allow-locking-shares.1')
 def test_locked_share_is_deleted_after_the_last_lock(
     cloud, member, admin, share
 ):
@@ -75,11 +78,68 @@ def test_lock_is_deleted_with_its_share(cloud, member, admin, share):
     assert list_locks(member) == []
 
 
+@pytest.mark.facts('bp-allow-locking-shares.2')
 def test_lock_against_deletion_allows_other_actions(cloud, member, share):
     create_lock(member, share)
+    rule = allow_access(member, share)['id']
     member.act(share, 'extend', {'new_size': 2})
     cloud.settle()
     assert member.show(share)['size'] == 2
+    assert show_rule(member, rule)['state'] == 'active'
+    deny_access(member, share, rule)
+
+
+@pytest.mark.facts('LP2089061')
+def test_lock_by_another_project_counts_for_a_rule(
+    cloud, admin, member, colleague, service, share
+):
+    rule = allow_access(member, share)['id']
+    cloud.settle()
+    hides = create_lock(service, rule, 'access_rule', 'show')['id']
+    keeps = create_lock(service, rule, 'access_rule')['id']
+    for api in (member, colleague):
+        assert show_rule(api, rule)['access_to'] == '******'
+        deny_access(api, share, rule, expect=403)
+        deny_access(api, share, rule, expect=403, unrestrict=True)
+    assert show_rule(admin, rule)['access_to'] == '10.0.0.1'
+    delete_lock(service, hides)
+    assert show_rule(member, rule)['access_to'] == '10.0.0.1'
+    delete_lock(service, keeps)
+    deny_access(member, share, rule)
+
+
+@pytest.mark.facts('LP2161758')
+def test_share_is_locked_until_its_last_locked_rule_is_gone(
+    cloud, member, share
+):
+    rules = [
+        allow_access(
+            member, share, access_to=f'10.0.0.{number}', lock_deletion=True
+        )['id']
+        for number in (1, 2)
+    ]
+    cloud.settle()
+    for rule in rules:
+        member.delete(share, expect=403)
+        assert list_locks(member, f'?resource_id={share}')
+        deny_access(member, share, rule, unrestrict=True)
+        cloud.settle()
+    assert list_locks(member) == []
+    member.delete(share)
+
+
+@pytest.mark.facts('add-access-visibility-and-delete-locks.1')
+def test_locked_rule_is_denied_by_nobody_of_the_project(
+    cloud, member, colleague, share
+):
+    rule = allow_access(member, share, lock_deletion=True)['id']
+    cloud.settle()
+    for unrestrict in (False, True):
+        deny_access(colleague, share, rule, expect=403, unrestrict=unrestrict)
+    assert show_rule(member, rule)['state'] == 'active'
+    (lock,) = list_locks(member, f'?resource_id={rule}')
+    delete_lock(member, lock['id'])
+    deny_access(colleague, share, rule)
 
 
 def test_lock_applies_to_deferred_deletion(build_cloud):
@@ -92,6 +152,7 @@ def test_lock_applies_to_deferred_deletion(build_cloud):
 # Create
 
 
+@pytest.mark.facts('bp-allow-locking-shares.3')
 def test_lock_shows_its_creator_and_reason(member, share):
     lock = create_lock(member, share, lock_reason='mounted')
     assert lock == list_locks(member)[0]
@@ -119,12 +180,14 @@ def test_lock_shows_its_creator_and_reason(member, share):
     }
 
 
+@pytest.mark.facts('resource_lock_action')
 def test_default_action_is_delete(member, share):
     body = {'resource_lock': {'resource_id': share, 'resource_type': 'share'}}
     answer = member.request('POST', '/resource-locks', body, expect=200)
     assert answer.json['resource_lock']['resource_action'] == 'delete'
 
 
+@pytest.mark.facts('resource_lock_context')
 def test_context_is_the_callers(admin, member, service, share):
     assert [
         create_lock(api, share)['lock_context']
@@ -146,6 +209,7 @@ def test_context_is_the_callers(admin, member, service, share):
         {'lock_reason': 7},
     ],
 )
+@pytest.mark.facts('resource_lock_action', 'resource_lock_type')
 def test_invalid_lock_is_refused(member, share, body):
     member.request(
         'POST',
@@ -195,6 +259,7 @@ def test_share_in_the_recycle_bin_cannot_be_locked(member, share):
     create_lock(member, share, expect=409)
 
 
+@pytest.mark.facts('add-access-visibility-and-delete-locks.3')
 def test_rules_can_be_locked_from_2_82(member, share):
     rule = allow_access(member, share)['id']
     create_lock(member, rule, 'access_rule', expect=400, version='2.81')
@@ -207,6 +272,7 @@ def test_rule_of_another_project_is_unknown(member, stranger, share):
     )
 
 
+@pytest.mark.facts('add-access-visibility-and-delete-locks.3')
 def test_visibility_is_locked_once(admin, member, share):
     rule = allow_access(member, share)['id']
     create_lock(member, rule, 'access_rule', 'show')
@@ -246,6 +312,7 @@ MAY_CHANGE = {
     'caller', ['member', 'colleague', 'admin', 'service', 'stranger']
 )
 @pytest.mark.parametrize('creator', CREATORS)
+@pytest.mark.facts('resource-locks.change', 'service_token_locks')
 def test_permission_to_change_and_delete(request, share, creator, caller):
     lock = create_lock(request.getfixturevalue(creator), share)
     api = request.getfixturevalue(caller)
@@ -262,6 +329,7 @@ def test_permission_to_change_and_delete(request, share, creator, caller):
     delete_lock(api, lock['id'], expect=204 if allowed else refused)
 
 
+@pytest.mark.facts('bp-allow-locking-shares.3')
 def test_reason_is_changed_and_removed(member, share):
     path = f'/resource-locks/{create_lock(member, share)["id"]}'
     for reason in ('new', None):
@@ -321,6 +389,7 @@ def test_visibility_lock_can_become_a_deletion_lock(member, share):
     assert changed['resource_lock']['resource_action'] == 'delete'
 
 
+@pytest.mark.facts('bp-allow-locking-shares.3')
 def test_second_delete_is_not_found(member, share):
     lock = create_lock(member, share)['id']
     delete_lock(member, lock)
@@ -370,10 +439,43 @@ def many(member, colleague, stranger, admin, share):
         ('?color=red', [4, 3, 2, 1, 0]),
     ],
 )
+@pytest.mark.facts('LP2161287')
 def test_list_is_filtered_and_paged(member, many, query, expected):
     assert [one['id'] for one in list_locks(member, query)] == [
         many[position] for position in expected
     ]
+
+
+@pytest.mark.facts('sort_key_resource_locks')
+@pytest.mark.parametrize(
+    'key',
+    [
+        'id',
+        'resource_id',
+        'resource_type',
+        'resource_action',
+        'user_id',
+        'project_id',
+        'lock_context',
+        'created_at',
+        'updated_at',
+    ],
+)
+def test_list_is_sorted(admin, many, key):
+    for number in (2, 0, 3):
+        admin.request(
+            'PUT',
+            f'/resource-locks/{many[number]}',
+            {'resource_lock': {'lock_reason': 'new'}},
+            expect=200,
+        )
+    query = f'?all_projects=1&sort_key={key}&sort_dir='
+    for way, reverse in (('asc', False), ('desc', True)):
+        values = [one[key] for one in list_locks(admin, query + way)]
+        assert len(values) == 6
+        assert len(set(values)) > 1
+        ordered = sorted(filter(None, values), reverse=reverse)
+        assert list(filter(None, values)) == ordered
 
 
 def test_list_by_resource(member, many, share):
@@ -400,6 +502,7 @@ def test_stranger_sees_only_own_locks(stranger, many):
     stranger.get(f'/resource-locks/{many[0]}', expect=404)
 
 
+@pytest.mark.facts('resource-locks.view')
 def test_owner_sees_who_has_locked_a_share_and_why(
     member, colleague, stranger, service, share
 ):

@@ -460,6 +460,7 @@ def test_rule_being_denied_keeps_its_level(member, share):
 # Locks created with a rule
 
 
+@pytest.mark.facts('LP2075967', 'unrestrict_access.2')
 def test_locked_rule_is_not_denied(cloud, member, share):
     rule = allow_access(
         member, share, lock_deletion=True, lock_reason='mounted'
@@ -478,6 +479,7 @@ def test_locked_rule_is_not_denied(cloud, member, share):
     assert show_rule(member, rule['id'])['state'] == 'active'
 
 
+@pytest.mark.facts('unrestrict_access')
 def test_owner_of_all_locks_removes_them_by_denying(cloud, member, share):
     rule = allow_access(member, share, lock_deletion=True)['id']
     create_lock(member, rule, 'access_rule')

@@ -249,6 +249,7 @@ def target_and_key(rule):
     return rule['access_to'], rule['access_key']
 
 
+@pytest.mark.facts('add-access-visibility-and-delete-locks.2')
 def test_creator_and_administrators_see_a_hidden_rule(
     cloud, member, admin, share, hidden
 ):
@@ -261,6 +262,7 @@ def test_creator_and_administrators_see_a_hidden_rule(
 
 
 @pytest.mark.parametrize('version', ['2.44', '2.45', '2.82', '2.99'])
+@pytest.mark.facts('add-access-visibility-and-delete-locks.2')
 def test_others_see_asterisks(colleague, share, hidden, version):
     if version == '2.44':
         (rule,) = colleague.act(

@@ -146,6 +146,7 @@ def test_expired_messages_are_hidden(api, record_message, clock):
         ('action_id=001&detail_id=007', [2]),
     ],
 )
+@pytest.mark.facts('user-messages.2')
 def test_messages_are_filtered_by_column(api, record_message, query, found):
     recorded = [
         record_message(),
@@ -174,6 +175,7 @@ def test_messages_are_filtered_by_column(api, record_message, query, found):
         ('created_before=2023-11-14', []),
     ],
 )
+@pytest.mark.facts('bp-support-query-user-message')
 def test_messages_are_filtered_by_time(api, record_message, query, found):
     recorded = [record_message(), record_message(), record_message()]
     assert ids(api, '?' + query, minor=52) == [
@@ -192,6 +194,7 @@ def test_invalid_time_is_refused(api, name, text):
     )
 
 
+@pytest.mark.facts('user-messages.2')
 def test_pages_follow_each_other(api, record_message):
     recorded = [record_message() for _ in range(5)]
     seen, url = [], '/messages?limit=2&sort_key=created_at&sort_dir=asc'
@@ -213,6 +216,7 @@ def test_pages_follow_each_other(api, record_message):
         ('limit=0', 'desc'),
     ],
 )
+@pytest.mark.facts('user-messages.2')
 def test_messages_are_sorted(api, record_message, query, order):
     recorded = [
         record_message(request_id=f'req-{number}') for number in range(3)
@@ -220,6 +224,49 @@ def test_messages_are_sorted(api, record_message, query, order):
     assert ids(api, '?' + query) == (
         recorded if order == 'asc' else recorded[::-1]
     )
+
+
+@pytest.mark.facts('sort_key_messages')
+@pytest.mark.parametrize(
+    'key',
+    [
+        'id',
+        'project_id',
+        'request_id',
+        'resource_type',
+        'action_id',
+        'detail_id',
+        'resource_id',
+        'message_level',
+        'expires_at',
+        'created_at',
+    ],
+)
+def test_messages_are_sorted_by_each_published_key(api, record_message, key):
+    for number, (project, action, detail) in enumerate(
+        (
+            (MINE, Action.CREATE, Detail.UNKNOWN_ERROR),
+            (FOREIGN, Action.ALLOCATE_HOST, Detail.NO_VALID_HOST),
+            (MINE, Action.EXTEND, Detail.FILTER_AVAILABILITY),
+        )
+    ):
+        record_message(
+            project=project,
+            action=action,
+            detail=detail,
+            request_id=f'req-{7 * number % 3}',
+            resource_id=f'{5 * number % 3}',
+            ttl=100 + 1000 * (number % 2),
+        )
+    for way, reverse in (('asc', False), ('desc', True)):
+        listed = api.get(f'/messages?sort_key={key}&sort_dir={way}')
+        values = [one[key] for one in listed['messages']]
+        assert len(values) == 3
+        assert values == sorted(values, reverse=reverse)
+        assert len(set(values)) > 1 or key in (
+            'resource_type',
+            'message_level',
+        )
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,10 @@
 import datetime
 
 import pytest
+import sqlalchemy as sa
 
 from manila_lite import exception
+from manila_lite.db.models import services
 from tests.functional.api import differences
 from tests.functional.api.conftest import member_of
 from tests.support import databases
@@ -262,6 +264,7 @@ def test_no_room_to_extend(build_cloud):
         ),
     ],
 )
+@pytest.mark.facts('LP1802424')
 def test_driver_fails_to_resize(
     cloud, member, fail_next_call, method, error, action, args, status, names
 ):
@@ -305,3 +308,35 @@ def test_messages_expire(build_cloud):
     assert expires - created == datetime.timedelta(seconds=600)
     cloud.clock.advance(601)
     assert member.get('/messages')['messages'] == []
+
+
+@pytest.mark.facts('clean-expired-messages.1')
+def test_expired_messages_are_deleted_at_an_interval(build_cloud):
+    cloud = build_cloud(
+        'message_ttl = 10\nmessage_reap_interval = 7000\ndefault_share_type ='
+    )
+
+    def pass_deletes():
+        (purge,) = [
+            one for one in cloud.scheduler.purges if one.name == 'old rows'
+        ]
+        purge.run_pass()
+        return not cloud.db.read(
+            lambda session: session.value(
+                sa.select(sa.func.count()).select_from(
+                    services.Message.__table__
+                )
+            )
+        )
+
+    member = member_of(cloud)
+    for waits, deletes in (
+        (5, False),
+        (7010, True),
+        (6900, False),
+        (120, True),
+    ):
+        member.create()
+        cloud.settle()
+        cloud.clock.advance(waits)
+        assert pass_deletes() is deletes, waits

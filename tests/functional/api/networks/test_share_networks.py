@@ -145,7 +145,9 @@ def test_quota_counts_for_project_and_user(cloud, admin, member):
 # List
 
 
-@pytest.mark.facts('LP1923008', 'add-update-security-service.1')
+@pytest.mark.facts(
+    'LP1923008', 'add-like-filter', 'add-update-security-service.1'
+)
 def test_lists_are_filtered_by_network_and_by_subnet(member):
     create(member, name='one', description='first', **NEUTRON)
     create(member, name='two', availability_zone='nova')

@@ -398,7 +398,7 @@ def paths(api, share_id):
     return {one['path'] for one in listed['export_locations']}
 
 
-@pytest.mark.facts('human-readable.2')
+@pytest.mark.facts('human-readable.2', 'LP2064907.2')
 def test_mount_point_is_prefix_and_name(cloud, member, mountable):
     share = member.create(
         share_type=mountable, name='data', mount_point_name='data'

@@ -127,6 +127,7 @@ def test_share_in_the_recycle_bin_cannot_be_offered(member, share):
 
 @differences.proves('locks of offered shares')
 @pytest.mark.parametrize('locks', [{}, {'lock_visibility': True}])
+@pytest.mark.facts('bp-allow-locking-shares.1')
 def test_share_with_locks_cannot_be_offered(cloud, member, share, locks):
     """Its next owner could not remove them."""
     if locks:

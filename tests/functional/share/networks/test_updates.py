@@ -80,6 +80,9 @@ def test_failed_check_is_negative_and_reset_repeats_it(cloud, check):
     cloud.check_invariants()
 
 
+@pytest.mark.facts(
+    'add-update-security-service.2', 'add_support_multiple_subnet_per_az.3'
+)
 def test_incompatible_back_end_leaves_the_network_unchanged(tmp_path):
     cloud = NetworkCloud(
         tmp_path, backend_conf='dummy_driver_network_updates = false'
@@ -124,6 +127,7 @@ def test_busy_share_blocks_checks_of_its_network(cloud):
 # Security services
 
 
+@pytest.mark.facts('add-update-security-service.2')
 def test_service_is_replaced_on_server_and_network(cloud):
     ask = replacing(cloud)
     cloud.check(UPDATE_CHECK, **ask)
@@ -139,6 +143,18 @@ def test_service_is_replaced_on_server_and_network(cloud):
     }
     assert cloud.api.show(cloud.used_by)['status'] == 'available'
     cloud.check_invariants()
+
+
+@pytest.mark.facts('add-update-security-service.4')
+def test_service_is_replaced_by_one_of_its_type_only(cloud):
+    ask = {
+        'current_service_id': cloud.service,
+        'new_service_id': cloud.new_service('kerberos'),
+    }
+    for action in (UPDATE_CHECK, UPDATE):
+        cloud.act(action, expect=409, **ask)
+    assert cloud.attached() == {cloud.service}
+    assert cloud.status() == 'active'
 
 
 def test_service_can_be_added_to_a_network_in_use_since_2_63(cloud):
@@ -211,6 +227,7 @@ def test_passwords_are_not_stored_in_journal_message_or_work(cloud):
 # Subnets
 
 
+@pytest.mark.facts('LP2017501')
 def test_subnet_in_a_used_zone_gives_servers_new_addresses(cloud):
     before = cloud.addresses()[cloud.server]
     cloud.add_subnet_like(expect=400, **NEUTRON)
@@ -392,6 +409,7 @@ def test_network_deletion_removes_idle_servers_and_addresses(cloud):
     cloud.check_invariants()
 
 
+@pytest.mark.facts('share-network-subnets.1')
 def test_subnet_deletion_removes_its_idle_servers(cloud):
     path = f'/share-networks/{cloud.network}/subnets'
     subnet = cloud.api.get(path)['share_network_subnets'][0]['id']

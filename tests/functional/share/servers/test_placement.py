@@ -9,6 +9,7 @@ from tests.support.dhss import ADMIN_NETWORK
 # Build and reuse
 
 
+@pytest.mark.facts('fix-neutron-plugin')
 def test_first_share_on_a_network_builds_a_server(cloud):
     share = cloud.create_share_on_network(cloud.add_network())
     (server,) = cloud.servers()
@@ -20,6 +21,20 @@ def test_first_share_on_a_network_builds_a_server(cloud):
         'export_locations'
     ][0]
     assert export['path'].startswith('10.10.0.2:')
+
+
+@pytest.mark.facts('share-network-with-multiple-subnets.3')
+def test_subnet_without_a_zone_is_for_every_zone(build_cloud):
+    cloud = build_cloud(backend_conf='backend_availability_zone = special')
+    network = cloud.add_network()
+    (subnet,) = cloud.api.get(f'/share-networks/{network}/subnets')[
+        'share_network_subnets'
+    ]
+    assert subnet['availability_zone'] is None
+    share = cloud.create_share_on_network(network)
+    assert cloud.api.show(share)['availability_zone'] == 'special'
+    shown = cloud.api.get(f'/share-servers/{cloud.server_of(share)}')
+    assert shown['share_server']['share_network_subnet_ids'] == [subnet['id']]
 
 
 def test_reported_details_of_a_server_are_stored(cloud):

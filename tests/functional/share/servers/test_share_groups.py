@@ -472,6 +472,7 @@ def test_managed_server_takes_groups_and_is_unmanaged_without(cloud, network):
     assert cloud.servers() == []
 
 
+@pytest.mark.facts('LP2004212', 'share-networks.2')
 def test_network_and_subnet_of_a_group_are_not_deleted(cloud, network, group):
     path = f'/share-networks/{network}'
     answer = cloud.api.request('DELETE', path, expect=409)
