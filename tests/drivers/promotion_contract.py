@@ -55,12 +55,13 @@ class PromotionContract:
         sites.promote()
         assert sites.read() in ('two', 'three')
 
+    @pytest.mark.facts('add-quiesce-wait-time.2')
     def test_replica_promoted_alone_has_the_last_synced_content(self, sites):
         sites.write('one')
         sites.create_in_sync()
         sites.write('two')
         sites.here.make_unreachable()
-        sites.promote()
+        sites.promote(quiesce_wait_time=3600)  # without clients to wait for
         assert sites.read() == 'one'
         assert sites.status()['status'] == 'available'
 

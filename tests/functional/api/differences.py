@@ -276,6 +276,16 @@ FACTS = {
         'a password may be given before its user, which a later update can '
         'add; drivers get what is there'
     ),
+    'LP2143983': (
+        'a share or replica that its back end does not know ends in '
+        'error_deleting, since its disk may be out of place; it can be '
+        'deleted by force'
+    ),
+    'snapshot-inherit.1': (
+        'the drivers of this service do not report the capability, so that '
+        'no share has it; a driver that does applies the rules of a share '
+        'to its snapshots'
+    ),
 }
 """Facts of the published release notes that do not hold, by their ids."""
 

@@ -9,6 +9,7 @@ from tests.functional.api.conftest import member_of
 from tests.functional.api.replica_client import UNKNOWN
 from tests.functional.api.replica_client import create_replica
 from tests.functional.api.replica_client import list_replica_ids
+from tests.functional.api.replica_client import list_replicas
 from tests.functional.api.replica_client import show_replica
 from tests.functional.api.samples.replicas import HOSTS
 from tests.support.share_servers import create_network_with_subnets
@@ -81,6 +82,30 @@ def test_replica_is_placed_on_another_pool(cloud, admin, member, share):
     )
     assert {shown['host'], admin.show(share)['host']} == set(HOSTS)
     assert member.show(share)['has_replicas']
+
+
+@pytest.mark.facts('manage-unmanage-replicated.1')
+def test_managed_share_is_the_active_replica(cloud, admin, make_type):
+    make_type('mirrored', replication_type='readable')
+    path = cloud.driver('alpha').add_unmanaged_share('found', size=3)
+    body = {
+        'protocol': 'NFS',
+        'export_path': path,
+        'service_host': 'node@alpha#pool',
+        'share_type': 'mirrored',
+    }
+    share = admin.request(
+        'POST', '/shares/manage', {'share': body}, expect=200
+    ).json['share']['id']
+    cloud.settle()
+    (active,) = list_replicas(admin, f'share_id={share}')
+    assert (active['status'], active['replica_state']) == (
+        'available',
+        'active',
+    )
+    created = create_replica(admin, share)
+    cloud.settle()
+    assert show_replica(admin, created['id'])['replica_state'] == 'in_sync'
 
 
 @pytest.mark.facts('LP1634734')

@@ -280,6 +280,19 @@ def test_share_shows_that_it_has_replicas(cloud, member, share):
     assert len(member.get('/shares')['shares']) == 1
 
 
+@pytest.mark.facts('replica_state')
+@pytest.mark.parametrize('version', ['2.11', '2.99'])
+def test_instances_without_replication_have_no_replica_state(
+    cloud, admin, version
+):
+    share_id = cloud.create_share()
+    path = f'/shares/{share_id}/instances'
+    (one,) = admin.get(path, version=version)['share_instances']
+    assert one['replica_state'] is None
+    (one,) = admin.get(path, version='2.10')['share_instances']
+    assert 'replica_state' not in one
+
+
 def test_share_instances_show_the_state_of_a_replica(admin, share, replica):
     found = admin.get(f'/shares/{share}/instances')['share_instances']
     assert {one['id']: one['replica_state'] for one in found}[

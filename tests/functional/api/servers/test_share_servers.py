@@ -228,6 +228,29 @@ def test_tenants_do_not_learn_about_servers(cloud, member):
     assert member.get('/share-servers', expect=403)
 
 
+@pytest.mark.facts('LP2025649')
+def test_errors_name_the_server(cloud, admin):
+    share = cloud.create_share()
+    server = insert_server(cloud, status='creating')
+    used = insert_server(cloud)
+    assign_share_server(cloud, share, used)
+    for method, id, path, body in (
+        ('GET', UNKNOWN, '', None),
+        ('GET', UNKNOWN, '/details', None),
+        ('DELETE', UNKNOWN, '', None),
+        ('POST', UNKNOWN, '/action', {'reset_status': {'status': 'error'}}),
+        ('POST', UNKNOWN, '/action', {'unmanage': None}),
+        ('DELETE', server, '', None),
+        ('DELETE', used, '', None),
+        ('POST', server, '/action', {'unmanage': None}),
+        ('POST', used, '/action', {'unmanage': None}),
+    ):
+        answer = admin.request(method, f'/share-servers/{id}{path}', body)
+        assert answer.status_int in (400, 403, 404, 409)
+        (fault,) = answer.json.values()
+        assert id in fault['message'], (method, path, fault)
+
+
 # Delete
 
 

@@ -45,6 +45,37 @@ def test_promoted_replica_takes_over(build_cloud, style):
     cloud.check_invariants()
 
 
+@pytest.mark.facts('LP1664201')
+@pytest.mark.parametrize('style', PASSIVE_STYLES)
+@pytest.mark.parametrize('works', [True, False])
+def test_no_two_replicas_are_active_during_a_promotion(
+    build_cloud, style, works
+):
+    cloud = build_cloud(style)
+    share_id = cloud.create_share_on('alpha')
+    replica_id = cloud.replicate(share_id, 'beta')
+    cloud.replicate(share_id, 'gamma')
+    if not works:
+        cloud.driver('beta').fail_next('promote_replica')
+    seen = []
+
+    def look(name):
+        if name != 'committed':
+            return
+        cloud.db.on_step = lambda name: None
+        states = cloud.states(share_id).values()
+        seen.append([state for _, state in states].count('active'))
+        cloud.db.on_step = look
+
+    cloud.db.on_step = look
+    cloud.ask('promote', replica_id)
+    while cloud.step():
+        pass
+    assert len(seen) > 1
+    assert set(seen) == {1}
+    assert (cloud.active(share_id).id == replica_id) is works
+
+
 def paths(api, path, version='2.99'):
     return {
         row['path']

@@ -2,6 +2,8 @@
 
 import pytest
 
+from manila_lite.db.transitions import fire
+from manila_lite.states.share_server import SHARE_SERVER
 from tests.functional.share.servers.server_calls import set_up
 from tests.support import cloud_snapshots
 from tests.support.dhss import ADMIN_NETWORK
@@ -48,6 +50,42 @@ def test_reported_details_of_a_server_are_stored(cloud):
             'service_ip': '',
         }
     }
+
+
+@pytest.mark.facts('LP1978962')
+def test_only_active_servers_are_used_again(cloud):
+    network = cloud.add_network()
+    used = set()
+    for status in ('error', 'deleting', 'inactive'):
+        server = cloud.server_of(cloud.create_share_on_network(network))
+        assert server not in used
+        used.add(server)
+        cloud.db.write(reset_server, server, status)
+    for server in used:
+        cloud.db.write(reset_server, server, 'active')
+    share = cloud.create_share_on_network(network)
+    assert cloud.server_of(share) in used
+
+
+def reset_server(session, server_id, status):
+    event = SHARE_SERVER.reset_event(status)
+    fire(session, SHARE_SERVER, server_id, event)
+
+
+@pytest.mark.facts('share-servers.3')
+def test_deleted_server_is_built_again_with_the_next_share(cloud):
+    network = cloud.add_network()
+    share = cloud.create_share_on_network(network)
+    first = cloud.server_of(share)
+    cloud.api.delete(share)
+    cloud.settle()
+    cloud.api.request('DELETE', f'/share-servers/{first}', expect=202)
+    cloud.settle()
+    assert cloud.servers() == []
+    share = cloud.create_share_on_network(network)
+    (server,) = cloud.servers()
+    assert cloud.server_of(share) == server.id != first
+    assert set_up(cloud) == 2
 
 
 def test_next_share_uses_the_existing_server(cloud):
@@ -248,6 +286,7 @@ def test_clone_is_on_the_server_of_the_snapshot_beyond_limits(
 # Concurrent builds
 
 
+@pytest.mark.facts('LP1978962')
 def test_two_concurrent_first_shares_build_one_server(cloud):
     network = cloud.add_network()
     competing_runners = cloud.competing_runners()

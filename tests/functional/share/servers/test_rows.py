@@ -176,6 +176,22 @@ def test_server_limit_holds_for_concurrent_extensions(db):
     assert sum(each(extend, THREADS)) == 3
 
 
+@pytest.mark.facts('LP2024658')
+def test_details_that_are_set_again_replace_the_former(db):
+    db.write(active_server)
+    for values in ({'ip': '1', 'name': 'a'}, {'ip': 2}, {'ip': '2'}):
+        db.write(share_servers.merge_details, 'server', values)
+    assert db.read(share_servers.get_backend_details, ['server']) == {
+        'server': {'ip': '2', 'name': 'a'}
+    }
+    rows = db.read(
+        lambda session: session.rows(
+            sa.text('SELECT * FROM share_server_backend_details')
+        )
+    )
+    assert len(rows) == 2
+
+
 def test_one_of_many_concurrent_builds_creates_the_server(db):
     def found(session, number):
         if share_servers.is_being_built(session, 'key'):
