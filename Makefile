@@ -57,6 +57,9 @@ stop-cluster: venv
 BUDGET :=
 budget = $(if $(ARGS),,--budget $1 $(BUDGET))
 
+# A usual run tries so many cases of each test, `make exhaust` all of them.
+CASES := --cases 12
+
 PYTEST := $(BIN)/pytest -n auto --maxprocesses 4
 
 # Otherwise each of about 300 test processes compiles all modules again.
@@ -69,13 +72,13 @@ lint: venv
 
 # pytest runs last, so that its summary is the last line.
 check: lint
-	$(PYTEST) --dist worksteal $(call budget,check) \
+	$(PYTEST) --dist worksteal $(CASES) $(call budget,check) \
 	    tests/unit $(STORY) $(ARGS)
 
 # One worker more than cores: stories wait for their services.
 test: lint
 	$(BIN)/pytest -n $$(($$(nproc) + 1)) --maxprocesses 5 \
-	    --dist worksteal --durations=15 $(call budget,test) $(ARGS)
+	    --dist worksteal --durations=15 $(CASES) $(call budget,test) $(ARGS)
 
 define SERVERS
 Without these servers their tests are skipped. On a Debian for tests, as root:
@@ -108,7 +111,7 @@ test-deploy: venv
 # A driver of real storage is killed at some hundred steps in one of them.
 exhaust: venv
 	$(PYTEST) --dist load --maxschedchunk 1 --durations=15 --timeout 900 \
-	    --exhaust --time-limit $(MINUTES) $(ARGS)
+	    --exhaust --time-limit $(MINUTES) $(CASES) $(ARGS)
 
 # ARGS='--seed 7 --count 200 --tier test'
 mutate: venv

@@ -38,7 +38,11 @@ PACKAGE = 'manila_lite'
 # Options, rules and migrations are data that tests compare as a whole.
 LEFT_OUT = ('conf/', 'policies/', 'db/migrations/', 'api/ui/')
 NEAREST = 6  # test files
-TIERS = {'nearest': (), 'test': ('tests',), 'exhaust': ('--exhaust', 'tests')}
+TIERS = {
+    'nearest': (),
+    'test': ('--cases', '12', 'tests'),
+    'exhaust': ('--exhaust', '--cases', '12', 'tests'),
+}
 
 COMPARISONS = {
     ast.Lt: '<=',

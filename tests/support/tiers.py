@@ -1,7 +1,8 @@
 """What a run selects: a sample, or with --exhaust every case for a time.
 
 Of tests that are marked as combinations or as a suite a sample is selected
-here; enumerations choose their own. Tests run on SQLite, and those to which
+here, in whole runs also of those that have many cases; enumerations choose
+their own. Tests run on SQLite, and those to which
 the SQL dialect matters with one of four cases on a database server, too.
 `make exhaust` runs the cases of all of them. With a time limit it begins at a
 test that the seed selects, and continues from the first one after the last,
@@ -43,6 +44,13 @@ def pytest_addoption(parser):
         default=0.0,
         metavar='MINUTES',
         help='start no more enumerations after so many minutes',
+    )
+    group.addoption(
+        '--cases',
+        type=int,
+        metavar='COUNT',
+        help='try so many cases of a parametrised test at most; with '
+        '--exhaust, run those that have more of them',
     )
 
 
@@ -97,11 +105,18 @@ def pytest_report_header(config):
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
     if not config.option.exhaust:
-        _select(config, items, _in_sample(items).__contains__)
+        sample = _in_sample(items, config.option.cases or len(items))
+        _select(config, items, sample.__contains__)
         if hasattr(config, 'workerinput'):
             items.sort(key=_is_short)
         return
-    _select(config, items, _is_enumeration)
+    counts = collections.Counter(map(_test_of, items))
+    most = config.option.cases or len(items)
+    _select(
+        config,
+        items,
+        lambda item: _is_enumeration(item) or counts[_test_of(item)] > most,
+    )
     enumerations = items[:]
     limited = config.option.time_limit and enumerations
     start = sampling.seed() % len(enumerations) if limited else 0
@@ -184,12 +199,27 @@ def _test_of(item):
     return item.nodeid.partition('[')[0]
 
 
-def _in_sample(items):
+def _limited(items, most):
+    """Yield so many cases of each test that has more of them."""
+    groups = collections.defaultdict(list)
+    for item in items:
+        groups[_test_of(item)].append(item)
+    for name, group in groups.items():
+        if len(group) <= most or group[0].get_closest_marker(MARKER):
+            yield from group
+        else:
+            yield from random.Random(f'{sampling.seed()} of {name}').sample(
+                group, most
+            )
+
+
+def _in_sample(items, most):
     """Return the items that are not combinations, and a sample of those.
 
-    Of a suite, those are in the sample that are tried at most.
+    Of a suite, those are in the sample that are tried at most; of a test
+    with more cases than `most`, so many of them.
     """
-    chosen, groups = set(), collections.defaultdict(list)
+    others, groups = [], collections.defaultdict(list)
     suites = collections.defaultdict(list)
     on_servers = []
     for item in items:
@@ -200,12 +230,13 @@ def _in_sample(items):
             continue
         mark = item.get_closest_marker(COMBINED)
         if mark is None:
-            (on_servers.append if _is_on_server(item) else chosen.add)(item)
+            (on_servers if _is_on_server(item) else others).append(item)
             continue
         params = item.callspec.params
         # The combinations of one test share their other parameters.
-        others = [id(params[name]) for name in params if name not in mark.args]
-        groups[_test_of(item), *others].append(item)
+        shared = [id(params[name]) for name in params if name not in mark.args]
+        groups[_test_of(item), *shared].append(item)
+    chosen = {*_limited(others, most)}
     for group in map(_on_one_server, groups.values()):
         names = group[0].get_closest_marker(COMBINED).args
         combined = [
@@ -215,8 +246,8 @@ def _in_sample(items):
             group[number]
             for number in sampling.covering(combined, group[0].nodeid)
         )
-    for (_, most), tests in suites.items():
-        chosen.update(sampling.sample(tests, most))
+    for (_, limit), tests in suites.items():
+        chosen.update(sampling.sample(tests, limit))
     chosen.update(_some_on_servers(on_servers))
     return chosen
 

@@ -31,14 +31,21 @@ class Item:
 
 def select(*marks, exhaust):
     """Return the databases on which a test with these marks runs."""
+    items = [Item(case, *marks) for case in databases.EACH]
+    return [item.kind for item in select_of(items, exhaust)]
+
+
+def select_of(items, exhaust, cases=None):
+    """Return those of the items that run."""
     config = types.SimpleNamespace(
-        option=types.SimpleNamespace(exhaust=exhaust, time_limit=0.0),
+        option=types.SimpleNamespace(
+            exhaust=exhaust, time_limit=0.0, cases=cases
+        ),
         hook=types.SimpleNamespace(pytest_deselected=lambda items: None),
         stash=collections.defaultdict(dict),
     )
-    items = [Item(case, *marks) for case in databases.EACH]
     tiers.pytest_collection_modifyitems(config, items)
-    return [item.kind for item in items]
+    return items
 
 
 @pytest.mark.parametrize(
@@ -70,3 +77,18 @@ def test_every_server_is_tried_by_some_runs(monkeypatch):
         monkeypatch.setenv(sampling.VARIABLE, str(seed))
         tried.update(select(sampling.dialects, exhaust=False))
     assert tried == set(databases.KINDS)
+
+
+@pytest.mark.parametrize(
+    'marks, count, usual, exhaustive',
+    [
+        ([], 12, 12, 0),
+        ([], 13, 12, 13),
+        ([sampling.enumeration], 13, 13, 13),  # it has chosen its cases
+    ],
+)
+def test_many_cases_of_a_test_are_a_sample(marks, count, usual, exhaustive):
+    items = [Item(f'{number}', *marks) for number in range(count)]
+    assert len(select_of(items[:], exhaust=False, cases=12)) == usual
+    assert len(select_of(items[:], exhaust=True, cases=12)) == exhaustive
+    assert len(select_of(items[:], exhaust=False)) == count
