@@ -4,6 +4,16 @@ from manila_lite.exception.families import Conflict
 from manila_lite.exception.families import ManilaLiteError
 from manila_lite.exception.families import NotFound
 
+_KNOWN_BY_ID = (
+    'share backup',
+    'share group',
+    'share group snapshot',
+    'share network',
+    'share replica',
+    'share server',
+)
+"""Resources whose rows have the ids that users know."""
+
 
 class InvalidStatus(Conflict):
     """A transition is not allowed in the current status.
@@ -23,10 +33,12 @@ class InvalidStatus(Conflict):
 
     @property
     def public_message(self) -> str:
-        """The message for users: it names the share, not its instance."""
+        """The message for users: it does not name instances and tasks."""
         if 'resource' not in self.params:
             return self.msg
         resource = str(self.params['resource']).removesuffix(' instance')
+        if resource in _KNOWN_BY_ID:
+            resource += f' {self.params["id"]}'
         return (
             f'The {resource} is in status {self.status}; '
             f'{self.params["event"]} needs one of: '
