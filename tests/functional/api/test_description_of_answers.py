@@ -21,7 +21,7 @@ from tests.functional.api.test_published_surface import SERVED
 from tests.functional.api.views.registry import VIEWS
 from tests.support import sampling
 
-pytestmark = sampling.suite('the description of answers', 300)
+pytestmark = sampling.suite('the description of answers', 150)
 
 
 DESCRIBED = [operation for operation in SERVED if operation.is_versioned]

@@ -52,7 +52,7 @@ def cases(minor, most):
 
 @sampling.enumeration
 @pytest.mark.parametrize(
-    'minor, operation', cases(versions.MAX, 60) + cases(OLDER, 12)
+    'minor, operation', cases(versions.MAX, 40) + cases(OLDER, 6)
 )
 @hypothesis.settings(hypothesis.settings.get_profile('generated'))
 @hypothesis.given(data=st.data())

@@ -15,7 +15,7 @@ from tests.functional.api.published_api import by_key
 from tests.functional.api.test_published_surface import fault
 from tests.support import sampling
 
-pytestmark = sampling.suite('malformed requests', 200)
+pytestmark = sampling.suite('malformed requests', 120)
 
 
 OPERATIONS = [

@@ -17,7 +17,7 @@ from tests.functional.api.samples.requests import request_args
 from tests.support import reference
 from tests.support import sampling
 
-pytestmark = sampling.suite('the published surface', 350)
+pytestmark = sampling.suite('the published surface', 200)
 
 
 OPERATIONS = published_api.operations()
