@@ -12,6 +12,7 @@ from manila_lite.db.moves import share_migrations as migration_moves
 from manila_lite.db.queries.groups import share_groups
 from manila_lite.db.queries.networks import subnets as subnet_rows
 from manila_lite.db.queries.replicas import replicas as replica_rows
+from manila_lite.db.queries.shares import affinity
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.shares import migrations as share_migrations
 from manila_lite.db.queries.types import types as share_types
@@ -404,10 +405,14 @@ class PlacementEndpoint:
         migration = share_migrations.get_open(session, job.resource_id)
         instance = share_instances.get(session, migration.source_instance_id)
         subnets = self._subnets(session, migration.destination_network_id)
+        affinity_hosts = self._affinity_hosts(
+            session, affinity.get_hints(session, job.resource_id)
+        )
         if migration.new_share_type_id is None:
             return (
                 instance,
                 _required_capabilities(session, instance),
+                affinity_hosts,
                 subnets,
             )
         specs = share_types.get_extra_specs(
@@ -418,6 +423,7 @@ class PlacementEndpoint:
             required_capabilities(
                 specs, has_qos_type=bool(specs.get(DEFAULT_OF_SHARE_TYPE))
             ),
+            affinity_hosts,
             subnets,
         )
 
@@ -429,13 +435,15 @@ class PlacementEndpoint:
         needs_release_2: bool = False,
     ) -> None:
         """Allocate capacity on the destination of a migration."""
-        instance, specs, subnets = job.prepared
+        instance, specs, affinity_hosts, subnets = job.prepared
         request = PlacementRequest(
             size=instance.size,
             share_proto=instance.share_proto,
             extra_specs=specs,
             availability_zones=allowed_zones(specs),
             subnets=subnets,
+            same_host=affinity_hosts['same_host'],
+            different_host=affinity_hosts['different_host'],
             share=_expression_values(instance),
             only_host=host,
         )

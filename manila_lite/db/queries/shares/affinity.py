@@ -1,7 +1,7 @@
 """The record of scheduler hints, in the metadata of both shares.
 
-The scheduler does not read it: it shows users and administrators which shares
-belong together or apart when they are moved later.
+It shows users and administrators which shares belong together or apart, and
+the scheduler when a share is migrated.
 """
 
 from collections.abc import Collection, Mapping
@@ -37,6 +37,15 @@ def record(
         _add(session, share_id, key, ids)
         for id in sorted(_changeable(session, ids, of_project)):
             _add(session, id, key, [share_id])
+
+
+def get_hints(session: Session, share_id: str) -> dict[str, list[str]]:
+    """Return the ids of other shares in the recorded hints of a share."""
+    values = shares.METADATA.get(session, share_id)
+    return {
+        hint: list(filter(None, values.get(key, '').split(',')))
+        for hint, key in shares.AFFINITY_KEYS.items()
+    }
 
 
 def forget(session: Session, share_id: str) -> None:
