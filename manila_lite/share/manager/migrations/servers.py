@@ -11,6 +11,7 @@ from manila_lite.share.manager.driver_view.share_migration_view import (
     LoadedShareMigration,
 )
 from manila_lite.share.manager.driver_view.share_view import NameTemplates
+from manila_lite.share.manager.endpoint import is_on
 from manila_lite.share.manager.migrations.outcomes import (
     ShareMigrationOutcomes,
 )
@@ -52,10 +53,27 @@ class MigrationServersEndpoint(ShareMigrationSteps):
 
     def provide_migration_server(self, job: JobContext, share_id: str) -> None:
         loaded: LoadedShareMigration = job.prepared
-        destination = self.setup.provide_server(job, loaded.destination)
+        destination = self.setup.provide_server(
+            job, loaded.destination, stays_on=self._server_to_stay_on(loaded)
+        )
         if destination is None:
             return
         job.hand_over(self.outcomes.request_start, job.claim, loaded.migration)
+
+    def _server_to_stay_on(self, loaded: LoadedShareMigration) -> str | None:
+        """Return the server of a share that its clients notice nothing of.
+
+        None if it has to leave it: its addresses are those of the server.
+        """
+        source = loaded.source.row
+        if (
+            loaded.migration.nondisruptive
+            and is_on(source, self.setup.service_host)
+            and source.share_network_id
+            == loaded.destination.row.share_network_id
+        ):
+            return source.share_server_id
+        return None
 
     def failed_provide_migration_server(
         self, session: Session, job: Claim, error: Exception

@@ -213,6 +213,43 @@ class NewShare(Occupant):
         return {'request_host': row.host, 'share_type_id': row.share_type_id}
 
 
+class StayingShare(NewShare):
+    """A share that moves within its back end and stays on its server.
+
+    The server keeps it even if it has more shares than its limits allow.
+    """
+
+    def __init__(
+        self, instance: LoadedInstance, server_id: str, names: NameTemplates
+    ):
+        super().__init__(instance, None, names)
+        self.server_id = server_id
+
+    def offer(
+        self, session: Session, service_host: str, limits: ServerLimits
+    ) -> Offer:
+        return super().offer(session, service_host, NO_LIMITS)
+
+    def _offer(
+        self, session: Session, ids: Sequence[str], demand: ServerDemand
+    ) -> Offer:
+        if self.server_id not in ids:
+            raise no_server(
+                f'the share cannot stay on share server {self.server_id}'
+            )
+        return super()._offer(session, ids, demand)
+
+    def choose(
+        self, driver: ShareDriver, offer: Offer
+    ) -> Mapping[str, typing.Any] | None:
+        return {'id': self.server_id}
+
+    def bind(
+        self, session: Session, server_id: str, limits: ServerLimits
+    ) -> bool:
+        return super().bind(session, server_id, NO_LIMITS)
+
+
 class NewGroup(Occupant):
     """A new share group.
 

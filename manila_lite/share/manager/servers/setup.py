@@ -43,6 +43,7 @@ from manila_lite.share.manager.servers.occupants import NewGroup
 from manila_lite.share.manager.servers.occupants import NewShare
 from manila_lite.share.manager.servers.occupants import Occupant
 from manila_lite.share.manager.servers.occupants import Offer
+from manila_lite.share.manager.servers.occupants import StayingShare
 from manila_lite.states.machine import Machine
 from manila_lite.states.share_group import SHARE_GROUP
 from manila_lite.states.share_instance import SHARE_INSTANCE
@@ -122,15 +123,22 @@ class ServerSetup:
         job: JobContext,
         instance: LoadedInstance,
         source: CloneSource | None = None,
+        stays_on: str | None = None,
     ) -> LoadedInstance | None:
         """Return the new share with its server; None when it has to wait.
 
         In the latter case the work has been released. `source` is the
-        snapshot that the share is created from, if any.
+        snapshot that the share is created from, if any, and `stays_on` the
+        server that it must be on.
         """
         if self.networks is not None:
             self._require_security_services(job, instance.row)
-        server = self._provide(job, NewShare(instance, source, self.names))
+        occupant = (
+            NewShare(instance, source, self.names)
+            if stays_on is None
+            else StayingShare(instance, stays_on, self.names)
+        )
+        server = self._provide(job, occupant)
         return None if job.closed else instance._replace(server=server)
 
     def _require_security_services(
