@@ -39,7 +39,7 @@ TASK_STATE = s.schema(
     ['task_state'], task_state=s.string(255, 1, nullable=True)
 )
 _PROGRESS: answers.Shape = {
-    'total_progress': int | None,
+    'total_progress': int,
     'task_state': str,
     'last_heard_at': str | None,
     answers.MayLack('details'): dict,

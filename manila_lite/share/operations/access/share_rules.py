@@ -318,6 +318,15 @@ class Access:
         )
 
 
+_MIGRATING = frozenset(
+    {
+        InstanceStatus.MIGRATING,
+        InstanceStatus.MIGRATING_TO,
+        InstanceStatus.SERVER_MIGRATING,
+    }
+)
+
+
 def _is_unplaced(row: rows.RuleInstanceRow) -> bool:
     """Return whether it is a replica that could not be placed."""
     return (
@@ -339,6 +348,11 @@ def _check(
         if allow_in_error
         else RULES_EDITABLE - {InstanceStatus.ERROR}
     )
+    if any(row.status in _MIGRATING for row in instances):
+        raise exception.InvalidShare(
+            reason='access rules cannot be changed while the share is being '
+            'migrated'
+        )
     if any(row.host is None or row.status not in allowed for row in instances):
         raise exception.InvalidShare(
             reason='access rules cannot be changed while the share or one '

@@ -68,13 +68,13 @@ class ShareMigrationOptions:
 
 
 class ShareMigrationProgress(typing.NamedTuple):
-    """The progress of a migration, a percentage; None if not known.
+    """The progress of a migration, a percentage; 0 if not known.
 
     `details` is what else the driver has reported, `heard_at` the time (UTC)
     of its last reply.
     """
 
-    total: int | None
+    total: int
     details: dict[str, object]
     task_state: str
     heard_at: datetime.datetime | None
@@ -268,7 +268,7 @@ class ShareMigrations:
         elif state not in _IN_PROGRESS:
             total = 100
         return ShareMigrationProgress(
-            total, orjson.loads(details or '{}'), state, heard_at
+            total or 0, orjson.loads(details or '{}'), state, heard_at
         )
 
     def _refresh(
