@@ -221,6 +221,27 @@ RULES = {
 """Behaviour that differs from the published notes."""
 
 FACTS = {
+    'bp-ocata-migration.2': (
+        'a share with snapshots is refused at once without '
+        'preserve_snapshots, forced or not: its snapshots would be lost, so '
+        'the migration could only fail later'
+    ),
+    'bp-ocata-migration.4': (
+        'a migration that changes nothing answers 200 and does nothing, as '
+        'the published table of operations says'
+    ),
+    'bp-ocata-migration.5': (
+        'the published table of operations has them from 2.22 on, and '
+        'migration_start from 2.29 on'
+    ),
+    'LP1910752': (
+        'no share is migrated into a type with replicas: it gets them on a '
+        'back end of its replication domain by a create with that type'
+    ),
+    'LP1927060': (
+        'a share of a type with replicas is not migrated: a replica on the '
+        'destination, which is promoted, does the same'
+    ),
     'LP1909847': (
         'the start of a back end never waits for ensuring, which is work of '
         'its own; the option has no effect'

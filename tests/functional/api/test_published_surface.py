@@ -66,7 +66,7 @@ def test_operation_answers_within_its_versions(sample, operation):
         if len(operation.versions) < len(published_api.VERSIONS)
     ]
 )
-@pytest.mark.facts('add-share-access-metadata.2')
+@pytest.mark.facts('add-share-access-metadata.2', 'newton-migration.1')
 def test_operation_is_unknown_outside_its_versions(sample, operation):
     args = example(operation)(sample)
     before = sample.all_rows()
@@ -100,7 +100,9 @@ def test_experiment_answers_without_its_header_where_listed(sample, operation):
         assert answer.status_int == operation.success_code, answer.text
 
 
-@pytest.mark.facts('graduate-share-replication.2')
+@pytest.mark.facts(
+    'graduate-share-replication.2', 'graduate-share-migration.2'
+)
 @sampling.enumeration
 @by_key(
     [

@@ -150,6 +150,7 @@ def test_impossible_migration_is_refused_by_check_and_start(
 @pytest.mark.parametrize(
     'missing', ['host', 'writable', 'nondisruptive', 'preserve_snapshots']
 )
+@pytest.mark.facts('add-share-server-migration.5')
 def test_every_option_is_required(cloud, shared, missing):
     body = {'host': 'node@beta', **MIGRATION_OPTIONS}
     del body[missing]

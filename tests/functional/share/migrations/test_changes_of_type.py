@@ -97,6 +97,7 @@ def check_usage(cloud, own, new, gold):
 
 
 @WAYS
+@pytest.mark.facts('migration-share-type')
 def test_the_share_has_the_new_type_after_the_second_phase(
     cloud, share, gold, options
 ):

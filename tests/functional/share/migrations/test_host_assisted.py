@@ -33,6 +33,7 @@ def copied_to(cloud, share):
     return host_assisted.content_of(cloud, 'beta', row.destination_instance_id)
 
 
+@pytest.mark.facts('LP1626523', 'LP1667450')
 def test_share_is_copied_and_then_moved(cloud, share):
     source = migrations.instance_of(cloud, share)
     host_assisted.start(cloud, share)
@@ -316,6 +317,7 @@ def test_nobody_but_the_data_service_says_that_all_is_copied(
 @pytest.mark.parametrize(
     'word', ['writable', 'nondisruptive', 'preserve_snapshots']
 )
+@pytest.mark.facts('bp-ocata-migration.3')
 def test_what_only_drivers_can_do_is_refused(cloud, share, word):
     answer = host_assisted.start(cloud, share, expect=400, **{word: True})
     assert word in answer.json['badRequest']['message']

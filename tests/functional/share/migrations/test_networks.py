@@ -118,6 +118,7 @@ def test_a_share_moves_to_a_share_server_of_the_destination(
 
 @WAYS
 @pytest.mark.parametrize('host', [ALPHA, BETA])
+@pytest.mark.facts('newton-migration.4')
 def test_a_share_moves_to_another_network(cloud, share, options, host):
     other = cloud.add_network()
     before = shown_network(cloud, share)
@@ -145,6 +146,36 @@ def test_a_suitable_server_of_the_destination_is_used(cloud, network, share):
     assert len(cloud.servers()) == 2
     complete(cloud, share)
     assert cloud.server_of(share) == cloud.server_of(neighbour)
+
+
+@pytest.mark.facts('LP1920942')
+@pytest.mark.parametrize('nondisruptive', [True, False])
+def test_a_share_stays_on_its_server_if_clients_must_not_notice(
+    build, nondisruptive
+):
+    """Even on one that has more shares than it may now."""
+    cloud = build(backend_conf='dummy_driver_pools = one,two\n')
+    network = cloud.add_network()
+    migrations.set_disabled(cloud, 'beta', True)
+    first, share = (cloud.create_share_on_network(network) for _ in range(2))
+    server = cloud.server_of(share)
+    assert cloud.server_of(first) == server
+    cloud.configure(
+        backend_conf='dummy_driver_pools = one,two\n'
+        'max_shares_per_share_server = 1\n'
+    )
+    cloud.restart()
+    cloud.settle()
+    host, _, pool = cloud.api.show(share)['host'].partition('#')
+    (other,) = {'one', 'two'} - {pool}
+    migrations.start(
+        cloud, share, host=f'{host}#{other}', nondisruptive=nondisruptive
+    )
+    cloud.settle()
+    complete(cloud, share)
+    assert cloud.api.show(share)['host'] == f'{host}#{other}'
+    assert (cloud.server_of(share) == server) is nondisruptive
+    assert len(cloud.servers()) == 2 - nondisruptive
 
 
 @WAYS

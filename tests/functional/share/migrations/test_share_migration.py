@@ -49,6 +49,7 @@ def to_phase1(cloud, share, **options):
     )
 
 
+@pytest.mark.facts('force_host_assisted_migration', 'newton-migration.2')
 def test_a_share_moves_in_two_phases(cloud, share):
     migrations.allow(cloud, share)
     cloud.settle()
@@ -85,6 +86,84 @@ def test_a_share_moves_in_two_phases(cloud, share):
     ]
     assert moved in location['path']
     cloud.check_invariants()
+
+
+@pytest.mark.facts('LP1638896', 'LP1665072', 'LP1660726')
+def test_migration_is_successful_when_all_is_done(cloud, share):
+    source = migrations.instance_of(cloud, share)
+    seen = []
+
+    def look():
+        seen.append(migrations.task_state(cloud, share))
+        for path in ('export_locations', 'export_locations?x=y'):
+            listed = cloud.api.get(f'/shares/{share}/{path}')
+            assert {
+                source in one['path'] for one in listed['export_locations']
+            } == {True}
+
+    to_phase1(cloud, share)
+    look()
+    migrations.complete(cloud, share)
+    seen.append(migrations.task_state(cloud, share))
+    for point in ('before migration_complete', 'after migration_complete'):
+        cloud.pause_at(point, look)
+    cloud.settle()
+    assert seen == [
+        'migration_driver_phase1_done',
+        'migration_completing',
+        'migration_completing',
+        'migration_completing',
+    ]
+    assert migrations.task_state(cloud, share) == 'migration_success'
+    assert cloud.driver('alpha').inventory() == {}
+
+
+@pytest.mark.facts('bp-ocata-migration.1')
+@pytest.mark.parametrize('missing', sorted(migrations.OPTIONS))
+def test_every_option_is_required(cloud, share, missing):
+    options = {
+        key: value
+        for key, value in migrations.OPTIONS.items()
+        if key != missing
+    }
+    answer = migrations.act(
+        cloud,
+        share,
+        'migration_start',
+        {'host': migrations.DESTINATION, **options},
+        expect=400,
+    )
+    assert missing in answer.json['badRequest']['message']
+
+
+@pytest.mark.facts('LP1889549')
+def test_progress_follows_from_the_state_if_the_driver_has_none(
+    build_cloud, monkeypatch
+):
+    cloud = build_cloud(
+        extra_conf=migrations.SHORT_POLL_INTERVAL, backend_conf=SLOW_COPY
+    )
+    share = migrations.create_on_alpha(cloud)
+
+    def refuse(*args):
+        raise NotImplementedError
+
+    monkeypatch.setattr(
+        cloud.driver('alpha'), 'migration_get_progress', refuse
+    )
+    migrations.start(cloud, share)
+    cloud.run_pending()
+    found = migrations.progress(cloud, share)
+    assert (found['task_state'], found['total_progress']) == (
+        'migration_driver_in_progress',
+        0,
+    )
+    cloud.settle()
+    found = migrations.progress(cloud, share)
+    assert (found['task_state'], found['total_progress']) == (
+        'migration_driver_phase1_done',
+        100,
+    )
 
 
 def test_capacity_is_reserved_while_both_exist(cloud, share):
@@ -139,6 +218,7 @@ def test_rules_are_as_given_after_a_migration_that_was_not_writable(
     }
 
 
+@pytest.mark.facts('LP1889549.2', 'add-details-to-migration-get-progress')
 def test_progress_moves_while_the_driver_copies(build_cloud):
     cloud = build_cloud(
         extra_conf=migrations.SHORT_POLL_INTERVAL, backend_conf=SLOW_COPY
@@ -215,6 +295,7 @@ def test_an_unknown_host_is_not_found(cloud, share, host):
     assert cloud.api.show(share)['status'] == 'available'
 
 
+@pytest.mark.facts('LP1660319')
 def test_a_member_of_a_share_group_is_not_migrated(cloud):
     share = migrations.create_on_alpha(cloud)
     group = share_groups.create(cloud)
@@ -237,14 +318,21 @@ def test_a_share_with_snapshots_is_not_migrated(build_cloud):
     assert 'snapshots' in answer.json['badRequest']['message']
 
 
+@pytest.mark.facts('migration-access-fix')
 def test_other_operations_wait_for_the_end(cloud, share):
+    rule = migrations.allow(cloud, share, '10.2.2.2').json['access']['id']
+    cloud.settle()
     to_phase1(cloud, share)
     cloud.api.delete(share, expect=403)
     cloud.api.act(share, 'force_delete', expect=400)
     cloud.api.act(share, 'extend', {'new_size': 3}, expect=400)
     cloud.api.act(share, 'shrink', {'new_size': 1}, expect=400)
     cloud.api.act(share, 'soft_delete', expect=403)
-    migrations.allow(cloud, share, expect=400)
+    for refused in (
+        migrations.allow(cloud, share, expect=400),
+        cloud.api.act(share, 'deny_access', {'access_id': rule}, expect=400),
+    ):
+        assert 'migrated' in refused.json['badRequest']['message']
     cloud.api.request(
         'POST', '/snapshots', {'snapshot': {'share_id': share}}, expect=400
     )
@@ -295,6 +383,35 @@ def test_a_destination_without_room_is_reported(build_cloud):
     cloud.check_invariants()
 
 
+@pytest.mark.facts('affinity-filter.4')
+def test_recorded_hints_restrict_the_destination(cloud):
+    first = migrations.create_on_alpha(cloud)
+    beside = cloud.create_share(scheduler_hints={'same_host': first})
+    apart = cloud.create_share(scheduler_hints={'different_host': first})
+    alone = migrations.create_on_alpha(cloud)
+    alpha, beta = 'node@alpha#pool', migrations.DESTINATION
+    for share, host, end, is_refused in (
+        (first, beta, alpha, True),
+        (beside, beta, alpha, True),
+        (apart, alpha, beta, True),
+        (alone, beta, beta, False),
+    ):
+        migrations.start(cloud, share, host=host)
+        cloud.settle()
+        found = cloud.api.get(f'/messages?resource_id={share}')['messages']
+        assert [one['action_id'] for one in found] == ['001'] * is_refused
+        if not is_refused:
+            migrations.complete(cloud, share)
+            cloud.settle()
+        shown = cloud.api.show(share)
+        assert (shown['status'], shown['host']) == ('available', end)
+        assert shown['task_state'] == (
+            'migration_error' if is_refused else 'migration_success'
+        )
+    cloud.check_invariants()
+
+
+@pytest.mark.facts('preserve_metadata')
 @pytest.mark.parametrize('offers', [(), ('compatible', 'writable')])
 def test_a_driver_that_cannot_do_it_leaves_the_share_available(
     cloud, share, offers, caplog
@@ -374,6 +491,7 @@ def test_a_failed_second_phase_puts_both_instances_into_error(cloud, share):
     assert message['resource_id'] == share
 
 
+@pytest.mark.facts('newton-migration.3')
 def test_a_reset_task_state_ends_the_migration(cloud, share):
     to_phase1(cloud, share)
     migrations.act(

@@ -77,6 +77,22 @@ def test_migration_moves_everything_on_the_server(cloud, moved):
     assert cloud.has_no_incoming_servers()
 
 
+@pytest.mark.facts('add-share-server-migration.2')
+def test_shares_show_the_migration_of_their_server(cloud, moved):
+    server, *shares = moved
+
+    def statuses():
+        return [cloud.api.show(share)['status'] for share in shares]
+
+    for end in (cloud.cancel, cloud.complete):
+        assert statuses() == ['available'] * 2
+        cloud.start_to_phase1(server)
+        assert statuses() == ['server_migrating'] * 2
+        end(server)
+        cloud.settle()
+    assert statuses() == ['available'] * 2
+
+
 def test_server_can_migrate_back(cloud, moved):
     server, first, second = moved
     for host in ('node@beta', 'node@alpha'):

@@ -76,6 +76,18 @@ def test_passive_replica_migrates_and_can_be_promoted(make):
     cloud.check_invariants()
 
 
+@pytest.mark.facts('LP2104357')
+def test_passive_replica_shows_the_migration_of_its_server(make):
+    cloud, share, replica = make()
+    active = cloud.active(share).id
+    cloud.start_to_phase1(server_on(cloud, 'beta'), host='node@gamma')
+    assert cloud.replica(replica).status == 'server_migrating'
+    assert cloud.replica(active).status == 'available'
+    cloud.complete(server_on(cloud, 'beta'))
+    cloud.settle()
+    assert cloud.replica(replica).status == 'available'
+
+
 def test_servers_of_replicas_stay_unless_the_option_is_set(make):
     cloud, share, replica = make(backend_conf='')
     answer = cloud.start(server_on(cloud, 'alpha'), 'node@gamma', expect=409)

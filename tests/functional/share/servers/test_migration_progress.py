@@ -45,6 +45,7 @@ def await_report(cloud, server):
     raise AssertionError('the driver was not asked')
 
 
+@pytest.mark.facts('LP2025075')
 def test_details_are_shown_until_the_end_and_after_it(cloud, server):
     report(cloud, phase='copy', password='sesame')
     shown = {'phase': 'copy', 'password': '***'}
