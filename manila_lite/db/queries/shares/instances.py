@@ -1,6 +1,6 @@
 """Share instances: the rows that managers and schedulers act on."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 import functools
 import typing
 
@@ -429,7 +429,8 @@ def replace_export_locations(
     """Replace the export locations of an instance.
 
     A location is a dict of path, is_admin_only and metadata. A location
-    whose path exists already keeps its id and the metadata of users.
+    whose path exists already keeps its id and the metadata of users; what
+    the back end reports of it is changed.
     """
     known = {
         row.path: row for row in list_export_locations(session, instance_id)
@@ -442,6 +443,75 @@ def replace_export_locations(
         session,
         instance_id,
         [location for path, location in wanted.items() if path not in known],
+    )
+    kept = [
+        (known[path], location)
+        for path, location in wanted.items()
+        if path in known
+    ]
+    for flag in (False, True):
+        changed = [
+            row.id
+            for row, location in kept
+            if location['is_admin_only'] is flag is not row.is_admin_only
+        ]
+        if changed:
+            session.run(
+                sa.update(EXPORT)
+                .where(EXPORT.c.id.in_(changed))
+                .values(is_admin_only=flag, updated_at=session.now)
+            )
+    _merge_export_metadata(
+        session,
+        {
+            (row.id, key): value
+            for row, location in kept
+            for key, value in location['metadata'].items()
+        },
+    )
+
+
+def _merge_export_metadata(
+    session: Session, values: Mapping[tuple[str, str], str]
+) -> None:
+    """Set metadata by location and key, and leave the other keys."""
+    if not values:
+        return
+    stored = {
+        (row.export_location_id, row.key): row.value
+        for row in session.rows(
+            sa.select(EXPORT_METADATA).where(
+                EXPORT_METADATA.c.export_location_id.in_(
+                    sorted({id for id, _ in values})
+                )
+            )
+        )
+    }
+    changed = {
+        what: value
+        for what, value in values.items()
+        if stored.get(what) != value
+    }
+    if changed.keys() & stored.keys():
+        session.run(
+            sa.delete(EXPORT_METADATA).where(
+                sa.or_(
+                    *(
+                        sa.and_(
+                            EXPORT_METADATA.c.export_location_id == id,
+                            EXPORT_METADATA.c.key == key,
+                        )
+                        for id, key in changed
+                    )
+                )
+            )
+        )
+    session.run_many(
+        sa.insert(EXPORT_METADATA),
+        [
+            {'export_location_id': id, 'key': key, 'value': value}
+            for (id, key), value in changed.items()
+        ],
     )
 
 

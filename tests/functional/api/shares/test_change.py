@@ -3,12 +3,16 @@
 import datetime
 
 import pytest
+import sqlalchemy as sa
 
+from manila_lite.db.models import shares as share_models
 from tests.functional.api import differences
 from tests.functional.api.conftest import create_type
 from tests.functional.api.conftest import member_of
 from tests.functional.api.samples.cloud import GROUP
 from tests.functional.api.samples.cloud import pending_work_kinds
+from tests.functional.api.samples.replicas import insert_replica
+from tests.functional.api.samples.replicas import make_replicable
 
 
 def status(api, share):
@@ -48,6 +52,18 @@ def test_update_accepts_display_names_only(member, share):
     assert answer.json == {'share': shown}
     assert (shown['name'], shown['description']) == ('new', 'told')
     assert shown['size'] == 2
+
+
+@pytest.mark.facts('LP2023964')
+@pytest.mark.parametrize('key', ['display_name', 'display_description'])
+def test_update_refuses_what_is_too_long(member, share, key):
+    path = f'/shares/{share}'
+    body = {'share': {key: 'x' * 256}}
+    answer = member.request('PUT', path, body, expect=400)
+    assert key in fault(answer)
+    assert '255' in fault(answer)
+    body = {'share': {key: 'x' * 255}}
+    member.request('PUT', path, body, expect=200)
 
 
 def test_update_of_nothing_changes_nothing(member, share):
@@ -205,6 +221,37 @@ def test_delete_removes_the_share_and_returns_quota(cloud, member, share):
     member.request('GET', f'/shares/{share}', expect=404)
     assert cloud.usage('shares') == cloud.usage('gigabytes') == (0, 0)
     cloud.check_invariants()
+
+
+@pytest.mark.facts('LP1657033')
+def test_metadata_is_gone_with_its_share(cloud, member):
+    share = cloud.create_share(metadata={'color': 'red'})
+    kept = cloud.create_share(metadata={'color': 'blue'})
+    member.delete(share)
+    cloud.settle()
+    for path in ('', '/metadata', '/metadata/color'):
+        member.request('GET', f'/shares/{share}{path}', expect=404)
+    table = share_models.ShareMetadata.__table__
+    rows = cloud.db.read(
+        lambda session: session.rows(sa.select(table.c.share_id))
+    )
+    assert [row.share_id for row in rows] == [kept]
+
+
+@pytest.mark.facts('bug-1867030')
+def test_share_of_which_an_instance_is_gone_is_deleted(cloud, admin, member):
+    share = cloud.create_share(size=2)
+    make_replicable(cloud, share)
+    replica = insert_replica(cloud, share)
+    table = share_models.ShareInstance.__table__
+    cloud.db.write(
+        lambda session: session.run(
+            sa.delete(table).where(table.c.id == replica)
+        )
+    )
+    member.delete(share)
+    cloud.settle()
+    member.request('GET', f'/shares/{share}', expect=404)
 
 
 def test_share_in_error_can_be_deleted(cloud, admin, member, share):

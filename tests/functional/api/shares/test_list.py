@@ -162,6 +162,20 @@ def test_links_keep_the_project_id_of_the_url(build_cloud):
         )
 
 
+@pytest.mark.facts('LP2033604')
+def test_count_is_of_shares_not_of_instances(sample):
+    share = sample.replicated_share
+    found = sample.admin.get(f'/shares/{share}/instances')['share_instances']
+    assert len(found) == 2
+    for path in ('/shares', '/shares/detail'):
+        for query in ('', '&status=available', '&sort_key=host'):
+            query = f'all_tenants=1&with_count=1{query}'
+            page = sample.admin.get(f'{path}?{query}')
+            ids = [one['id'] for one in page['shares']]
+            assert ids.count(share) == 1
+            assert page['count'] == len(ids)
+
+
 # Projects
 
 
@@ -316,6 +330,16 @@ def test_all_metadata_must_match(member):
     assert names(member, "metadata={'color': 'red'}") == ['b', 'a']
     assert names(member, "metadata={'color': 'red', 'size': 'big'}") == ['a']
     assert names(member, "metadata={'color': 'blue'}") == []
+
+
+@pytest.mark.facts('client-empty-metadata')
+def test_shares_without_metadata_are_found(member):
+    create(member, 'plain')
+    create(member, 'red', metadata={'color': 'red'})
+    assert names(member, 'metadata={}') == ['red', 'plain']
+    (plain,) = listed(member, 'name=plain')
+    assert plain['metadata'] == {}
+    assert names(member, 'name=plain&metadata={}') == ['plain']
 
 
 @differences.proves('metadata filter of shares')

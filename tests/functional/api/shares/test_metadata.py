@@ -6,6 +6,28 @@ from tests.functional.api.conftest import member_of
 from tests.functional.api.metadata_client import request_metadata
 
 
+@pytest.mark.facts('add-admin-only-keys-to-share-metadata')
+@pytest.mark.parametrize('hint', ['same_host', 'different_host'])
+def test_hints_are_changed_by_administrators_only(cloud, admin, member, hint):
+    named = cloud.create_share()
+    share = member.create(scheduler_hints={hint: named})['id']
+    key = f'__affinity_{hint}'
+    for path in (f'/shares/{share}', f'/shares/{named}'):
+        before = request_metadata(member, 'GET', path)
+        assert key in before['metadata']
+        for method, of_key, metadata in (
+            ('POST', '', {key: 'x'}),
+            ('PUT', '', {key: 'x'}),
+            ('POST', f'/{key}', {key: 'x'}),
+            ('DELETE', f'/{key}', None),
+        ):
+            request_metadata(
+                member, method, path, of_key, metadata, expect=403
+            )
+        assert request_metadata(member, 'GET', path) == before
+        request_metadata(admin, 'DELETE', path, f'/{key}')
+
+
 @pytest.fixture
 def sealed(build_cloud):
     """Return a cloud, a member, and the path of a share with such a key."""

@@ -23,6 +23,14 @@ def test_share_type_becomes_the_id_at_2_6(sample):
         assert share['volume_type'] == 'default'
 
 
+@pytest.mark.facts('task_state')
+def test_task_state_is_null_before_any_migration(cloud, member):
+    share = cloud.create_share()
+    for version in ('2.5', '2.99'):
+        assert member.show(share, version=version)['task_state'] is None
+    assert 'task_state' not in member.show(share, version='2.4')
+
+
 @pytest.mark.facts('has_replicas')
 def test_has_replicas_with_two_or_more(sample):
     assert sample.member.show(sample.replicated_share)['has_replicas'] is True

@@ -1,6 +1,7 @@
 """Snapshots are created, shown, updated, reset and deleted."""
 
 import pytest
+import sqlalchemy as sa
 
 from tests.functional.api.conftest import member_of
 from tests.functional.api.snapshot_client import UNKNOWN
@@ -400,6 +401,20 @@ def test_delete_removes_the_snapshot_and_returns_quota(cloud, member, share):
     assert cloud.usage('snapshots') == (0, 0)
     assert cloud.usage('snapshot_gigabytes') == (0, 0)
     cloud.check_invariants()
+
+
+@pytest.mark.facts('LP1475351')
+def test_snapshot_is_gone_whatever_the_usage_says(cloud, member, share):
+    snapshot = create_available_snapshot(cloud, member, share)
+    cloud.db.write(
+        lambda session: session.run(
+            sa.text('UPDATE quota_usages SET in_use = 0')
+        )
+    )
+    delete_snapshot(member, snapshot)
+    cloud.settle()
+    member.get(f'/snapshots/{snapshot}', expect=404)
+    assert cloud.usage('snapshots') == (0, 0)
 
 
 @pytest.mark.facts('force_delete')

@@ -3,7 +3,9 @@
 import urllib.parse
 
 import pytest
+import sqlalchemy as sa
 
+from manila_lite.db.models import snapshots as snapshot_models
 from manila_lite.db.queries.shares import shares
 from tests.functional.api.conftest import member_of
 from tests.functional.api.snapshot_client import UNKNOWN
@@ -208,6 +210,33 @@ def test_inexact_filters_and_description_match_from_2_36(member, make):
     }.items():
         assert names(member, query, version='2.36') == expected
         assert names(member, query, version='2.35') == ['beta', 'alpha']
+
+
+@pytest.mark.facts('bug-1881865')
+def test_pages_and_counts_are_of_what_an_inexact_filter_finds(member, make):
+    make('green', 'blue', 'evergreen', 'red', 'greenish')
+    for path in ('/snapshots', '/snapshots/detail'):
+        query = 'name~=green&limit=2&with_count=true'
+        page = member.get(f'{path}?{query}')
+        assert page['count'] == 3
+        assert names(member, query, path) == ['greenish', 'evergreen']
+        assert names(member, f'{query}&offset=2', path) == ['green']
+        assert 'share_snapshots_links' in page
+
+
+@pytest.mark.facts('LP2114260')
+def test_list_survives_the_deletion_of_instances(cloud, member, make):
+    snapshot = make('gone')
+    make('here')
+    table = snapshot_models.SnapshotInstance.__table__
+    cloud.db.write(
+        lambda session: session.run(
+            sa.delete(table).where(table.c.snapshot_id == snapshot)
+        )
+    )
+    for path in ('/snapshots', '/snapshots/detail'):
+        for query in ('', 'sort_key=status', 'name~=e&with_count=1'):
+            assert 'here' in names(member, query, path)
 
 
 @pytest.mark.facts('add_snapshot_metadata.1', 'snapshot_metadata_query')

@@ -75,6 +75,63 @@ def test_unchanged_export_keeps_its_id_and_metadata(cloud):
     assert goes['id'] not in {one['id'] for one in found.values()}
 
 
+@pytest.mark.facts('LP2053100', 'export_location_preferred')
+def test_metadata_of_exports_follow_the_reply(cloud):
+    """A location is preferred only if the driver says so."""
+    share = cloud.create_share()
+    reply = []
+    answering(
+        cloud,
+        ensure_shares=lambda context, shares: {
+            shares[0].id: {'export_locations': reply}
+        },
+    )
+    for reply[:], preferred in (
+        (['a:/', 'b:/'], {'a:/': False, 'b:/': False}),
+        (
+            [location('a:/', preferred='True'), location('b:/')],
+            {'a:/': True, 'b:/': False},
+        ),
+        (
+            [
+                location('a:/', preferred='False'),
+                location('b:/', preferred='True'),
+            ],
+            {'a:/': False, 'b:/': True},
+        ),
+    ):
+        cloud.api.ensure(HOST)
+        cloud.settle()
+        url = f'/shares/{share}/export_locations'
+        found = cloud.api.get(url, version='2.14')['export_locations']
+        assert {one['path']: one['preferred'] for one in found} == preferred
+        older = cloud.api.get(url, version='2.13')['export_locations']
+        assert not any('preferred' in one for one in older)
+
+
+def location(path, is_admin_only=False, **metadata):
+    return {'path': path, 'is_admin_only': is_admin_only, 'metadata': metadata}
+
+
+def test_export_is_hidden_and_shown_by_the_reply(cloud):
+    tenant = ApiClient(cloud, roles='member,reader')
+    share = cloud.create_share()
+    for hidden in (False, True, False):
+        reply = [location('a:/', hidden), location('b:/')]
+        answering(
+            cloud,
+            ensure_shares=lambda context, shares, reply=reply: {
+                shares[0].id: {'export_locations': reply}
+            },
+        )
+        cloud.api.ensure(HOST)
+        cloud.settle()
+        found = tenant.get(f'/shares/{share}/export_locations')
+        assert {one['path'] for one in found['export_locations']} == (
+            {'b:/'} if hidden else {'a:/', 'b:/'}
+        )
+
+
 def test_user_is_notified_of_a_lost_share(cloud):
     tenant = ApiClient(cloud, project='tenant', roles='member,reader')
     share = tenant.create()['id']
