@@ -221,6 +221,14 @@ RULES = {
 """Behaviour that differs from the published notes."""
 
 FACTS = {
+    'add-perodic-task-reservations': (
+        'a reservation belongs to the work that it was made for and does not '
+        'expire: it is released when the work ends or is recovered'
+    ),
+    'maxTotalReplicaGigabytes': (
+        'a share that is managed counts beyond the limit of replicas like '
+        'beyond all other limits: it exists'
+    ),
     'bp-ocata-migration.2': (
         'a share with snapshots is refused at once without '
         'preserve_snapshots, forced or not: its snapshots would be lost, so '

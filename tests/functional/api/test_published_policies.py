@@ -61,6 +61,7 @@ def allowed(operation):
     'add-share-server-migration.4',
     'share-actions.reset',
     'LP2006792',
+    'enable-enforce-scope.2',
 )
 def test_operation_is_for_its_published_personas(sample, operation):
     minor = operation.versions[-1]

@@ -138,6 +138,99 @@ def test_members_do_not_find_back_end_names_in_share_types(sample):
     assert sample.member.get(visible)['share_types']
 
 
+# Rights that an operator gives to others
+
+
+@pytest.fixture
+def opened(build_cloud, tmp_path):
+    """`opened(policy, rule)` builds a cloud with one rule of its own."""
+
+    def opened(policy, rule):
+        rules = tmp_path / 'policy.yaml'
+        rules.write_text(f'"{policy}": "{rule}"\n')
+        return build_cloud(f'[oslo_policy]\npolicy_file = {rules}\n')
+
+    return opened
+
+
+def _resource(cloud, api, path):
+    if path == '/security-services':
+        body = {'security_service': {'type': 'ldap'}}
+        answer = api.request('POST', path, body, expect=200).json
+        return answer['security_service']['id']
+    share = api.create()['id']
+    cloud.settle()
+    if path == '/shares':
+        return share
+    body = {'snapshot': {'share_id': share}}
+    answer = api.request('POST', path, body, expect=202).json
+    cloud.settle()
+    return answer['snapshot']['id']
+
+
+@pytest.mark.facts('LP1916102', 'LP2084532')
+@pytest.mark.parametrize(
+    'path, policy',
+    [
+        ('/security-services', 'security_service:get_all_security_services'),
+        ('/shares', 'share:list_all_projects'),
+        ('/snapshots', 'share_snapshot:list_all_projects'),
+    ],
+)
+def test_lists_of_all_projects_have_a_policy_of_their_own(
+    opened, path, policy
+):
+    cloud = opened(policy, 'role:auditor')
+    member = ApiClient(cloud, roles='member,reader')
+    stranger = ApiClient(cloud, project='another', roles='member,reader')
+    own, foreign = (_resource(cloud, api, path) for api in (member, stranger))
+    auditor = ApiClient(cloud, roles='auditor,reader')
+    key = path[1:].replace('-', '_')
+    for api, expected in (
+        (auditor, {own, foreign}),
+        (member, {own}),
+        (cloud.api, {own}),  # an administrator is not meant by the rule
+    ):
+        listed = api.request('GET', f'{path}?all_tenants=1')
+        if listed.status_int == 403:
+            assert api is not auditor
+            continue
+        assert {one['id'] for one in listed.json[key]} == expected
+
+
+@pytest.mark.facts('remove-host-field.2')
+def test_filter_by_host_has_a_policy_of_its_own(opened):
+    cloud = opened('share:list_by_host', 'role:member')
+    share = cloud.create_share()
+    host = urllib.parse.quote(cloud.api.show(share)['host'])
+    member = ApiClient(cloud, roles='member,reader')
+    for value, expected in ((host, [share]), ('nowhere', [])):
+        listed = member.get(f'/shares?host={value}')['shares']
+        assert [one['id'] for one in listed] == expected
+
+
+@pytest.mark.facts('LP1955627')
+@pytest.mark.parametrize(
+    'action, args, policy',
+    [
+        ('reset_status', {'status': 'error'}, 'share:reset_status'),
+        ('force_delete', None, 'share:force_delete'),
+        ('reset_task_state', {'task_state': None}, 'share:reset_task_state'),
+        ('unmanage', None, 'share:unmanage'),
+    ],
+)
+def test_action_on_a_foreign_share_needs_the_right_for_its_project(
+    opened, action, args, policy
+):
+    cloud = opened(policy, 'role:member and project_id:%(project_id)s')
+    share = cloud.create_share(is_public=True)
+    stranger = ApiClient(cloud, project='another', roles='member,reader')
+    stranger.act(share, action, args, expect=403)
+    assert stranger.show(share)['status'] == 'available'
+    member = ApiClient(cloud, roles='member,reader')
+    member.act(share, action, args, expect=202)
+
+
 # Values and fields of requests
 
 

@@ -310,6 +310,7 @@ def test_new_file_is_read_within_a_second(tmp_path):
     assert reloading.readers_may_delete()
 
 
+@pytest.mark.facts('new-secure-rbac')
 def test_changed_file_is_read_again(tmp_path):
     reloading = ReloadingEnforcer(tmp_path, LOOSE)
     assert reloading.readers_may_delete()
@@ -318,6 +319,7 @@ def test_changed_file_is_read_again(tmp_path):
     assert not reloading.readers_may_delete()
 
 
+@pytest.mark.facts('add-policy-in-code')
 def test_a_rule_removed_from_the_file_has_its_default_again(tmp_path):
     reloading = ReloadingEnforcer(tmp_path, LOOSE)
     reloading.file.write_text('{}')
@@ -325,6 +327,7 @@ def test_a_rule_removed_from_the_file_has_its_default_again(tmp_path):
     assert not reloading.readers_may_delete()
 
 
+@pytest.mark.facts('add-policy-in-code')
 def test_removed_file_leaves_the_defaults(tmp_path):
     reloading = ReloadingEnforcer(tmp_path, LOOSE)
     reloading.file.unlink()

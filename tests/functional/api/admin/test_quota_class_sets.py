@@ -46,6 +46,7 @@ def test_the_prefix_of_paths_ends_with_2_6(api):
     api.get(PATH, version='2.6', expect=404)
 
 
+@pytest.mark.facts('quota-classes')
 def test_the_default_class_applies_where_nothing_is_set(cloud, api):
     api.create()
     api.request(
@@ -71,6 +72,7 @@ def test_the_default_class_applies_where_nothing_is_set(cloud, api):
     api.create()
 
 
+@pytest.mark.facts('quota-classes')
 def test_other_classes_are_stored_and_have_no_effect(cloud, api):
     silver = '/quota-class-sets/silver'
     assert show(api, silver) == {'id': 'silver', **cloud.services.limits}

@@ -46,6 +46,7 @@ def old_or_new(version, rest='project'):
 # Views
 
 
+@pytest.mark.facts('add-ability-to-check-tenant-quota-usages')
 def test_every_version_shows_the_published_keys(api):
     rows = [
         row
@@ -71,6 +72,7 @@ def test_every_version_shows_the_published_keys(api):
         assert set(changed) == published - {'id'}, version
 
 
+@pytest.mark.facts('quota-sets.path')
 def test_the_prefix_of_paths_ends_with_2_6(api):
     for path, version in (
         ('/quota-sets/project', '2.6'),
@@ -82,12 +84,19 @@ def test_the_prefix_of_paths_ends_with_2_6(api):
         api.get(path, expect=404, version=version)
 
 
+@pytest.mark.facts('project_id_quota_request_path')
 def test_a_project_id_may_stand_before_the_path(cloud):
     project = 'e1284adea3ee4d2482af5ed214f3ad90'
     api = ApiClient(cloud, project=project)
-    for rest in ('', '/defaults', '/detail'):
-        path = f'/quota-sets/{project}{rest}'
-        assert api.get(f'/{project}{path}') == api.get(path)
+    for named in (project, 'another'):
+        for rest in ('', '/defaults', '/detail'):
+            path = f'/quota-sets/{named}{rest}'
+            assert api.get(f'/{project}{path}') == api.get(path)
+            assert api.get(path)['quota_set'].get('id', named) == named
+    body = {'quota_set': {'shares': 7}}
+    api.request('PUT', f'/{project}/quota-sets/another', body, expect=200)
+    assert api.get('/quota-sets/another')['quota_set']['shares'] == 7
+    assert api.get(f'/quota-sets/{project}')['quota_set']['shares'] == 50
 
 
 def test_options_are_shown_where_nothing_is_set(cloud, api):
@@ -117,6 +126,7 @@ def test_size_of_a_share_is_unlimited_by_default(cloud, api, member):
     assert member.create(size=100_000)
 
 
+@pytest.mark.facts('add-ability-to-check-tenant-quota-usages')
 def test_detail_shows_usage_and_reservations(cloud, api):
     cloud.create_share(size=3)
     share_id = cloud.create_share(size=2)
@@ -166,6 +176,7 @@ def test_a_limit_applies_to_the_next_share(cloud, api):
 
 
 @pytest.mark.parametrize('query', ['?user_id=user', '?share_type=default'])
+@pytest.mark.facts('add-share-type-quotas.1')
 def test_a_limit_of_a_user_or_type_applies_within_the_project(
     cloud, api, query
 ):
@@ -179,6 +190,7 @@ def test_a_limit_of_a_user_or_type_applies_within_the_project(
     api.create(size=1)
 
 
+@pytest.mark.facts('quota-sets.delete')
 def test_a_deleted_limit_no_longer_applies(cloud, api):
     put(api, {'shares': 1})
     put(api, {'shares': 1}, path=f'{PATH}?user_id=user')
@@ -188,6 +200,53 @@ def test_a_deleted_limit_no_longer_applies(cloud, api):
     assert answer.body == b''
     assert show(api)['shares'] == show(api, '?user_id=user')['shares'] == 50
     api.create()
+
+
+@pytest.mark.facts('LP1872872')
+@pytest.mark.parametrize('query', ['?user_id=user', '?share_type=default'])
+def test_a_limit_applies_within_an_unlimited_project(api, query):
+    put(api, {'shares': -1, 'gigabytes': -1})
+    put(api, {'shares': 2, 'gigabytes': 5}, path=PATH + query)
+    api.create(size=2)
+    api.create(size=3)
+    api.create(expect=413)
+
+
+@pytest.mark.facts('LP1975483')
+@pytest.mark.parametrize(
+    'body, code',
+    [
+        ({'availability_zone': 'moon'}, 400),
+        ({'neutron_net_id': 'a'}, 400),
+        ({'nova_net_id': 'a'}, 400),
+        ({'name': 'x' * 256}, 400),
+    ],
+)
+def test_refused_network_takes_no_quota(cloud, api, body, code):
+    api.request(
+        'POST', '/share-networks', {'share_network': body}, expect=code
+    )
+    for query in ('', '?user_id=user'):
+        assert show(api, f'/detail{query}')['share_networks'] == {
+            'limit': 10,
+            'in_use': 0,
+            'reserved': 0,
+        }
+    assert cloud.usage('share_networks') == (0, 0)
+
+
+@pytest.mark.facts('recycle-bin.5')
+def test_share_in_the_recycle_bin_counts(cloud, api):
+    share = cloud.create_share(size=3)
+    api.act(share, 'soft_delete')
+    cloud.settle()
+    assert show(api, '/detail')['shares']['in_use'] == 1
+    assert show(api, '/detail')['gigabytes']['in_use'] == 3
+    put(api, {'shares': 1})
+    api.create(expect=413)
+    api.delete(share)
+    cloud.settle()
+    assert show(api, '/detail')['shares']['in_use'] == 0
 
 
 def test_limits_of_users_and_types_are_independent(api):
@@ -200,6 +259,7 @@ def test_limits_of_users_and_types_are_independent(api):
     assert api.get('/quota-sets/other')['quota_set']['shares'] == 50
 
 
+@pytest.mark.facts('add-share-type-quotas.3')
 def test_a_user_or_type_may_not_exceed_the_project(api):
     put(api, {'shares': 10})
     for query in ('?user_id=user', '?share_type=default'):
@@ -210,6 +270,7 @@ def test_a_user_or_type_may_not_exceed_the_project(api):
         assert put(api, {'shares': 10}, path=PATH + query)['shares'] == 10
 
 
+@pytest.mark.facts('add-share-type-quotas.3')
 def test_limit_above_that_of_the_project_must_be_forced(api):
     put(api, {'shares': 10})
     for query in ('?user_id=user', '?share_type=default'):
@@ -324,6 +385,7 @@ REQUESTS = pytest.mark.parametrize(
 
 
 @REQUESTS
+@pytest.mark.facts('add-share-type-quotas.1')
 def test_a_share_type_is_named_by_id_or_name(api, method, path, body):
     for named in (TYPE_ID, 'default'):
         api.request(
@@ -337,6 +399,7 @@ def test_a_share_type_is_named_by_id_or_name(api, method, path, body):
 
 
 @REQUESTS
+@pytest.mark.facts('add-share-type-quotas.2', 'user_id_query')
 def test_user_and_share_type_exclude_each_other(api, method, path, body):
     api.request(
         method, f'{path}?share_type=default&user_id=user', body, expect=400
@@ -364,11 +427,13 @@ def test_share_types_are_refused_below_2_39(api, version):
     show(api, '?share_type=default', version='2.39')
 
 
+@pytest.mark.facts('add-share-type-quotas.4')
 def test_not_everything_can_be_limited_for_a_share_type(api):
     path = f'{PATH}?share_type=default'
     shown = show(api, '?share_type=default')
     assert set(shown) == {'id', *NAMES_PER_TYPE}
     assert set(put(api, {'shares': 7}, path=path)) == set(NAMES_PER_TYPE)
+    assert 'share_networks' not in NAMES_PER_TYPE
     for name in set(NAMES) - set(NAMES_PER_TYPE):
         assert name in put(api, {name: 7}, path=path, expect=400)
 
@@ -485,6 +550,7 @@ def test_statement_count_is_constant(cloud, api, method, rest, allowed):
         ('/quota-class-sets/default', 'quota_class_set', {'class_name': 'x'}),
     ],
 )
+@pytest.mark.facts('LP1778975')
 def test_update_without_a_quota_is_refused(api, path, key, more):
     for body in ({}, more):
         api.request('PUT', path, {key: body}, expect=400)

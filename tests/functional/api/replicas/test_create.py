@@ -386,6 +386,9 @@ def test_failure_is_reported_for_the_replica(cloud, admin, member, share):
 @pytest.mark.parametrize(
     'limit', [{'share_replicas': 1}, {'replica_gigabytes': 3}]
 )
+@pytest.mark.facts(
+    'add-tenant-quota-for-share-replicas.1', 'maxTotalReplicaGigabytes'
+)
 def test_quota_counts_every_replica(cloud, admin, member, make_type, limit):
     make_type('mirrored', replication_type='readable')
     share = new_share(cloud, member, size=2)
@@ -415,3 +418,24 @@ def test_quota_counts_every_replica(cloud, admin, member, make_type, limit):
     )
     below = member.get('/limits', version='2.52')['limits']['absolute']
     assert 'totalShareReplicasUsed' not in below
+
+
+@pytest.mark.facts(
+    'add-tenant-quota-for-share-replicas.1', 'maxTotalReplicaGigabytes'
+)
+@pytest.mark.parametrize(
+    'limit', [{'share_replicas': 0}, {'replica_gigabytes': 1}]
+)
+def test_share_of_a_replicated_type_is_its_first_replica(
+    cloud, admin, member, make_type, limit
+):
+    make_type('mirrored', replication_type='readable')
+    admin.request(
+        'PUT', '/quota-sets/project', {'quota_set': limit}, expect=200
+    )
+    member.create(share_type='mirrored', size=2, expect=413)
+    member.create(size=2)  # of another type
+    admin.request('DELETE', '/quota-sets/project', expect=202)
+    new_share(cloud, member, size=2)
+    assert cloud.usage('share_replicas') == (1, 0)
+    assert cloud.usage('replica_gigabytes') == (2, 0)

@@ -79,6 +79,9 @@ def test_update_without_share_is_unprocessable(member, share):
     member.request('PUT', f'/shares/{share}', {}, expect=422)
 
 
+@pytest.mark.facts(
+    'LP1801763.2', 'LP1801763.4', 'remove-deprecated-public-share'
+)
 def test_making_a_share_public_requires_the_policy(admin, member, share):
     body = {'share': {'is_public': True}}
     member.request('PUT', f'/shares/{share}', body, expect=403)

@@ -231,6 +231,9 @@ def test_group_is_dropped_below_2_31(member):
 # Visibility
 
 
+@pytest.mark.facts(
+    'LP1801763.1', 'LP1801763.3', 'remove-deprecated-public-share'
+)
 def test_public_requires_the_policy(admin, member):
     refused(member, code=403, is_public=True)
     assert member.create(is_public=False)['is_public'] is False

@@ -76,6 +76,7 @@ def test_share_is_managed_as_the_back_end_has_it(cloud, admin, path):
     cloud.check_invariants()
 
 
+@pytest.mark.facts('LP1863298')
 def test_quota_may_be_exceeded(cloud, admin, path):
     admin.request(
         'PUT',
@@ -86,6 +87,20 @@ def test_quota_may_be_exceeded(cloud, admin, path):
     assert managed(cloud, path)['status'] == 'available'
     assert cloud.usage('gigabytes') == (3, 0)
     cloud.check_invariants()
+
+
+@pytest.mark.facts('LP1883506')
+@pytest.mark.parametrize('how', ['force_delete', 'unmanage'])
+def test_failed_manage_leaves_no_quota_behind(cloud, admin, how):
+    for _ in range(2):
+        share = managed(cloud, '/nowhere')
+        assert share['status'] == 'manage_error'
+        admin.act(share['id'], how)
+        cloud.settle()
+        admin.get(f'/shares/{share["id"]}', expect=404)
+        for name in ('shares', 'gigabytes'):
+            assert cloud.usage(name) == (0, 0)
+        cloud.check_invariants()
 
 
 def test_default_limits_apply_to_a_new_project(build_cloud):

@@ -238,6 +238,7 @@ def test_snapshot_by_administrator_belongs_to_the_project_of_the_share(
         ('snapshot_gigabytes', 'SnapshotSizeExceedsAvailableQuota'),
     ],
 )
+@pytest.mark.facts('LP1859775')
 def test_quota_is_enforced(cloud, member, admin, share, quota, error, query):
     create_available_snapshot(cloud, member, share)
     used, _ = cloud.usage(quota)
@@ -249,6 +250,8 @@ def test_quota_is_enforced(cloud, member, admin, share, quota, error, query):
     )
     fault = create_snapshot(member, share, expect=413)['overLimit']
     assert error in fault['message']
+    if quota == 'snapshot_gigabytes':
+        assert f'{used} GiB of {used} GiB in use' in fault['message']
     assert cloud.usage(quota) == (used, 0)
     assert member.show(share)['status'] == 'available'
 

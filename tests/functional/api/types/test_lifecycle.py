@@ -83,6 +83,7 @@ def test_type_in_use_is_not_deleted(api):
     assert api('DELETE', path, expect=202) is None
 
 
+@pytest.mark.facts('LP1811680')
 def test_dependent_rows_are_deleted_with_the_type(api):
     gone = api.create_type('gone', public=False)['id']
     kept = api.create_type('kept', public=False)['id']

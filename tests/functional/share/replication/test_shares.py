@@ -188,6 +188,9 @@ def test_request_that_read_before_a_promotion_acts_on_the_new_active_replica(
     cloud.check_invariants()
 
 
+@pytest.mark.facts(
+    'add-tenant-quota-for-share-replicas.2', 'maxTotalReplicaGigabytes'
+)
 def test_extend_must_fit_into_the_quota_for_all_replicas(cloud, share_id):
     cloud.api.request(
         'PUT',

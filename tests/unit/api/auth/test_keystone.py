@@ -138,6 +138,7 @@ def test_service_token_adds_service_roles(app, call_app, keystone, alice):
         ({'domain_id': 'default'}, None, 'default'),
     ],
 )
+@pytest.mark.facts('enable-enforce-scope.1')
 def test_other_scopes_have_no_rights_in_projects(
     app, call_app, keystone, scope, system, domain
 ):
