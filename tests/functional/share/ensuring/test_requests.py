@@ -92,7 +92,7 @@ def test_only_hosts_of_share_services_are_accepted(cloud, host):
 def test_service_that_is_down_is_in_conflict(cloud):
     cloud.clock.advance(61)
     refused = cloud.api.ensure(HOST, expect=409)
-    assert 'not up' in refused.json['conflictingRequest']['message']
+    assert 'down' in refused.json['conflictingRequest']['message']
     assert not owed(cloud)
     assert service(cloud)['ensuring'] is False
 

@@ -98,6 +98,35 @@ def test_failed_deletions_are_retried_in_batches(deferring):
     assert 'commit' not in steps
 
 
+@on_sqlite
+@pytest.mark.facts('optimize-deferred-deletion')
+def test_back_ends_retry_their_own_deletions_only(build_node):
+    node = build_node(
+        backends=['al_ha', 'alpha'],
+        default='is_deferred_deletion_enabled = true',
+    )
+    node.register()
+    shares = [node.create(1) for _ in range(6)]
+    node.run()
+    for name in ('al_ha', 'alpha'):
+        node.driver(name).fail_next('delete_share', None)
+    for share in shares:
+        node.ask('delete', share)
+    node.run()
+    own = [share for share in shares if '@al_ha#' in node.target(share).host]
+    assert 0 < len(own) < len(shares)
+    for name in ('al_ha', 'alpha'):
+        node.driver(name).faults.clear()
+    assert node.backend('al_ha').deferred_deletion.retry() == len(own)
+    node.run()
+    left = node.rows(sa.text('SELECT host, status FROM share_instances'))
+    assert {row.host for row in left} == {'node@alpha#pool'}
+    assert {row.status for row in left} == {
+        InstanceStatus.ERROR_DEFERRED_DELETING
+    }
+    assert node.problems() == []
+
+
 def test_deferred_deletion_without_work_is_repeated(deferring):
     node = deferring
     share = node.create(3)

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.functional.share.servers.server_calls import manage
+from tests.support import cloud_snapshots
 
 
 @pytest.mark.facts('manage-unmanage-share-servers.1')
@@ -81,3 +82,28 @@ def test_driver_without_unmanage_support_requires_force(cloud, force, status):
     )
     if force:  # it still exists, but is no longer managed, as requested
         cloud.driver().backend.state.servers.drop(server.id)
+
+
+@pytest.mark.facts('snapshots.unmanage')
+def test_snapshots_on_servers_are_managed_from_2_49_on(cloud):
+    cloud_snapshots.enable_snapshot_features(cloud)
+    share = cloud.create_share_on_network(cloud.add_network())
+    path = f'/snapshots/{cloud_snapshots.create_available(cloud, share)}'
+    location = cloud.api.get(path)['snapshot']['provider_location']
+    requests = (
+        (f'{path}/action', {'unmanage': None}),
+        (
+            '/snapshots/manage',
+            {'snapshot': {'share_id': share, 'provider_location': location}},
+        ),
+    )
+    for url, body in requests:
+        for version, code in (('2.48', 403), ('2.49', 202)):
+            answer = cloud.api.request(
+                'POST', url, body, version=version, expect=code
+            )
+        cloud.settle()
+    cloud.api.get(path, expect=404)
+    managed = answer.json['snapshot']['id']
+    shown = cloud.api.get(f'/snapshots/{managed}')['snapshot']
+    assert shown['status'] == 'available'
