@@ -20,6 +20,7 @@ import urllib.parse
 import sqlalchemy as sa
 
 from benchmarks import scale_database
+from benchmarks import scale_upgrade
 from benchmarks import scale_work
 from benchmarks.application import Application
 from benchmarks.listing import compared
@@ -87,6 +88,7 @@ def run(verdict: Verdict, args: argparse.Namespace) -> None:
         scale_work.measure_claims(verdict, db, sizes, folder)
         scale_work.measure_placement(verdict, db, folder)
         _measure_purge(verdict, db)
+        scale_upgrade.measure_upgrade(verdict, db)
 
 
 def _fill(verdict: Verdict, db: Database, sizes: mass_rows.Sizes) -> None:
