@@ -23,11 +23,15 @@ from manila_lite.db import engines
 from manila_lite.db import models
 from manila_lite.db import schema
 from manila_lite.db.session import Database
+from tests.support import mariadb_server
 from tests.support import requirements
 from tests.support import sampling
 
 SERVER_KINDS = frozenset(('mysql', 'postgresql'))
 KINDS = ('sqlite', 'mysql', 'postgresql')
+GALERA = 'galera'
+"""A node of Galera, which is started for tests: `shared_database` only."""
+
 EACH = (
     'sqlite',
     pytest.param('mysql', marks=sampling.on_server),
@@ -102,6 +106,15 @@ def temporary_database(kind: str, folder: pathlib.Path) -> Iterator[str]:
         )
     finally:
         _run(server, _DROP[kind].format(name), kind)
+
+
+@contextlib.contextmanager
+def _galera(kind: str, folder: pathlib.Path) -> Iterator[str]:
+    """Start a node; yield the URL of its database, without tables."""
+    with mariadb_server.run_galera(folder) as node:
+        user = f"{mariadb_server.USER}@'127.0.0.1'"
+        node.execute(f'GRANT PROCESS ON *.* TO {user}')  # it counts lock waits
+        yield node.url
 
 
 def through(driver: str, url: str) -> str:
@@ -348,8 +361,9 @@ def shared_database(tmp_path_factory) -> Iterator[Callable[[str], str]]:
 
         def get(kind: str) -> str:
             if kind not in urls:
+                start = _galera if kind == GALERA else temporary_database
                 urls[kind] = stack.enter_context(
-                    temporary_database(kind, tmp_path_factory.mktemp(kind))
+                    start(kind, tmp_path_factory.mktemp(kind))
                 )
                 create_tables(urls[kind])
             return urls[kind]
