@@ -42,7 +42,8 @@ _TYPE = s.one_of(*TYPES)
 CREATE = s.schema(['type'], wrapper='security_service', type=_TYPE, **_FIELDS)
 UPDATE = s.schema(wrapper='security_service', type=_TYPE, **_FIELDS)
 
-_STATUS = Field('status', const('new'))
+_ONLY_STATUS = 'new'
+_STATUS = Field('status', const(_ONLY_STATUS))
 
 SUMMARY = fields(Field('id'), Field('name'), Field('type'), _STATUS)
 _DETAIL = (
@@ -130,9 +131,16 @@ class SecurityServicesController(SecurityServiceTargetController):
         if network_id is not None:
             get_network(self.services.db, req.ctx, network_id)
             all_projects = all_projects or bool(req.ctx.is_admin)
+        wanted = _FILTERS.values(req)
+        if query.get('status', _ONLY_STATUS) != _ONLY_STATUS:
+            wanted['id'] = ''
         return records.SecurityServiceFilter(
-            project_id=None if all_projects else req.ctx.project_id,
-            exact=_FILTERS.values(req),
+            project_id=(
+                query.get('project_id') or None
+                if all_projects
+                else req.ctx.project_id
+            ),
+            exact=wanted,
             share_network_id=network_id,
         )
 

@@ -108,7 +108,8 @@ def test_lists_are_filtered_by_exact_values(member):
         ('?server=s', ['two']),
         ('?domain=d', ['two']),
         ('?dns_ip=10.0.0.1', ['one']),
-        ('?status=gone', ['two', 'one']),
+        ('?status=gone', []),
+        ('?status=new', ['two', 'one']),
         ('?ou=a', ['one']),
         ('?limit=1', ['two']),
         ('?limit=1&offset=1', ['one']),
@@ -138,6 +139,10 @@ def test_only_administrators_list_other_projects(admin, member, stranger):
     create(stranger, name='theirs')
     create(member, name='ours')
     assert names(admin, '?all_tenants=1') == ['ours', 'theirs']
+    for query in ('?project_id=another', '?all_tenants=1&project_id=x'):
+        assert names(member, query) == ['ours']
+    query = '?all_tenants=1&project_id=another'
+    assert names(admin, query) == ['theirs']
     assert names(member, '?all_tenants=1') == ['ours']
 
 
