@@ -92,12 +92,16 @@ def test_share_in_a_network_without_a_subnet_that_fits(build_cloud):
 
 
 def test_share_server_that_cannot_take_the_share(build_cloud):
-    cloud = build_cloud(
-        kind=ShareServersCloud, backend_conf='max_shares_per_share_server = 1'
-    )
+    cloud = build_cloud(kind=ShareServersCloud)
     cloud_snapshots.enable_snapshot_features(cloud)
     share = cloud.create_share_on_network(cloud.add_network())
     snapshot = cloud_snapshots.create_available(cloud, share)
+    cloud.api.request(
+        'POST',
+        f'/share-servers/{cloud.server_of(share)}/action',
+        {'reset_status': {'status': 'error'}},
+        expect=202,
+    )
     cloud.api.create(snapshot_id=snapshot, size=1)
     assert (
         'the share server of the snapshot cannot take the share'
