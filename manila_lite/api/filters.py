@@ -42,12 +42,14 @@ class Filter:
     Keys outside their versions are ignored like unknown ones, and so are
     those with `admin_only` from others. A key with a policy is refused
     without it. For the API description, `words` are those that the key
-    accepts, and `required` says that the handler refuses a query without it;
-    other types follow from what `parse` returns.
+    accepts, `form` is the JSON Schema of others, and `required` says that the
+    handler refuses a query without it; other types follow from what `parse`
+    returns.
     """
 
     __slots__ = (
         'admin_only',
+        'form',
         'key',
         'name',
         'parse',
@@ -68,6 +70,7 @@ class Filter:
         policy: str | None = None,
         admin_only: bool = False,
         words: typing.Iterable[str] = (),
+        form: dict[str, typing.Any] | None = None,
         required: bool = False,
     ):
         self.key = key
@@ -77,6 +80,7 @@ class Filter:
         self.policy = policy
         self.admin_only = admin_only
         self.words = tuple(words)
+        self.form = form
         self.required = required
 
 

@@ -29,6 +29,12 @@ a link means that offset. One that changes its `marker` means that item, the
 last one that it has seen: openstacksdk does after the last link.
 """
 
+_LINKED_ROW_FORM = {
+    'type': 'string',
+    'pattern': rf'^\d+,[\d:.T +-]*,[ -~]{{1,{_LONGEST_ID}}}$',
+    'description': 'That of a link to the next page.',
+}
+
 KEYS = ('limit', 'offset', 'marker', 'sort_key', 'sort_dir', LINKED_ROW)
 """The query keys that select a page; no list takes them as filters."""
 
@@ -178,9 +184,10 @@ def query_keys(
     )
     return (
         Filter('limit', parse=_number),
-        Filter('offset', parse=_number),
+        # What is too large for the database is beyond the end as well.
+        Filter('offset', form={'type': 'integer', 'minimum': 0}),
         Filter('marker'),
-        Filter(LINKED_ROW),
+        Filter(LINKED_ROW, form=_LINKED_ROW_FORM),
         *sorting,
         Filter('sort_dir', words=('asc', 'desc')),
     )

@@ -36,6 +36,8 @@ def _encoded(schemes: tuple[str, ...], minor: int) -> bytes:
 
 def sign_in(conf: cfg.ConfigOpts) -> list[str]:
     """Return the names of the security schemes that are configured."""
+    if conf.auth_strategy.startswith('noauth'):
+        return []  # whoever sends nothing is an administrator
     if conf.auth_strategy != 'http_basic':
         return ['token']
     return ['basic', 'token'] if conf.http_basic.identity_api else ['basic']
@@ -71,6 +73,6 @@ def describe(
                 'experimental': parameters.EXPERIMENTAL,
             },
             'responses': responses.error_components(),
-            'schemas': shapes.components,
+            'schemas': {**shapes.components, **responses.error_schemas()},
         },
     }

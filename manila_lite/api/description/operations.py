@@ -21,6 +21,7 @@ class Handler(typing.NamedTuple):
     """A handler of an operation; its name is that of its action, if any."""
 
     name: str
+    window: versions.Window
     declared: wsgi.Declaration
     experimental: bool
     text: str
@@ -46,6 +47,7 @@ def describe(
         'tags': [' '.join(_WORDS.findall(noun)).lower()],
         'summary': _summary(route, handlers),
         'parameters': _parameters(route, minor, handlers),
+        **_served(route.window),
     }
     if is_action:
         operation['requestBody'] = _actions(handlers, minor)
@@ -54,6 +56,7 @@ def describe(
                 'description': one.text,
                 'experimental': one.experimental,
                 'status': one.declared.status,
+                **_served(one.window),
                 **permissions.of(one.declared.policy),
             }
             for one in handlers
@@ -80,6 +83,7 @@ def _handlers(route: router.Route, minor: int) -> Iterator[Handler]:
     if route.handler != router.ACTION:
         yield Handler(
             route.handler,
+            route.window,
             wsgi.declaration(controller, route.handler),
             _is_experimental(versions.span(route.experimental), minor),
             _text(getattr(controller, route.handler)),
@@ -91,10 +95,24 @@ def _handlers(route: router.Route, minor: int) -> Iterator[Handler]:
             if minor in row.window:
                 yield Handler(
                     row.name,
+                    row.window,
                     wsgi.with_policy(controller, row.declared),
                     _is_experimental(row.experimental, minor),
                     _text(handler),
                 )
+
+
+def _served(window: versions.Window) -> dict[str, dict]:
+    """Return the first and the last version of an operation or an action.
+
+    The names are those of other descriptions of OpenStack's services.
+    """
+    return {
+        'x-openstack': {
+            'min-ver': versions.text(window.since),
+            'max-ver': versions.text(window.until),
+        }
+    }
 
 
 def serves(route: router.Route, minor: int) -> bool:

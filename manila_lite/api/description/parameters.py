@@ -10,7 +10,7 @@ from manila_lite.api.filters import Filter
 from manila_lite.api.filters import Filters
 from manila_lite.api.schema import LARGEST_INTEGER
 
-_FLAG = {'enum': sorted(schema.TRUE_WORDS | schema.FALSE_WORDS)}
+_FLAG = {'anyOf': [{'type': 'boolean'}, schema.BOOLEAN_WORD]}
 _BY_RESULT: tuple[tuple[type, dict], ...] = (
     (dict, {'type': 'string', 'description': "Such as {'key': 'value'}"}),
     (datetime.datetime, {'type': 'string', 'description': 'ISO 8601, UTC'}),
@@ -26,7 +26,7 @@ def version_header(minor: int) -> dict:
         'in': 'header',
         'required': minor != versions.MIN,
         'description': f'Without it the version is {versions.text(0)}.',
-        'schema': {'const': versions.text(minor)},
+        'schema': {'type': 'string', 'enum': [versions.text(minor)]},
     }
 
 
@@ -35,7 +35,7 @@ EXPERIMENTAL = {
     'in': 'header',
     'required': True,
     'description': 'The operation is experimental in this version.',
-    'schema': {'const': 'true'},
+    'schema': {'type': 'string', 'enum': ['true']},
 }
 
 
@@ -55,7 +55,31 @@ def query_keys(declared: Iterable[Filter | Filters], minor: int) -> list[dict]:
         for row in rows(declared)
         if minor in row.window
     }
-    return list(found.values())
+    parts = {
+        key: found.pop(key)['schema'] for key in [*found] if key[-1] == '~'
+    }
+    return [*found.values(), *([_keys_of_parts(parts)] if parts else [])]
+
+
+def _keys_of_parts(schemas: dict[str, dict]) -> dict:
+    """Return the keys that ask for a part of a value, as one parameter.
+
+    Each is a key of the query. Generated clients name them like the keys
+    without a tilde, and cannot have both.
+    """
+    return {
+        'name': 'parts',
+        'in': 'query',
+        'required': False,
+        'style': 'form',
+        'explode': True,
+        'description': 'Values contain these texts.',
+        'schema': {
+            'type': 'object',
+            'properties': schemas,
+            'additionalProperties': False,
+        },
+    }
 
 
 def rows(declared: Iterable[Filter | Filters]) -> Iterator[Filter]:
@@ -72,15 +96,23 @@ def _query_key(row: Filter) -> dict:
         'name': row.key,
         'in': 'query',
         'required': row.required,
-        'schema': {'enum': list(row.words)}
-        if row.words
-        else _parsed(row.parse),
+        'schema': _values(row),
     }
     if row.policy:
         parameter['x-openstack-policy'] = row.policy
     if row.admin_only:
         parameter['description'] = 'Ignored unless administrators send it.'
     return parameter
+
+
+def _values(row: Filter) -> dict:
+    """Return the schema of the texts that a key may have."""
+    if row.form is None and not row.words:
+        return _parsed(row.parse)
+    words = {'type': 'string', 'enum': list(row.words)}
+    if row.form is None:
+        return words
+    return {'anyOf': [row.form, words]} if row.words else row.form
 
 
 def _parsed(parse: Callable) -> dict:

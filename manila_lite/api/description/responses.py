@@ -43,15 +43,26 @@ def error_components() -> dict[str, dict]:
     return {str(code): _error(code) for code in CODES} | {
         'fault': {
             'description': 'Any other error.',
-            'content': {JSON: {'schema': _fault(None)}},
+            'content': {JSON: {'schema': _reference('Error')}},
         }
     }
+
+
+def error_schemas() -> dict[str, dict]:
+    """Return the schemas of the bodies of errors, by their names."""
+    return {f'Error{code}': _fault(code) for code in CODES} | {
+        'Error': _fault(None)
+    }
+
+
+def _reference(name: str) -> dict:
+    return {'$ref': f'#/components/schemas/{name}'}
 
 
 def _error(code: int) -> dict:
     error: dict[str, typing.Any] = {
         'description': http.HTTPStatus(code).phrase,
-        'content': {JSON: {'schema': _fault(code)}},
+        'content': {JSON: {'schema': _reference(f'Error{code}')}},
     }
     if code in (413, 503):
         error['headers'] = {
@@ -65,7 +76,9 @@ def _fault(code: int | None) -> dict:
     content: dict[str, typing.Any] = {
         'type': 'object',
         'properties': {
-            'code': {'type': 'integer'} if code is None else {'const': code},
+            'code': {'type': 'integer'}
+            if code is None
+            else {'type': 'integer', 'enum': [code]},
             'message': {'type': 'string'},
         },
         'required': ['code', 'message'],

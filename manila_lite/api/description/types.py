@@ -28,7 +28,7 @@ _SIMPLE: dict[typing.Any, dict] = {
     bool: {'type': 'boolean'},
     type(None): {'type': 'null'},
     dict: {'type': 'object'},
-    list: {'type': 'array'},
+    list: {'type': 'array', 'items': {}},
     datetime.datetime: TIME,
     typing.Any: {},
     object: {},

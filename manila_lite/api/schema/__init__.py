@@ -20,6 +20,7 @@ from manila_lite.api.schema.containers import obj
 from manila_lite.api.schema.fields import alias
 from manila_lite.api.schema.fields import since
 from manila_lite.api.schema.fields import until
+from manila_lite.api.schema.scalars import BOOLEAN_WORD
 from manila_lite.api.schema.scalars import FALSE_WORDS
 from manila_lite.api.schema.scalars import LARGEST_INTEGER
 from manila_lite.api.schema.scalars import TRUE_WORDS
@@ -35,6 +36,7 @@ from manila_lite.api.schema.scalars import trimmed
 from manila_lite.api.schema.scalars import uuid
 
 __all__ = [
+    'BOOLEAN_WORD',
     'Check',
     'FALSE_WORDS',
     'LARGEST_INTEGER',

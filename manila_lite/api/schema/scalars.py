@@ -186,7 +186,29 @@ TRUE_WORDS = _words('1', 't', 'true', 'on', 'y', 'yes')
 FALSE_WORDS = _words('0', 'f', 'false', 'off', 'n', 'no')
 
 
-boolean: Type = _OneOf(
+BOOLEAN_WORD = {
+    'type': 'string',
+    'pattern': f'^({"|".join(sorted(TRUE_WORDS | FALSE_WORDS))})$',
+}
+"""The JSON Schema of words for booleans.
+
+Generators of clients make one name of the words of an `enum` that differ only
+in case.
+"""
+
+
+class _Boolean(_OneOf):
+    def json_schema(self, minor: int) -> dict:
+        return {
+            'anyOf': [
+                {'type': 'boolean'},
+                {'type': 'integer', 'enum': [0, 1]},
+                BOOLEAN_WORD,
+            ]
+        }
+
+
+boolean: Type = _Boolean(
     {(bool, True): True, (bool, False): False, (int, 1): True, (int, 0): False}
     | {(str, word): True for word in sorted(TRUE_WORDS)}
     | {(str, word): False for word in sorted(FALSE_WORDS)},

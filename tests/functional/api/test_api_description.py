@@ -2,6 +2,7 @@
 
 import json
 import re
+import urllib.parse
 
 import openapi_spec_validator
 import pytest
@@ -37,16 +38,89 @@ def test_patterns_have_no_flags():
     assert [one for one in found if re.search(r'\(\?(?![:=!])', one)] == []
 
 
-def patterns(schema):
-    """Yield the patterns in a part of a description."""
-    if isinstance(schema, dict):
+def patterns(content):
+    """Yield the patterns in a description."""
+    for schema in parts(content):
         if isinstance(schema.get('pattern'), str):
             yield schema['pattern']
-        for part in schema.values():
-            yield from patterns(part)
-    elif isinstance(schema, list):
-        for part in schema:
-            yield from patterns(part)
+
+
+def parts(content):
+    """Yield all objects in a part of a description, such as schemas."""
+    if isinstance(content, dict):
+        yield content
+        content = list(content.values())
+    if isinstance(content, list):
+        for part in content:
+            yield from parts(part)
+
+
+def test_generators_can_name_all_values_and_keys():
+    """They know no `const`, and write names in one case, without signs."""
+    content = description(versions.MAX).content
+    for schema in parts(content):
+        assert not isinstance(schema.get('const'), str | int | bool), schema
+        if isinstance(schema.get('enum'), list):
+            assert_names_differ(filter(None, schema['enum']))
+    for operation in description(versions.MAX).operations:
+        assert_names_differ(
+            parameter['name']
+            for parameter in operation.content['parameters']
+            if 'name' in parameter
+        )
+
+
+def assert_names_differ(words):
+    words = [str(word) for word in words]
+    assert len({re.sub(r'\W', '', one).lower() for one in words}) == len(
+        words
+    ), words
+
+
+def test_operations_and_actions_say_their_versions():
+    content = description(51).find('POST', '/v2/shares/1/action')
+    assert content.content['x-openstack'] == versions_from('2.0')
+    assert content.actions['extend']['x-openstack'] == versions_from('2.7')
+    old = description(6).find('POST', '/v2/shares/1/action')
+    assert old.actions['os-extend']['x-openstack'] == {
+        'min-ver': '2.0',
+        'max-ver': '2.6',
+    }
+
+
+def versions_from(first):
+    return {'min-ver': first, 'max-ver': versions.text(versions.MAX)}
+
+
+@pytest.mark.parametrize(
+    'key, form',
+    [
+        ('limit', {'type': 'integer', 'minimum': 0, 'maximum': 2**31 - 1}),
+        ('offset', {'type': 'integer', 'minimum': 0}),
+        ('sort_dir', {'type': 'string', 'enum': ['asc', 'desc']}),
+    ],
+)
+def test_keys_of_pages_have_their_limits(key, form):
+    assert query_key(key)['schema'] == form
+
+
+def test_position_in_a_list_is_described_as_links_have_it(cloud, admin):
+    for _ in range(2):
+        cloud.create_share()
+    (link,) = admin.get('/shares?limit=1')['shares_links']
+    after = urllib.parse.parse_qs(link['href'])['after'][0]
+    assert re.search(query_key('after')['schema']['pattern'], after)
+
+
+def query_key(name):
+    (found,) = (
+        parameter
+        for parameter in description(versions.MAX)
+        .find('GET', '/v2/shares')
+        .content['parameters']
+        if parameter.get('name') == name
+    )
+    return found
 
 
 def test_version_is_that_of_the_header_or_of_the_query(admin):
@@ -151,6 +225,8 @@ def test_strangers_may_read_it_if_the_policy_is_open(with_rule):
 def test_sign_in_is_that_of_the_configuration():
     conf = configuration.new([])
     assert document.sign_in(conf) == ['token']
+    conf.set_override('auth_strategy', 'noauth')
+    assert document.sign_in(conf) == []
     conf.set_override('auth_strategy', 'http_basic')
     assert document.sign_in(conf) == ['basic', 'token']
     conf.set_override('identity_api', False, group='http_basic')

@@ -86,8 +86,7 @@ ITEM = fields(
 
 
 WHICH_PUBLIC = Filter(
-    'is_public',
-    words=(*sorted(schema.TRUE_WORDS | schema.FALSE_WORDS), 'all', 'none'),
+    'is_public', words=('all', 'none'), form=schema.BOOLEAN_WORD
 )
 
 
