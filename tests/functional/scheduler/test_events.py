@@ -3,6 +3,8 @@
 import concurrent.futures
 import datetime
 import itertools
+import pathlib
+import re
 import threading
 
 import pytest
@@ -18,10 +20,12 @@ from manila_lite.db.queries.admin import retention
 from manila_lite.scheduler import events as sender
 from manila_lite.scheduler.event_kinds import KINDS
 from manila_lite.scheduler.events import EventSender
+from manila_lite.states.share_instance import SHARE_INSTANCE
 from tests.support import cloud_snapshots
 from tests.support import sampling
 from tests.unit.states.test_states import MACHINES
 
+ROOT = pathlib.Path(__file__).parents[3]
 JOURNAL = engine.Transition.__table__
 TASK = cluster_tasks.ClusterTask.__table__
 
@@ -494,3 +498,12 @@ def test_purge_deletes_what_was_made_before_the_first_sender(db, bus):
 def test_purge_waits_for_the_first_sender(db):
     add(db)
     assert purge(db) == 0
+
+
+def test_events_for_billing_are_those_of_the_page():
+    page = (ROOT / 'doc/source/events.rst').read_text()
+    billing = page.partition('\nBilling\n')[2].partition('The messages\n')[0]
+    named = re.findall(r'``share_instance\.(\w+)``', billing)
+    assert len(named) > 8
+    moves = {move.event for move in SHARE_INSTANCE.moves}
+    assert set(named) <= moves | set(SHARE_INSTANCE.initial)
