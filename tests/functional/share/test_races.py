@@ -7,9 +7,13 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite import exception
+from manila_lite.context import RequestContext
+from manila_lite.db.models import types
 from manila_lite.db.queries.shares import shares as share_rows
+from manila_lite.share.operations.shares.share_request import ShareRequest
 from tests.support import sampling
 from tests.support.service_process import CTX
+from tests.support.service_process import TYPE_ID
 
 pytestmark = sampling.dialects
 
@@ -126,6 +130,41 @@ def test_concurrent_hints_about_a_share_are_all_recorded(build_node):
 def affinity(node, share_id):
     metadata = node.db.read(share_rows.METADATA.get, share_id)
     return set(metadata['__affinity_same_host'].split(','))
+
+
+def test_one_of_concurrent_shares_gets_a_mount_point_name(build_node):
+    node = build_node(capacity=60).start()
+    node.db.write(insert_extra_specs)
+
+    def create(number):
+        ctx = RequestContext(project_id=f'project {number}', user_id='user')
+        wanted = ShareRequest('NFS', 1, mount_point_name=f'{number % 2}')
+        try:
+            return node.operations.create(ctx, wanted)
+        except exception.InvalidInput:
+            return None
+
+    with concurrent.futures.ThreadPoolExecutor(2 * CLIENTS) as pool:
+        created = [one for one in pool.map(create, range(40)) if one]
+    node.quiet()
+    assert len(created) == 2
+    used = node.rows(sa.text('SELECT mount_point_name FROM share_instances'))
+    assert {row.mount_point_name for row in used} == {'same-0', 'same-1'}
+    assert node.problems() == []
+
+
+def insert_extra_specs(session):
+    """Let shares have mount points that do not depend on the project."""
+    session.run_many(
+        sa.insert(types.ShareTypeExtraSpec.__table__),
+        [
+            {'share_type_id': TYPE_ID, 'spec_key': key, 'spec_value': value}
+            for key, value in (
+                ('mount_point_name_support', 'True'),
+                ('provisioning:mount_point_prefix', 'same-'),
+            )
+        ],
+    )
 
 
 @pytest.fixture

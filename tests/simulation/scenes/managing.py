@@ -53,6 +53,35 @@ def fail_to_manage_and_unmanage(cloud, found):
     cloud.settle()
 
 
+def manage_again(cloud, found):
+    """The path is that of a share, and the protocol at first another."""
+    for protocol in ('CIFS', 'NFS'):
+        cloud.api.request(
+            'POST',
+            '/shares/manage',
+            {
+                'share': {
+                    'protocol': protocol,
+                    'export_path': found['path'],
+                    'service_host': 'node@alpha#pool',
+                }
+            },
+            expect=200,
+        )
+        cloud.settle()
+
+
+def snapshot_of_a_failed_share(cloud, found):
+    cloud.api.act(found['bare'], 'reset_status', {'status': 'error'})
+    cloud.api.request(
+        'POST',
+        '/snapshots',
+        {'snapshot': {'share_id': found['bare'], 'force': True}},
+        expect=202,
+    )
+    cloud.settle()
+
+
 def manage_snapshot(cloud, found):
     cloud.api.request(
         'POST',
@@ -90,6 +119,8 @@ MANAGING = (
     manage,
     unmanage,
     fail_to_manage_and_unmanage,
+    manage_again,
+    snapshot_of_a_failed_share,
     manage_snapshot,
     unmanage_snapshot,
 )
