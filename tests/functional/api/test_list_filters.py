@@ -1,6 +1,7 @@
-"""Filters of lists: a value that nothing has finds nothing.
+"""Filters and sort keys of lists do what they say.
 
-A filter that is accepted and does nothing would show everything instead.
+A filter that is accepted and does nothing would show everything, whatever
+its value is.
 """
 
 import typing
@@ -20,8 +21,8 @@ ALL_PROJECTS = {'all_tenants', 'all_projects'}
 NOT_FILTERS = {*paging.KEYS, *ALL_PROJECTS, 'with_count'}
 
 
-def filters_of(operation):
-    """Return the filters that the last version of a list has, and the flag.
+def declared(operation):
+    """Return the query keys of the last version by name, and the flag.
 
     The flag asks for the resources of all projects.
     """
@@ -34,8 +35,14 @@ def filters_of(operation):
         )
         if operation.versions[-1] in row.window
     ]
-    (flag,) = {row.key for row in rows} & ALL_PROJECTS or {''}
-    return [row for row in rows if row.key not in NOT_FILTERS], flag
+    keys = {row.key: row for row in rows}
+    (flag,) = keys.keys() & ALL_PROJECTS or {''}
+    return keys, flag
+
+
+def filters_of(operation):
+    keys, _ = declared(operation)
+    return [row for key, row in keys.items() if key not in NOT_FILTERS]
 
 
 def value_of(row):
@@ -59,41 +66,61 @@ LISTS = [
     one
     for one in SERVED
     if one.method == 'GET'
-    and any(map(value_of, filters_of(one)[0]))
+    and any(map(value_of, filters_of(one)))
     and 'quota-sets' not in one.path
 ]
 
 
-@by_key(LISTS)
-def test_value_that_nothing_has_finds_nothing(sample, operation):
+SORTED = [
+    one
+    for one in SERVED
+    if one.method == 'GET' and 'sort_key' in declared(one)[0]
+]
+
+
+def sender(sample, operation):
+    """Return a function that sends a query about all projects."""
     sample.new_rule()  # of all that is listed, the sample lacks only this
     args = example(operation)(sample)
-    filters, flag = filters_of(operation)
+    keys, flag = declared(operation)
+    given = dict(urllib.parse.parse_qsl(args.query.removeprefix('?')))
+    always = {key: given[key] for key, row in keys.items() if row.required}
+    if flag:
+        always[flag] = '1'
 
     def send(**query):
-        if flag:
-            query[flag] = '1'
+        query = urllib.parse.urlencode(always | query)
         return sample.send_request(
             operation,
-            args._replace(query=f'?{urllib.parse.urlencode(query)}'),
+            args._replace(query=f'?{query}'),
             minor=operation.versions[-1],
         )
 
-    everything = items(send(**required(filters, args)))
+    return send
+
+
+@by_key(LISTS)
+def test_value_that_nothing_has_finds_nothing(sample, operation):
+    send = sender(sample, operation)
+    assert items(send())
     ignored = []
-    for row in filters:
+    for row in filters_of(operation):
         value = value_of(row)
         if value is None:
             continue
-        answer = send(**required(filters, args) | {row.key: value})
+        answer = send(**{row.key: value})
         # An unknown resource, or a value of another form, may be refused.
         if answer.status_int not in (400, 404) and items(answer) != []:
             ignored.append(row.key)
-    assert everything
     assert ignored == []
 
 
-def required(filters, args):
-    """Return those filters of the example without which there is no list."""
-    given = dict(urllib.parse.parse_qsl(args.query.removeprefix('?')))
-    return {row.key: given[row.key] for row in filters if row.required}
+@by_key(SORTED)
+def test_list_is_in_the_order_of_a_field_that_it_shows(sample, operation):
+    send = sender(sample, operation)
+    for key in declared(operation)[0]['sort_key'].words:
+        for way in ('asc', 'desc'):
+            found = items(send(sort_key=key, sort_dir=way))
+            values = [one.get(key) for one in found]
+            if None not in values:
+                assert values == sorted(values, reverse=way == 'desc'), key

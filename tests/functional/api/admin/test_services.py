@@ -21,6 +21,7 @@ def hosts(api, query='', **options):
     ]
 
 
+@pytest.mark.facts('LP1853940')
 def test_a_service_shows_its_state(api, three):
     dead, live, broken = api.get('/services')['services']
     assert live == {
