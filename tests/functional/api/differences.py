@@ -56,6 +56,10 @@ UNREACHABLE_CODES[
     'its time'
 )
 
+UNREACHABLE_CODES['POST /v2/share-backups', 409] = (
+    'a share that is busy answers 400, like other requests about it'
+)
+
 HEADER_NOT_REQUIRED = {
     f'POST /v2/share-servers/{{id}}/action {action}': (
         'the header is not required; requests that send it work as well'

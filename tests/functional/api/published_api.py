@@ -66,6 +66,8 @@ RESOURCES = (
     'share replica metadata',
     'share replica export location',
     'share transfer',
+    'share backup',
+    'share backup action',
 )
 """The resources of api-surface.csv that are tested."""
 

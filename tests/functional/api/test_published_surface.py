@@ -181,6 +181,11 @@ def test_unreachable_codes_are_published():
     }
 
 
+def test_every_row_of_the_table_is_tested():
+    resources = {row['resource'] for row in reference.table('api-surface.csv')}
+    assert resources - set(published_api.RESOURCES) == {'removed'}
+
+
 def test_every_operation_of_the_service_is_published():
     """An operation without a row would not be tested."""
     rows = reference.table('api-surface.csv')
