@@ -11,11 +11,18 @@ from manila_lite.api import wsgi
 Check = typing.Callable[[], str | None]
 
 
+class NotKnown(str):
+    """What a check says that has not ended yet: neither good nor bad."""
+
+    __slots__ = ()
+
+
 class HealthCheck:
     """The WSGI application at /healthcheck; needs no authentication.
 
     The process is healthy if all `required` checks succeed; without names,
-    all checks are required. Reasons of the others are shown only.
+    all checks are required. Reasons of the others are shown only, as is what
+    is not known yet.
     """
 
     def __init__(
@@ -34,7 +41,9 @@ class HealthCheck:
             f'{name}: {reason}' for name, reason in reasons.items() if reason
         ]
         healthy = not any(
-            reason and name in self._required
+            reason
+            and name in self._required
+            and not isinstance(reason, NotKnown)
             for name, reason in reasons.items()
         )
         status = 200 if healthy else 503

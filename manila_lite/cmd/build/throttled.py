@@ -6,8 +6,11 @@ import threading
 import time
 
 from manila_lite.api.health import Check
+from manila_lite.api.health import NotKnown
 
 LOG = logging.getLogger(__name__)
+
+NOT_KNOWN = NotKnown('is being checked')
 
 
 class Throttled:
@@ -16,7 +19,7 @@ class Throttled:
     The check runs in a thread of its own. The call that starts it waits for
     it, but only for `wait` seconds, by default as long as `patience`. While
     the check has been running for more than `patience` seconds, the answer
-    is `late`.
+    is `late`, and before it has ended for the first time `NOT_KNOWN`.
     """
 
     def __init__(
@@ -57,7 +60,7 @@ class Throttled:
             since = self._running_since
             if since is not None and self._clock() - since >= self._patience:
                 return self._late
-            return self._reason
+            return NOT_KNOWN if self._ended_at is None else self._reason
 
     @property
     def is_running(self) -> bool:

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from manila_lite.api.health import NotKnown
 from manila_lite.api.v2 import versions as version_list
 
 ID = re.compile(r'req-[a-f0-9]{8}(-[a-f0-9]{4}){3}-[a-f0-9]{12}')
@@ -192,6 +193,23 @@ def test_health_gives_the_reasons_of_failures(make_client):
         'healthy': False,
         'reasons': ['driver alpha: not started'],
         'checks': {'database': 'OK', 'driver alpha': 'not started'},
+    }
+
+
+def test_what_is_not_known_yet_is_shown_only(make_client):
+    client = make_client(checks={'bus': lambda: NotKnown('is being checked')})
+    response = client('GET', '/healthcheck')
+    assert (response.status_int, response.text) == (
+        200,
+        'OK\nbus: is being checked',
+    )
+    response = client(
+        'GET', '/healthcheck', headers={'Accept': 'application/json'}
+    )
+    assert response.json == {
+        'healthy': True,
+        'reasons': ['bus: is being checked'],
+        'checks': {'bus': 'is being checked'},
     }
 
 

@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+from manila_lite.cmd.build.throttled import NOT_KNOWN
 from manila_lite.cmd.build.throttled import Throttled
 from tests.support.clock import ManualClock
 from tests.support.processes import wait_until
@@ -75,6 +76,16 @@ def test_last_answer_holds_while_the_next_check_runs(throttled, clock, gate):
     wait_until(lambda: not ask.is_running, 'the check ends')
     assert ask() is None
     assert check.runs == 2
+
+
+def test_check_that_has_never_ended_says_nothing_good(throttled, clock, gate):
+    """A process that starts without a broker has not reached one."""
+    ask = throttled(Counted(gate=gate), wait=0.0)
+    assert ask() is ask() is NOT_KNOWN
+    clock.now += 60
+    assert ask() == 'is late'
+    gate.set()
+    wait_until(lambda: ask() is None, 'an answer')
 
 
 def test_check_that_raises_counts_as_failed(throttled, monkeypatch):
