@@ -4,6 +4,8 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import access
+from manila_lite.db.queries.shares import instances
+from tests.support import cloud_snapshots
 from tests.support.service_process import CTX
 from tests.support.service_process import SHARE
 
@@ -148,3 +150,27 @@ def test_share_is_deleted_by_a_driver_that_cannot_be_asked(node, share):
     node.ask('delete', share)
     node.run()
     assert node.rows(sa.select(SHARE)) == []
+
+
+@pytest.mark.parametrize('has_begun', [False, True])
+def test_snapshot_of_an_absent_share_is_deleted_if_that_is_being_removed(
+    build_cloud, database_url, has_begun
+):
+    """As when a forced deletion is interrupted, and retries go on."""
+    cloud = build_cloud(backends=['alpha'])
+    share = cloud.create_share()
+    snapshot = cloud_snapshots.create_available(cloud, share)
+    (instance,) = cloud.api.get(f'/shares/{share}/instances')[
+        'share_instances'
+    ]
+    if has_begun:
+        cloud.db.write(instances.begin_removal, instance['id'])
+    Shelf(cloud).take()
+    cloud_snapshots.delete(cloud, snapshot)
+    cloud.settle()
+    if has_begun:
+        cloud_snapshots.check_gone(cloud, snapshot)
+    else:
+        assert cloud_snapshots.show(cloud, snapshot)['status'] == (
+            'error_deleting'
+        )

@@ -10,6 +10,7 @@ from manila_lite import exception
 from manila_lite.db.models import services
 from manila_lite.db.queries.admin import disks as rows
 from manila_lite.db.queries.admin import incarnations
+from manila_lite.db.session import ConcurrentChange
 from manila_lite.share.drivers.base import Disk
 from manila_lite.share.manager.disks import DatabaseDisks
 from tests.support.rows import insert_instance
@@ -97,6 +98,27 @@ def test_two_processes_with_a_disk_each_never_both_use_theirs(db, registry):
     (winner,) = [identity for identity in outcomes if identity]
     (row,) = db.read(rows.list_all)
     assert (row.host, row.identity) == (f'{NODE}#pool', winner)
+
+
+@pytest.mark.parametrize('same', ['host', 'identity'])
+def test_no_name_has_two_disks_and_no_disk_two_names(db, same):
+    """Whatever a process has read before: others may have written since."""
+    known = {'host': f'{NODE}#pool', 'identity': 'disk'}
+    other = {'host': f'{NODE}#other', 'identity': 'other'}
+    db.write(rows.insert, *known.values(), 'f1', 'here')
+    values = other | {same: known[same]}
+    with pytest.raises(ConcurrentChange):
+        db.write_once(rows.insert, *values.values(), 'f1', 'here')
+    db.write(rows.insert, *other.values(), 'f1', 'there')
+
+
+def test_disk_of_another_name_takes_no_place(db):
+    for name in ('pool', 'other'):
+        db.write(rows.insert, f'{NODE}#{name}', name, 'f1', 'here')
+    with pytest.raises(ConcurrentChange):
+        db.write_once(
+            rows.replace, f'{NODE}#pool', 'pool', 'other', 'f1', 'here'
+        )
 
 
 def test_one_disk_serves_under_one_name(registry):
