@@ -73,6 +73,24 @@ def test_unit_allows_no_more_than_its_service_needs(name):
     assert service['User'] != 'root'
 
 
+@pytest.mark.parametrize('name', NAMES)
+def test_state_and_logs_are_not_for_every_user(name):
+    """systemd sets the modes of these directories at each start."""
+    service = read(UNITS / f'{name}.service')['Service']
+    for directory in ('State', 'Logs'):
+        if f'{directory}Directory' in service:
+            assert service[f'{directory}DirectoryMode'] == '0750'
+
+
+@pytest.mark.parametrize(
+    'name', ['manila-lite', 'manila-lite-services', 'manila-lite-share']
+)
+def test_servers_of_btrfs_may_open_as_many_files_as_units_of_debian(name):
+    """The supervisor raises its limit to the hard one, as for Ganesha."""
+    service = read(UNITS / f'{name}.service')['Service']
+    assert service['LimitNOFILE'] == '65536:524288'
+
+
 def test_servers_of_btrfs_see_all_mounts():
     """Its drop-in ends what gives a service a view of its own of them."""
     share = read(UNITS / 'manila-lite-share.service')['Service']

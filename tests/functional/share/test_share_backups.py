@@ -1,5 +1,8 @@
 """Backups of shares, with the content that drivers give to them."""
 
+import pathlib
+import shutil
+
 import pytest
 
 from manila_lite import conf as options
@@ -68,6 +71,26 @@ def test_a_share_is_backed_up_and_restored(cloud):
     assert (found['status'], found['restore_progress']) == ('available', '100')
     assert show(cloud, share)['status'] == 'available'
     assert show(cloud, share)['source_backup_id'] == found['id']
+
+
+def empty(copy):
+    shutil.rmtree(copy)
+    copy.mkdir()
+
+
+def change_a_byte(copy):
+    (copy / 'first').write_text('ONE')
+
+
+@pytest.mark.parametrize('damage', [empty, change_a_byte, shutil.rmtree])
+def test_backup_that_lost_its_bytes_breaks_an_invariant(cloud, damage):
+    """What simulations check after each of their stories sees it."""
+    backup = share_backups.create(cloud)
+    cloud.check_invariants()
+    (copy,) = pathlib.Path(cloud.conf.backup_folder).glob(f'{backup}.*')
+    damage(copy)
+    with pytest.raises(AssertionError, match=f'share backup {backup} is'):
+        cloud.check_invariants()
 
 
 @pytest.mark.facts('share-backup.1')
