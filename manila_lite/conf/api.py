@@ -41,9 +41,9 @@ OPTS = [
     cfg.BoolOpt(
         'is_deferred_deletion_enabled',
         default=False,
-        help='Release the quota when a delete is accepted and hide the '
-        'share from its project while the back end deletes it. Turn '
-        'it on when back ends are slow to delete.',
+        help='Release the quota when the deletion of a share or snapshot is '
+        'accepted, and hide it from its project while the back end '
+        'deletes it. Turn it on when back ends are slow to delete.',
     ),
     cfg.FloatOpt(
         'read_time_limit',

@@ -33,6 +33,13 @@ class NotNewestSnapshot(Conflict):
     )
 
 
+class NewerSnapshotRemaining(Conflict):
+    message = (
+        'A newer snapshot of share {share_id} was deleted, and its back end '
+        'has still to remove it. Try again later.'
+    )
+
+
 class SnapshotNotMountable(Invalid):
     message = 'Snapshots of share {share_id} cannot be mounted.'
 

@@ -18,6 +18,12 @@ RULES = [
         *_LIST,
     ),
     base.admin(
+        'share_snapshot:list_snapshots_in_deferred_deletion_states',
+        'Show snapshots in deferred deletion.',
+        *_LIST,
+        'GET /v2/snapshots/{id}',
+    ),
+    base.admin(
         'share_snapshot:manage_snapshot',
         'Manage a snapshot that exists on a back end.',
         'POST /v2/snapshots/manage',

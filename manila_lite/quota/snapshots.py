@@ -31,3 +31,12 @@ def remove_and_credit(
     """Remove an instance by its last move and give back its quota."""
     if snapshot_moves.remove_instance(session, instance, event):
         charges.credit(session, owner_of(instance), deltas_of(instance.size))
+
+
+def remove_uncharged(
+    session: Session,
+    instance: SnapshotInstanceRow,
+    event: str = 'deferred_deleted',
+) -> None:
+    """Remove an instance whose quota was given back before."""
+    snapshot_moves.remove_instance(session, instance, event)

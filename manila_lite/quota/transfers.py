@@ -18,6 +18,7 @@ from manila_lite.quota.recount import to_reservation
 from manila_lite.quota.shares import deltas_of
 from manila_lite.quota.shares import owner_of
 from manila_lite.quota.snapshots import deltas_of as snapshot_deltas
+from manila_lite.states.snapshot_instance import HIDDEN_FROM_TENANTS
 from manila_lite.states.snapshot_instance import SnapshotStatus
 
 
@@ -38,10 +39,13 @@ def usage_of(
     """Return the usage of a share that has one instance.
 
     Raises InvalidShareSnapshot unless all snapshots are available: other
-    work may credit them to the owner that it has read.
+    work may credit them to the owner that it has read. Those in deferred
+    deletion have been credited.
     """
     by_owner = {owner_of(instance): Counter(deltas_of(instance))}
     for row in transfers.list_snapshots(session, instance.share_id, lock=lock):
+        if row.status in HIDDEN_FROM_TENANTS:
+            continue
         if row.status != SnapshotStatus.AVAILABLE:
             raise exception.InvalidShareSnapshot(
                 reason=f'snapshot {row.id} is in status {row.status}; the '

@@ -21,6 +21,8 @@ class SnapshotStatus:
     ERROR = 'error'
     DELETING = 'deleting'
     ERROR_DELETING = 'error_deleting'
+    DEFERRED_DELETING = 'deferred_deleting'
+    ERROR_DEFERRED_DELETING = 'error_deferred_deleting'
     MANAGE_STARTING = 'manage_starting'
     MANAGE_ERROR = 'manage_error'
     UNMANAGE_STARTING = 'unmanage_starting'
@@ -40,8 +42,16 @@ ALL = frozenset(
     for name, status in vars(SnapshotStatus).items()
     if not name.startswith('_')
 )
+HIDDEN_FROM_TENANTS = frozenset(
+    {S.DEFERRED_DELETING, S.ERROR_DEFERRED_DELETING}
+)
+"""Deferred deletion hides a snapshot in these statuses from its project.
+
+Its quota has been given back, so no move may make it available again. It
+has one instance: the deletion of snapshots on replicas is not deferred.
+"""
 DELETABLE = frozenset({S.AVAILABLE, S.ERROR, S.MANAGE_ERROR})
-LEAVING = frozenset({S.DELETING, S.UNMANAGE_STARTING})
+LEAVING = HIDDEN_FROM_TENANTS | {S.DELETING, S.UNMANAGE_STARTING}
 """The statuses in which an instance is removed together with its rules."""
 MOVING = frozenset({S.MIGRATING, S.MIGRATING_TO})
 """The statuses of the instances of a snapshot whose share is migrated."""
@@ -73,7 +83,7 @@ def display_rank(status: str) -> int:
 
 
 # The statuses an administrator may set; the published lists differ.
-SNAPSHOT_RESETS = ALL - {S.SERVER_MIGRATING}
+SNAPSHOT_RESETS = ALL - HIDDEN_FROM_TENANTS - {S.SERVER_MIGRATING}
 INSTANCE_RESETS = frozenset(
     {
         S.AVAILABLE,
@@ -114,11 +124,19 @@ SNAPSHOT_INSTANCE = Machine(
 
         ('delete',         DELETABLE,                     S.DELETING),
         # Not while one of its two instances is to take over from the other.
-        ('force_delete',   ALL - MOVING,                  S.DELETING),
+        ('force_delete',   ALL - MOVING - HIDDEN_FROM_TENANTS,
+                                                      S.DELETING),
         # No process of its back end is up to create it.
         ('delete_unserved', {S.CREATING},                 S.DELETING),
         ('delete_failed',  {S.DELETING},                  S.ERROR_DELETING),
         ('deleted',        {S.DELETING},                  GONE),
+        ('defer_delete',   DELETABLE,             S.DEFERRED_DELETING),
+        ('retry_deferred', {S.ERROR_DEFERRED_DELETING},
+                                                  S.DEFERRED_DELETING),
+        ('deferred_delete_failed', {S.DEFERRED_DELETING},
+                                            S.ERROR_DEFERRED_DELETING),
+        # Not `deleted`, which gives back quota.
+        ('deferred_deleted', {S.DEFERRED_DELETING},       GONE),
         # Its replica has been removed, or its share has moved or returned.
         ('removed',        ALL,                           GONE),
 
@@ -141,15 +159,19 @@ SNAPSHOT_INSTANCE = Machine(
                             S.SERVER_MIGRATING},          S.ERROR),
     ],
     resets=SNAPSHOT_RESETS | INSTANCE_RESETS,
+    final=HIDDEN_FROM_TENANTS,
     at_rest={
-        S.AVAILABLE, S.ERROR, S.ERROR_DELETING, S.MANAGE_ERROR,
-        S.UNMANAGE_ERROR,
+        S.AVAILABLE, S.ERROR, S.ERROR_DELETING, S.ERROR_DEFERRED_DELETING,
+        S.MANAGE_ERROR, S.UNMANAGE_ERROR,
     },
     in_flight={
         S.CREATING: Ask('get_snapshot_status', 'created', 'create_failed'),
         S.RESTORING: GiveUp('restore_lost'),
         S.DELETING: Repeat('snapshots.delete_snapshot_instance',
                            'deleted', 'delete_failed'),
+        S.DEFERRED_DELETING: Repeat(
+            'snapshots.delete_snapshot_instance_deferred',
+            'deferred_deleted', 'deferred_delete_failed'),
         S.MANAGE_STARTING: GiveUp('manage_failed'),
         S.UNMANAGE_STARTING: GiveUp('unmanage_failed'),
         S.MIGRATING: GiveUp('migration_lost'),

@@ -22,7 +22,7 @@ def on(scene):
     )
 
 
-@on(snapshots.SCENE)
+@on(snapshots.SCENES[0])
 def test_lost_revert_notifies_of_share_and_snapshot(stage):
     """One user message about the share, one about the snapshot."""
     cloud, found = stage.begin()

@@ -29,15 +29,19 @@ VERBS = (
     'restore',
     'reset',
 )
+FAULTS = ('create_snapshot', 'revert_to_snapshot', 'extend_share')
+# What is force-deleted remains on a back end that fails to delete it.
+DEFERRED_VERBS = tuple(verb for verb in VERBS if verb != 'force_delete')
+DEFERRED_FAULTS = (*FAULTS, 'delete_snapshot', 'delete_share')
 # Not to available: `reset_status` to it may contradict the back end.
 RESETS = ('error', 'error_deleting', 'manage_error')
 HOUR = 3600
 SEEDS = sampling.seeds(100, 4)
 
 
-def send_request(cloud, share_id, known):
+def send_request(cloud, share_id, known, verbs):
     """Send a random request; it must not end in a server error."""
-    verb = cloud.rng.choice(VERBS)
+    verb = cloud.rng.choice(verbs)
     snapshot_id = cloud.rng.choice(known)
     size = cloud.rng.randrange(1, 9)
     if verb == 'create':
@@ -70,21 +74,19 @@ def send_request(cloud, share_id, known):
     assert answer.status_int < 500, (verb, answer.text)
 
 
-def disturb(cloud):
-    """Run some work, make it fail, or crash the process."""
+def disturb(cloud, faults):
+    """Run some work, make it fail, retry it, or crash the process."""
     rng = cloud.rng.random()
     if rng < 0.1:
         cloud.crash_at(cloud.rng.randrange(15))
     elif rng < 0.2:
-        cloud.driver().fail_next(
-            cloud.rng.choice(
-                ('create_snapshot', 'revert_to_snapshot', 'extend_share')
-            )
-        )
+        cloud.driver().fail_next(cloud.rng.choice(faults))
     elif rng < 0.3:
         cloud.driver().lose_reply_next(
             cloud.rng.choice(('create_snapshot', 'delete_snapshot'))
         )
+    elif rng < 0.4:
+        cloud.share.backends[0].deferred_deletion.retry()
     for _ in range(cloud.rng.randrange(4)):
         cloud.step()
 
@@ -96,23 +98,37 @@ def prepare(cloud):
 
 
 @sampling.enumeration
-def test_any_order_of_requests_and_faults_keeps_invariants(tmp_path):
+@pytest.mark.parametrize(
+    'extra_conf, verbs, faults',
+    [
+        ('', VERBS, FAULTS),
+        (
+            'is_deferred_deletion_enabled = true',
+            DEFERRED_VERBS,
+            DEFERRED_FAULTS,
+        ),
+    ],
+    ids=['at once', 'deferred'],
+)
+def test_any_order_of_requests_and_faults_keeps_invariants(
+    tmp_path, extra_conf, verbs, faults
+):
     with rewindable(tmp_path, prepare, backends=('alpha',)) as begin:
         for seed in SEEDS:
-            cloud, (share_id, snapshot_id) = begin(seed)
+            cloud, (share_id, snapshot_id) = begin(seed, extra_conf=extra_conf)
             cloud.loss_rate = cloud.duplicate_rate = 0.2
             try:
-                run_randomly(cloud, share_id, [snapshot_id])
+                run_randomly(cloud, share_id, [snapshot_id], verbs, faults)
             except AssertionError as error:
                 pytest.fail(f'seed {seed}: {error}')
 
 
-def run_randomly(cloud, share_id, known):
+def run_randomly(cloud, share_id, known, verbs, faults):
     """Run requests and faults in random order, then recover."""
     for _ in range(14):
         try:
-            send_request(cloud, share_id, known)
-            disturb(cloud)
+            send_request(cloud, share_id, known, verbs)
+            disturb(cloud, faults)
         except Crash:
             cloud.restart()
     cloud.restart()

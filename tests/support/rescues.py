@@ -42,6 +42,7 @@ EXPECTED_ENDS: dict[str, dict[str, str | None]] = {
         'creating': 'available',
         'restoring': 'error',
         'deleting': GONE,
+        'deferred_deleting': GONE,
         'manage_starting': 'manage_error',
         'unmanage_starting': 'unmanage_error',
         'migrating': 'error',

@@ -27,6 +27,7 @@ from manila_lite.db.queries.snapshots import (
 )
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.session import Database
+from manila_lite.states import snapshot_instance
 from manila_lite.states.share_instance import HIDDEN_FROM_TENANTS
 
 
@@ -37,7 +38,7 @@ class ProjectRow(typing.Protocol):
 
 
 class HideableRow(rows.OwnedRow, typing.Protocol):
-    """A resource that some statuses of its share hide."""
+    """A share, replica or snapshot, which some of its statuses hide."""
 
     status: str
 
@@ -79,6 +80,23 @@ def sees_hidden(ctx: RequestContext, row: rows.OwnedRow | None = None) -> bool:
     return ctx.can('share:list_shares_in_deferred_deletion_states', row)
 
 
+def is_snapshot_visible(ctx: RequestContext, row: HideableRow) -> bool:
+    """Return whether the snapshot is visible to the caller."""
+    return is_of_project(ctx, row) and (
+        row.status not in snapshot_instance.HIDDEN_FROM_TENANTS
+        or sees_hidden_snapshots(ctx, row)
+    )
+
+
+def sees_hidden_snapshots(
+    ctx: RequestContext, row: rows.OwnedRow | None = None
+) -> bool:
+    """Return whether the caller sees snapshots in deferred deletion."""
+    return ctx.can(
+        'share_snapshot:list_snapshots_in_deferred_deletion_states', row
+    )
+
+
 def get_share(
     db: Database, ctx: RequestContext, share_id: str
 ) -> rows.ShareTarget:
@@ -86,6 +104,16 @@ def get_share(
     row = db.read(shares.get_target, share_id)
     if not is_share_visible(ctx, row):
         raise exception.ShareNotFound(share_id=share_id)
+    return row
+
+
+def get_snapshot(
+    db: Database, ctx: RequestContext, snapshot_id: str
+) -> rows.SnapshotTarget:
+    """Return the snapshot; raises ShareSnapshotNotFound."""
+    row = db.read(snapshots.get_target, snapshot_id)
+    if not is_snapshot_visible(ctx, row):
+        raise exception.ShareSnapshotNotFound(snapshot_id=snapshot_id)
     return row
 
 
@@ -194,10 +222,7 @@ class SnapshotTargetController(wsgi.Controller):
     def target(
         self, req: wsgi.Request, snapshot_id: str
     ) -> rows.SnapshotTarget:
-        row = self.services.db.read(snapshots.get_target, snapshot_id)
-        if not is_of_project(req.ctx, row):
-            raise exception.ShareSnapshotNotFound(snapshot_id=snapshot_id)
-        return row
+        return get_snapshot(self.services.db, req.ctx, snapshot_id)
 
 
 class SnapshotInstanceTargetController(wsgi.Controller):

@@ -200,6 +200,7 @@ def share_operations(process: Process) -> Shares:
         process.limits(),
         process.client(PlacementRpc),
         process.client(ProvisioningRpc),
+        process.client(SnapshotsRpc),
         process.client(ReplicationRpc),
         process.client(ReconciliationRpc),
         process.admission,
@@ -259,6 +260,7 @@ def snapshot_operations(process: Process) -> Snapshots:
         process.client(ReplicatedSnapshotsRpc),
         process.admission,
         process.conf.service_down_time,
+        process.conf.is_deferred_deletion_enabled,
     )
 
 

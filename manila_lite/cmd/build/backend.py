@@ -191,7 +191,12 @@ def build_backend(process: Process, name: str) -> Backend:
         driver,
         runner,
         endpoints,
-        DeferredDeletion(db, process.client(ProvisioningRpc), host),
+        DeferredDeletion(
+            db,
+            process.client(ProvisioningRpc),
+            process.client(SnapshotsRpc),
+            host,
+        ),
         host=host,
         zone=(
             configuration.safe_get('backend_availability_zone')

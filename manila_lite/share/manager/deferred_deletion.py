@@ -1,20 +1,33 @@
 """Retry failed deferred deletions until they succeed."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import contextlib
+import typing
 
 from manila_lite import exception
 from manila_lite.db.queries.shares import instances as share_instances
+from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.rows import OwnedInstanceRow
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.rpc.contract import Client
 from manila_lite.share.manager.endpoint import owner_context
+from manila_lite.states.machine import Machine
 from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 
 BATCH = 100
 """The number of deletions submitted in one transaction."""
+
+
+class _Kind(typing.NamedTuple):
+    """What is deleted: its table, its failures, and the work on them."""
+
+    machine: Machine
+    list_failed: Callable[[Session, str, str, int], Sequence[OwnedInstanceRow]]
+    submit: Callable[..., None]
+    argument: str
 
 
 class DeferredDeletion:
@@ -24,11 +37,30 @@ class DeferredDeletion:
         self,
         db: Database,
         provisioning_client: Client,
+        snapshots_client: Client,
         service_host: str,
         batch: int = BATCH,
     ):
         self.db = db
-        self.provisioning_client = provisioning_client.on(service_host)
+        # Snapshots first: their shares wait for them.
+        self.kinds = (
+            _Kind(
+                SNAPSHOT_INSTANCE,
+                snapshots.list_failed_deferred_deletions,
+                snapshots_client.on(
+                    service_host
+                ).delete_snapshot_instance_deferred,
+                'snapshot_instance_id',
+            ),
+            _Kind(
+                SHARE_INSTANCE,
+                share_instances.list_failed_deferred_deletions,
+                provisioning_client.on(
+                    service_host
+                ).delete_share_instance_deferred,
+                'instance_id',
+            ),
+        )
         self.service_host = service_host
         self.batch = batch
 
@@ -37,9 +69,12 @@ class DeferredDeletion:
 
         When none has failed, this only reads.
         """
+        return sum(self._retry_all(kind) for kind in self.kinds)
+
+    def _retry_all(self, kind: _Kind) -> int:
         count, after = 0, ''
-        while self.db.read(self._list_failed, after):
-            failed = self.db.write(self._retry, after)
+        while self.db.read(self._list_failed, kind, after):
+            failed = self.db.write(self._retry, kind, after)
             count += len(failed)
             if len(failed) < self.batch:
                 break
@@ -48,23 +83,21 @@ class DeferredDeletion:
         return count
 
     def _list_failed(
-        self, session: Session, after: str
+        self, session: Session, kind: _Kind, after: str
     ) -> Sequence[OwnedInstanceRow]:
-        return share_instances.list_failed_deferred_deletions(
-            session, self.service_host, after, self.batch
-        )
+        return kind.list_failed(session, self.service_host, after, self.batch)
 
     def _retry(
-        self, session: Session, after: str
+        self, session: Session, kind: _Kind, after: str
     ) -> Sequence[OwnedInstanceRow]:
-        failed = self._list_failed(session, after)
+        failed = self._list_failed(session, kind, after)
         for row in failed:
             # Another manager of the back end may have just done the same.
             with contextlib.suppress(
                 exception.InvalidStatus, exception.ResourceNotFound
             ):
-                fire(session, SHARE_INSTANCE, row.id, 'retry_deferred')
-                self.provisioning_client.delete_share_instance_deferred(
-                    session, owner_context(row), instance_id=row.id
+                fire(session, kind.machine, row.id, 'retry_deferred')
+                kind.submit(
+                    session, owner_context(row), **{kind.argument: row.id}
                 )
         return failed

@@ -16,9 +16,11 @@ from manila_lite.db.queries.groups import member_sources
 from manila_lite.db.queries.shares import clone_sources
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.shares import shares
+from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.rows import InstanceRow
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
+from manila_lite.quota import snapshots as snapshot_quota
 from manila_lite.quota.shares import lock_instances
 from manila_lite.quota.shares import remove_and_credit
 from manila_lite.quota.shares import remove_uncharged
@@ -57,6 +59,7 @@ from manila_lite.states.share_group import SHARE_GROUP
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_task import RUNNING
+from manila_lite.states.snapshot_instance import SnapshotStatus
 from manila_lite.work import table
 from manila_lite.work import waiting
 from manila_lite.work.job import JobContext
@@ -66,6 +69,9 @@ PROGRESS_DONE = '100%'
 
 GROUP_INTERVAL = 5.0
 """Seconds until work on a share looks again whether its group is created."""
+
+SNAPSHOT_INTERVAL = 5.0
+"""Seconds until the deletion of a share looks again for its snapshots."""
 
 _CREATE_GROUP = work_kinds(ShareGroupsRpc)['share_groups.create_share_group']
 _AWAIT = work_kinds(ProvisioningRpc)['provisioning.await_share_from_snapshot']
@@ -489,6 +495,8 @@ class ProvisioningEndpoint:
             # It might be created again after it had been deleted.
             job.pause(GROUP_INTERVAL)
             return
+        if self._awaits_snapshots(job, removal, force):
+            return
         began_at = _beginning(job)
         self._delete(job, removal, force)
         job.finish(self._deleted, removal.row, began_at)
@@ -499,6 +507,9 @@ class ProvisioningEndpoint:
         row: InstanceRow,
         began_at: datetime.datetime | None = None,
     ) -> None:
+        for snapshot in snapshots.list_in_deferred_deletion(session, row.id):
+            # Only of a forced deletion; others fail with them.
+            snapshot_quota.remove_uncharged(session, snapshot, 'removed')
         remove_and_credit(session, row, began_at=began_at)
         self.servers.release(session, row.share_server_id)
 
@@ -527,6 +538,8 @@ class ProvisioningEndpoint:
         self, job: JobContext, instance_id: str
     ) -> None:
         removal: Teardown = job.prepared
+        if self._awaits_snapshots(job, removal):
+            return
         began_at = _beginning(job)
         self._delete(job, removal)
         job.finish(self._deleted_uncharged, removal.row, began_at)
@@ -544,6 +557,28 @@ class ProvisioningEndpoint:
         self, session: Session, job: Claim, error: Exception
     ) -> bool:
         teardown.fail_denials(session, job.resource_id)
+        return False
+
+    def _awaits_snapshots(
+        self, job: JobContext, removal: Teardown, force: bool = False
+    ) -> bool:
+        """Whether snapshots in deferred deletion are to go before the share.
+
+        Raises InvalidShare if the back end has failed to delete one, which is
+        retried; a forced deletion ignores that.
+        """
+        remaining = job.read(
+            snapshots.list_in_deferred_deletion, removal.row.id
+        )
+        for snapshot in remaining:
+            if snapshot.status == SnapshotStatus.DEFERRED_DELETING:
+                job.pause(SNAPSHOT_INTERVAL)
+                return True
+        if remaining and not force:
+            raise exception.InvalidShare(
+                reason=f'snapshot {remaining[0].snapshot_id} of share '
+                f'{removal.row.share_id} could not be deleted'
+            )
         return False
 
     def _delete(

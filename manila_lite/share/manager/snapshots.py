@@ -29,6 +29,7 @@ from manila_lite.quota.shares import lock_instances
 from manila_lite.quota.shares import resize
 from manila_lite.quota.snapshots import owner_of
 from manila_lite.quota.snapshots import remove_and_credit
+from manila_lite.quota.snapshots import remove_uncharged
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.share import SnapshotsRpc
 from manila_lite.share.drivers.base import AccessRuleForDriver
@@ -200,11 +201,18 @@ class SnapshotsEndpoint:
         self, job: JobContext, snapshot_instance_id: str, force: bool = False
     ) -> None:
         removal: SnapshotTeardown = job.prepared
+        if self._delete(job, removal, force):
+            job.finish(remove_and_credit, removal.snapshot.row)
+
+    def _delete(
+        self, job: JobContext, removal: SnapshotTeardown, force: bool = False
+    ) -> bool:
+        """Remove the rules, then the snapshot; False if that has to wait."""
         snapshot = removal.snapshot
         if snapshot.share.row.status == InstanceStatus.REVERTING:
-            # Force-deleted while its share is reverting, maybe to it.
+            # Deleted while its share is reverting, by force maybe to it.
             job.release(REVERT_PAUSE)
-            return
+            return False
         view = self.view(snapshot)
         if not force:
             require_share(
@@ -220,7 +228,7 @@ class SnapshotsEndpoint:
             self._snapshot_driver.delete_snapshot(
                 driver_context(), view, share_server=snapshot.share_server
             )
-        job.finish(remove_and_credit, snapshot.row)
+        return True
 
     def failed_delete_snapshot_instance(
         self, session: Session, job: Claim, error: Exception
@@ -233,6 +241,28 @@ class SnapshotsEndpoint:
             session, expect(session, job, SnapshotStatus.DELETING).row
         )
         return True
+
+    def prepare_delete_snapshot_instance_deferred(
+        self, session: Session, job: Claim
+    ) -> SnapshotTeardown:
+        return queue_denials(
+            session,
+            expect(session, job, SnapshotStatus.DEFERRED_DELETING),
+            self.driver,
+        )
+
+    def delete_snapshot_instance_deferred(
+        self, job: JobContext, snapshot_instance_id: str
+    ) -> None:
+        removal: SnapshotTeardown = job.prepared
+        if self._delete(job, removal):
+            job.finish(remove_uncharged, removal.snapshot.row)
+
+    def failed_delete_snapshot_instance_deferred(
+        self, session: Session, job: Claim, error: Exception
+    ) -> bool:
+        fail_denials(session, job.resource_id)
+        return False
 
     # Revert
 

@@ -87,7 +87,7 @@ class ShareBackups:
         instance = share_instances.get(session, target.instance_id)
         if instance.is_soft_deleted:
             raise exception.ShareSoftDeleted(share_id=share.id)
-        if shares.has_snapshots(session, share.id):
+        if shares.has_kept_snapshots(session, share.id):
             raise exception.InvalidShare(
                 reason=f'share {share.id} has snapshots, or is in a snapshot '
                 'of its share group; only a share without them can be backed '

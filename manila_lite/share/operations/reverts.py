@@ -8,10 +8,12 @@ from manila_lite.db import rows
 from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.queries.admin import recovery
 from manila_lite.db.queries.groups import snapshots as group_snapshots
+from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.session import Session
 from manila_lite.share.operations.migrations.guards import refuse_running
 from manila_lite.states.access_rule import RulesStatus
 from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.snapshot_instance import HIDDEN_FROM_TENANTS
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 
 
@@ -28,7 +30,10 @@ def get_revertible(
     if share.is_soft_deleted:
         raise exception.ShareSoftDeleted(share_id=share.id)
     found = [
-        row for row in instances if row.share_instance_id == share_instance_id
+        row
+        for row in instances
+        if row.share_instance_id == share_instance_id
+        and row.status not in HIDDEN_FROM_TENANTS
     ]
     if not found:
         raise exception.InvalidInput(
@@ -50,6 +55,9 @@ def check(
     """Check everything but the statuses, after the guarded moves."""
     refuse_running(parent.share_id, parent.task_state)
     if parent.newest_id != instance.id:
+        newest = snapshots.list_instances(session, parent.newest_id or '')
+        if any(row.status in HIDDEN_FROM_TENANTS for row in newest):
+            raise exception.NewerSnapshotRemaining(share_id=share.id)
         raise exception.NotNewestSnapshot(
             snapshot_id=instance.id, newest_id=parent.newest_id
         )

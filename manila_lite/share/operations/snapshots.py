@@ -61,8 +61,10 @@ class Snapshots:
         for_replicas: Client,
         admission: AdmissionControl,
         down_time: float,
+        deferred_deletion_enabled: bool,
     ):
         self.down_time = down_time
+        self.deferred_deletion_enabled = deferred_deletion_enabled
         self.db = db
         self.limits = limits
         self.work = work
@@ -218,7 +220,13 @@ class Snapshots:
         snapshot: rows.SnapshotTarget,
     ) -> None:
         """Request the deletion of a snapshot with all its instances."""
-        self._delete(session, ctx, snapshot, 'delete', force=False)
+        self._delete(
+            session,
+            ctx,
+            snapshot,
+            'defer_delete' if self.deferred_deletion_enabled else 'delete',
+            force=False,
+        )
         clone_sources.check_not_being_cloned(session, snapshot.id)
 
     @transaction
@@ -253,9 +261,27 @@ class Snapshots:
             event,
         )
         for row in found:
+            if event == 'defer_delete':
+                self._delete_deferred(session, ctx, row.instance_id)
+                continue
             self.work.on(row.host).delete_snapshot_instance(
                 session, ctx, snapshot_instance_id=row.instance_id, force=force
             )
+
+    def _delete_deferred(
+        self, session: Session, ctx: RequestContext, snapshot_instance_id: str
+    ) -> None:
+        """Credit quota now and leave the back end to the deferred deletion."""
+        instance = snapshots.find(session, snapshot_instance_id)
+        assert instance is not None  # the guard has found it
+        charges.credit(
+            session,
+            snapshot_quota.owner_of(instance),
+            deltas_of(instance.size),
+        )
+        self.work.on(instance.host).delete_snapshot_instance_deferred(
+            session, ctx, snapshot_instance_id=instance.id
+        )
 
     def _delete_unserved(
         self,

@@ -25,6 +25,7 @@ from manila_lite.db.queries.servers import idle_servers
 from manila_lite.db.queries.shares import instances
 from manila_lite.db.queries.shares import shares
 from manila_lite.db.queries.shares import transfers as share_transfers
+from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.session import Database
 from manila_lite.scheduler.event_kinds import KINDS
 from manila_lite.work import cancel
@@ -153,6 +154,12 @@ QUERIES = {
     ),
     'failed deferred deletions': (
         instances.list_failed_deferred_deletions,
+        SERVICE,
+        '',
+        100,
+    ),
+    'failed deferred deletions of snapshots': (
+        snapshots.list_failed_deferred_deletions,
         SERVICE,
         '',
         100,

@@ -4,12 +4,15 @@ import orjson
 import sqlalchemy as sa
 
 from manila_lite.db.models import engine
+from manila_lite.db.models import shares
+from manila_lite.db.models import snapshots
 from manila_lite.db.queries.admin import quotas
 from manila_lite.quota import charges
 from manila_lite.quota import recount
 from manila_lite.quota import sets
 from tests.support import rows
 
+INSTANCE = shares.ShareInstance.__table__
 DEFAULTS = {
     'shares': 5,
     'gigabytes': 100,
@@ -52,6 +55,34 @@ def add_share(
             session, share_id, status=status, share_type_id=owner.share_type_id
         )
     return share_id
+
+
+def add_snapshot(session, owner, share_id, size, status):
+    """Insert the rows of a snapshot without charging; return its id."""
+    (instance_id,) = session.rows(
+        sa.select(INSTANCE.c.id).where(INSTANCE.c.share_id == share_id)
+    )[0]
+    id, created = session.new_id(), {'created_at': session.now}
+    session.run(
+        sa.insert(snapshots.Snapshot.__table__),
+        id=id,
+        project_id=owner.project_id,
+        user_id=owner.user_id,
+        share_id=share_id,
+        size=size,
+        share_size=size,
+        share_proto='NFS',
+        **created,
+    )
+    session.run(
+        sa.insert(snapshots.SnapshotInstance.__table__),
+        id=session.new_id(),
+        snapshot_id=id,
+        share_instance_id=instance_id,
+        status=status,
+        **created,
+    )
+    return id
 
 
 def add_work(session, reservations, id=None):

@@ -80,6 +80,29 @@ def test_share_counts_until_its_deletion_is_deferred(db, status, counts):
     )
 
 
+@pytest.mark.parametrize(
+    'status, counts',
+    [
+        ('creating', True),
+        ('deleting', True),
+        ('error_deleting', True),
+        ('deferred_deleting', False),
+        ('error_deferred_deleting', False),
+    ],
+)
+def test_snapshot_counts_until_its_deletion_is_deferred(db, status, counts):
+    share = db.write(quota_rows.add_share, ALICE, 0)
+    db.write(quota_rows.add_snapshot, ALICE, share, 3, status)
+    assert of_project(db) == (
+        {'snapshots': (1, 0), 'snapshot_gigabytes': (3, 0)} if counts else {}
+    )
+    assert of_project(db) == {
+        key.resource: usage
+        for key, usage in db.read(recount.recount, 'blue').items()
+        if key.scope == 'project'
+    }
+
+
 def test_shares_in_the_recycle_bin_count(db):
     db.write(quota_rows.add_share, ALICE, 3, soft_deleted=True)
     assert of_project(db)['gigabytes'] == (3, 0)

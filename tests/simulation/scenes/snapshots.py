@@ -56,6 +56,36 @@ VERBS = {
     ),
 }
 
+
+def delete_both(cloud, found):
+    """Delete a snapshot, and its share with it."""
+    share_id, snapshot_id = found['shrunk']
+    cloud_snapshots.delete(cloud, snapshot_id)
+    cloud.api.delete(share_id)
+    cloud.settle()
+
+
+def fail_to_delete(cloud, found):
+    for method in ('delete_snapshot', 'delete_share'):
+        cloud.driver().half_fail_next(method)
+    delete_both(cloud, found)
+    retry(cloud, found)
+
+
+def force_delete_share(cloud, found):
+    share_id, snapshot_id = found['shrunk']
+    cloud.driver().half_fail_next('delete_snapshot')
+    cloud_snapshots.delete(cloud, snapshot_id)
+    cloud.settle()
+    cloud.api.act(share_id, 'force_delete')
+    cloud.settle()
+
+
+def retry(cloud, found):
+    cloud.share.backends[0].deferred_deletion.retry()
+    cloud.settle()
+
+
 # How shares of 3 GiB were resized after their snapshots.
 CHANGES = {'extended': ('extend', 5), 'shrunk': ('shrink', 1)}
 
@@ -75,9 +105,20 @@ def prepare(cloud):
     return found
 
 
-SCENE = Scene(
-    name='snapshots',
-    prepare=prepare,
-    verbs=VERBS,
-    options={'backends': ['alpha']},
-)
+SCENES = [
+    Scene(
+        name='snapshots',
+        prepare=prepare,
+        verbs=VERBS,
+        options={'backends': ['alpha']},
+    ),
+    Scene(
+        name='deferred deletions',
+        prepare=prepare,
+        verbs=Scene.named(
+            delete, delete_both, fail_to_delete, force_delete_share
+        ),
+        options={'backends': ['alpha']},
+        conf={'extra_conf': 'is_deferred_deletion_enabled = true'},
+    ),
+]

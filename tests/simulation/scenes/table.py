@@ -27,7 +27,7 @@ SCENES = [
     managing.SCENE,
     transfers.SCENE,
     access.SCENE,
-    snapshots.SCENE,
+    *snapshots.SCENES,
     snapshot_access.SCENE,
     *share_groups.SCENES,
     share_backups.SCENE,

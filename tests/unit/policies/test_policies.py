@@ -9,11 +9,6 @@ from manila_lite.policies import identity
 from manila_lite.policies import recovery
 from tests.support import reference
 
-# Rules of operations that are not implemented yet.
-NOT_IMPLEMENTED = {
-    # The deletion of snapshots is never deferred.
-    'share_snapshot:list_snapshots_in_deferred_deletion_states'
-}
 RESOURCES = {
     'availability_zone',
     'scheduler_stats',
@@ -62,11 +57,8 @@ def published():
     return {
         row['rule']: row
         for row in reference.table('policies.csv')
-        if row['rule'] not in NOT_IMPLEMENTED
-        and (
-            row['note'] == 'base rule'
-            or row['rule'].partition(':')[0] in RESOURCES
-        )
+        if row['note'] == 'base rule'
+        or row['rule'].partition(':')[0] in RESOURCES
     }
 
 
@@ -87,12 +79,6 @@ def test_no_rule_is_listed_twice():
 
 def test_names_are_the_published_ones():
     assert set(rules()) == set(published())
-
-
-def test_rules_that_are_not_implemented_are_published():
-    assert {
-        row['rule'] for row in reference.table('policies.csv')
-    } > NOT_IMPLEMENTED
 
 
 def test_defaults_are_the_published_ones():

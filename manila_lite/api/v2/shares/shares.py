@@ -25,7 +25,6 @@ from manila_lite.api.v2.shares import filters as share_filters
 from manila_lite.db import rows
 from manila_lite.db.queries.shares import views as share_views
 from manila_lite.db.queries.shares.views import Exports
-from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.share.operations.shares.share_request import ShareRequest
 from manila_lite.states.access_rule import RulesStatus
 from manila_lite.states.share_instance import InstanceStatus
@@ -300,7 +299,7 @@ class SharesController(targets.ShareTargetController):
         """Return the id of a snapshot visible to the caller, or None."""
         if not snapshot_id:
             return None
-        row = self.services.db.read(snapshots.get_target, snapshot_id)
+        row = targets.get_snapshot(self.services.db, req.ctx, snapshot_id)
         if not req.ctx.can('share_snapshot:get_snapshot', row):
             raise exception.ShareSnapshotNotFound(snapshot_id=snapshot_id)
         return row.id

@@ -10,6 +10,7 @@ from manila_lite.api.filters import filters
 from manila_lite.api.filters import non_empty
 from manila_lite.api.filters import number
 from manila_lite.api.v2 import literals
+from manila_lite.api.v2 import targets
 from manila_lite.db.queries.snapshots import views as snapshot_views
 
 SORT_KEYS: dict[str, str] = {
@@ -94,6 +95,7 @@ def parse(req: wsgi.Request) -> snapshot_views.SnapshotFilter:
     """
     return snapshot_views.SnapshotFilter(
         project_id=_project_id(req),
+        include_hidden=targets.sees_hidden_snapshots(req.ctx),
         snapshot=_ON_SNAPSHOT.values(req),
         like=_LIKE.values(req),
         **_OTHERS.values(req),

@@ -76,7 +76,7 @@ def show_snapshot(
     # 404 instead of 403: the response must not reveal that it exists.
     if (
         row is None
-        or not targets.is_of_project(req.ctx, row)
+        or not targets.is_snapshot_visible(req.ctx, row)
         or (policy and not req.ctx.can(policy, row))
     ):
         raise exception.ShareSnapshotNotFound(snapshot_id=snapshot_id)

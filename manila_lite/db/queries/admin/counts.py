@@ -14,12 +14,14 @@ from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.queries.admin.quotas import Owner
 from manila_lite.db.session import Session
+from manila_lite.states import snapshot_instance
 from manila_lite.states.share_instance import HIDDEN_FROM_TENANTS
 from manila_lite.states.share_instance import InstanceStatus
 
 SHARE = shares.Share.__table__
 INSTANCE = shares.ShareInstance.__table__
 SNAPSHOT = snapshots.Snapshot.__table__
+SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
 NETWORK = networks.ShareNetwork.__table__
 BACKUP = share_backups.ShareBackup.__table__
 GROUP = share_groups.ShareGroup.__table__
@@ -34,6 +36,11 @@ Charge = tuple[Owner, Mapping[str, int]]
 # Deferred deletion gives back the quota when the request is accepted. The
 # destination of a migration may have another type, which is counted apart.
 UNCOUNTED = sorted({*HIDDEN_FROM_TENANTS, InstanceStatus.MIGRATING_TO})
+_UNCOUNTED_SNAPSHOTS = sa.select(SNAPSHOT_INSTANCE.c.snapshot_id).where(
+    SNAPSHOT_INSTANCE.c.status.in_(
+        sorted(snapshot_instance.HIDDEN_FROM_TENANTS)
+    )
+)
 _IS_CHANGE_OF_TYPE = (
     # Not null, in a form for which the index is used.
     MIGRATION.c.open_for >= '',
@@ -202,7 +209,11 @@ def _snapshots(project_id: str | None) -> sa.Select:
         )
         .join(types, types.c.share_id == SNAPSHOT.c.share_id)
         # Resources that were never successfully managed have no size.
-        .where(SNAPSHOT.c.size > 0, *_of_project(SNAPSHOT, project_id))
+        .where(
+            SNAPSHOT.c.size > 0,
+            SNAPSHOT.c.id.not_in(_UNCOUNTED_SNAPSHOTS),
+            *_of_project(SNAPSHOT, project_id),
+        )
         .group_by(
             SNAPSHOT.c.project_id, SNAPSHOT.c.user_id, types.c.share_type_id
         )

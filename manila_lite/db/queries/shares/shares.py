@@ -18,6 +18,7 @@ from manila_lite.db.rows import ExpiredShareRow
 from manila_lite.db.rows import ShareTarget
 from manila_lite.db.session import Session
 from manila_lite.states import share_instance as instance_states
+from manila_lite.states import snapshot_instance
 from manila_lite.states.share_replica import PASSIVE
 
 SHARE = shares.Share.__table__
@@ -124,16 +125,26 @@ _HAS_SNAPSHOTS = sa.select(
         sa.exists().where(GROUP_MEMBER.c.share_id == sa.bindparam('of_share')),
     )
 )
+_IS_KEPT = SNAPSHOT_INSTANCE.c.status.not_in(
+    sorted(snapshot_instance.HIDDEN_FROM_TENANTS)
+)
+_HAS_KEPT_SNAPSHOTS = sa.select(
+    sa.or_(
+        sa.exists().where(
+            SNAPSHOT.c.share_id == sa.bindparam('of_share'),
+            SNAPSHOT_INSTANCE.c.snapshot_id == SNAPSHOT.c.id,
+            _IS_KEPT,
+        ),
+        sa.exists().where(GROUP_MEMBER.c.share_id == sa.bindparam('of_share')),
+    )
+)
 _OF_INSTANCE: sa.BindParameter[str] = sa.bindparam('of_instance')
 _NEEDS_INSTANCE = sa.select(
     sa.or_(
-        *(
-            sa.exists().where(column == _OF_INSTANCE)
-            for column in (
-                SNAPSHOT_INSTANCE.c.share_instance_id,
-                GROUP_MEMBER.c.share_instance_id,
-            )
+        sa.exists().where(
+            SNAPSHOT_INSTANCE.c.share_instance_id == _OF_INSTANCE, _IS_KEPT
         ),
+        sa.exists().where(GROUP_MEMBER.c.share_instance_id == _OF_INSTANCE),
         sa.exists().where(
             BACKUP.c.share_id == INSTANCE.c.share_id,
             INSTANCE.c.id == _OF_INSTANCE,
@@ -266,8 +277,13 @@ def has_snapshots(session: Session, share_id: str) -> bool:
     return bool(session.value(_HAS_SNAPSHOTS, of_share=share_id))
 
 
+def has_kept_snapshots(session: Session, share_id: str) -> bool:
+    """Like `has_snapshots`, without those in deferred deletion."""
+    return bool(session.value(_HAS_KEPT_SNAPSHOTS, of_share=share_id))
+
+
 def is_needed(session: Session, share_instance_id: str) -> bool:
-    """Whether an instance has any snapshot, or its share any backup."""
+    """Whether an instance has kept snapshots, or its share any backup."""
     return bool(session.value(_NEEDS_INSTANCE, of_instance=share_instance_id))
 
 

@@ -8,10 +8,12 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import exception
+from manila_lite.db.models import engine
 from manila_lite.db.models import share_groups
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.queries.metadata import MetadataTable
+from manila_lite.db.rows import OwnedInstanceRow
 from manila_lite.db.rows import RankedRow
 from manila_lite.db.rows import SnapshotInstanceRow
 from manila_lite.db.rows import SnapshotOnInstanceRow
@@ -22,6 +24,8 @@ from manila_lite.states import snapshot_instance as states
 from manila_lite.states.share_group_snapshot import GroupSnapshotStatus
 from manila_lite.states.share_replica import UP_TO_DATE
 from manila_lite.states.share_replica import ReplicaState
+from manila_lite.states.snapshot_instance import HIDDEN_FROM_TENANTS
+from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.states.snapshot_instance import SnapshotStatus
 
 SNAPSHOT = snapshots.Snapshot.__table__
@@ -30,6 +34,7 @@ GROUP_MEMBER = share_groups.ShareGroupSnapshotMember.__table__
 INSTANCE = snapshots.SnapshotInstance.__table__
 SHARE = shares.Share.__table__
 SHARE_INSTANCE = shares.ShareInstance.__table__
+WORK = engine.Work.__table__
 METADATA = MetadataTable(
     snapshots.SnapshotMetadata.__table__, 'share_snapshot_id', SNAPSHOT
 )
@@ -193,6 +198,24 @@ _ANY_ON_SHARE_INSTANCE = sa.select(
             == sa.bindparam('of_share_instance')
         ),
     )
+)
+_IN_DEFERRED_DELETION = _ON_SHARE_INSTANCE.where(
+    INSTANCE.c.status.in_(sorted(HIDDEN_FROM_TENANTS))
+)
+_DELETING_FAILED = (
+    sa.select(INSTANCE.c.id, SNAPSHOT.c.project_id, SNAPSHOT.c.user_id)
+    .select_from(INSTANCE.join(SNAPSHOT).join(SHARE_INSTANCE))
+    .where(
+        SHARE_INSTANCE.c.service_host == sa.bindparam('of_service'),
+        INSTANCE.c.status == SnapshotStatus.ERROR_DEFERRED_DELETING,
+        INSTANCE.c.id > sa.bindparam('after'),
+        ~sa.exists().where(
+            WORK.c.resource == SNAPSHOT_INSTANCE.resource,
+            WORK.c.resource_id == INSTANCE.c.id,
+        ),
+    )
+    .order_by(INSTANCE.c.id)
+    .limit(sa.bindparam('most'))
 )
 _IDS_ON_SHARE_INSTANCES = (
     sa.select(INSTANCE.c.id)
@@ -460,6 +483,27 @@ def has_snapshots(session: Session, share_instance_id: str) -> bool:
         session.value(
             _ANY_ON_SHARE_INSTANCE, of_share_instance=share_instance_id
         )
+    )
+
+
+def list_in_deferred_deletion(
+    session: Session, share_instance_id: str
+) -> typing.Sequence[SnapshotInstanceRow]:
+    """Return those snapshots of a share instance, as rows of `find`."""
+    return session.rows(
+        _IN_DEFERRED_DELETION, of_share_instance=share_instance_id
+    )
+
+
+def list_failed_deferred_deletions(
+    session: Session, service_host: str, after: str, most: int
+) -> typing.Sequence[OwnedInstanceRow]:
+    """Return deferred deletions that failed and have no work, by id.
+
+    They are up to `most` of one back end, after the id `after`.
+    """
+    return session.rows(
+        _DELETING_FAILED, of_service=service_host, after=after, most=most
     )
 
 

@@ -29,6 +29,19 @@ METADATA = snapshots.SnapshotMetadata.__table__
 SHARE = shares.Share.__table__
 SHARE_INSTANCE = shares.ShareInstance.__table__
 
+# A scalar subquery, as for shares: evaluated until the page is full.
+_IS_VISIBLE = (
+    sa.select(INSTANCE.c.id)
+    .where(
+        INSTANCE.c.snapshot_id == SNAPSHOT.c.id,
+        INSTANCE.c.status.not_in(sorted(states.HIDDEN_FROM_TENANTS)),
+    )
+    .limit(1)
+    .correlate(SNAPSHOT)
+    .scalar_subquery()
+    .is_not(None)
+)
+
 SNAPSHOT_COLUMNS = frozenset(column.name for column in SNAPSHOT.c)
 INSTANCE_SORT_KEYS = frozenset({'status', 'progress', 'provider_location'})
 
@@ -39,10 +52,12 @@ class SnapshotFilter:
 
     `snapshot` are exact column values, `like` substrings; all pairs of
     `metadata` must be present. `used` is whether shares were created from
-    the snapshot.
+    the snapshot. Snapshots hidden by deferred deletion are left out unless
+    `include_hidden` is set.
     """
 
     project_id: str | None = None
+    include_hidden: bool = False
     snapshot: dict[str, object] = dataclasses.field(default_factory=dict)
     status: str | None = None
     like: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -235,6 +250,8 @@ def _conditions(criteria: SnapshotFilter) -> list[sa.ColumnElement]:
     ]
     if criteria.project_id is not None:
         found.append(SNAPSHOT.c.project_id == criteria.project_id)
+    if not criteria.include_hidden:
+        found.append(_IS_VISIBLE)
     found += [
         SNAPSHOT.c[name].contains(text, autoescape=True)
         for name, text in criteria.like.items()

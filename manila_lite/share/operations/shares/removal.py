@@ -1,5 +1,7 @@
 """Accept the removal of the instances of a share."""
 
+import contextlib
+
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
@@ -8,7 +10,9 @@ from manila_lite.db.queries.backups import share_backups
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.shares import shares
+from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.session import Session
+from manila_lite.db.transitions import fire
 from manila_lite.quota import charges
 from manila_lite.quota.encryption_keys import release_key
 from manila_lite.quota.shares import deltas_of
@@ -18,6 +22,7 @@ from manila_lite.rpc.contract import Client
 from manila_lite.share.operations import unserved
 from manila_lite.share.operations.replication import removal as replica_removal
 from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 
 
 def refuse_dependents(
@@ -27,13 +32,31 @@ def refuse_dependents(
 ) -> None:
     """Refuse after the moves, which prevent new dependents."""
     locks.check_share_not_locked(session, share.id)
-    if shares.has_snapshots(session, share.id):
+    if shares.has_kept_snapshots(session, share.id):
         raise error(
             reason=f'share {share.id} has snapshots, or is in a snapshot of '
             'its share group; delete them first'
         )
     if share_backups.has_any(session, share.id):
         raise error(reason=f'share {share.id} has backups; delete them first')
+
+
+def retry_snapshots(
+    session: Session, ctx: RequestContext, work: Client, share_instance_id: str
+) -> None:
+    """Ask once more for failed deferred deletions; the share waits for them.
+
+    Call it after the share has moved.
+    """
+    for row in snapshots.list_in_deferred_deletion(session, share_instance_id):
+        # A pass of the back end may have just done the same.
+        with contextlib.suppress(
+            exception.InvalidStatus, exception.ResourceNotFound
+        ):
+            fire(session, SNAPSHOT_INSTANCE, row.id, 'retry_deferred')
+            work.on(row.host).delete_snapshot_instance_deferred(
+                session, ctx, snapshot_instance_id=row.id
+            )
 
 
 def remove_instance(

@@ -55,6 +55,7 @@ class Shares:
         limits: typing.Any,
         scheduler: Client,
         provisioning: Client,
+        snapshots: Client,
         replication: Client,
         recovery: Client,
         admission: AdmissionControl,
@@ -64,6 +65,7 @@ class Shares:
         self.limits = limits
         self.scheduler = scheduler
         self.provisioning = provisioning
+        self.snapshots = snapshots
         self.replication = replication
         self.recovery = recovery
         self.default_type = conf.default_share_type
@@ -345,6 +347,9 @@ class Shares:
             events.append(event)
         removal.refuse_dependents(session, share, exception.ShareNotAllowed)
         for instance, event in zip(instances, events, strict=True):
+            removal.retry_snapshots(
+                session, ctx, self.snapshots, instance.instance_id
+            )
             if event == unserved.EVENT:
                 removal.remove_unserved(
                     session, ctx, self.provisioning, instance
@@ -373,6 +378,9 @@ class Shares:
         refuse_migrating(session, share.id)
         removal.refuse_dependents(session, share, exception.InvalidShare)
         for instance in instances:
+            removal.retry_snapshots(
+                session, ctx, self.snapshots, instance.instance_id
+            )
             removal.remove_instance(
                 session,
                 ctx,

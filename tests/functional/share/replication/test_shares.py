@@ -355,6 +355,26 @@ def test_deferred_deletion_of_a_share_with_a_single_replica(build_cloud):
     cloud.check_invariants()
 
 
+@pytest.mark.parametrize('has_several', [False, True])
+def test_deletion_of_a_snapshot_on_replicas_is_not_deferred(
+    build_cloud, has_several
+):
+    cloud = build_cloud(extra_conf='is_deferred_deletion_enabled = true')
+    share_id = cloud.create_share_on('alpha', size=2)
+    if has_several:
+        cloud.replicate(share_id, 'beta')
+    snapshot_id = cloud.snapshot(share_id)
+    cloud.update()
+    cloud.api.request('DELETE', f'/snapshots/{snapshot_id}', expect=202)
+    shown = cloud.api.get(f'/snapshots/{snapshot_id}')['snapshot']
+    assert shown['status'] == 'deleting'
+    assert cloud.usage('snapshots') == (1, 0)
+    cloud.settle()
+    cloud.update()
+    cloud.api.get(f'/snapshots/{snapshot_id}', expect=404)
+    cloud.check_invariants()
+
+
 def test_share_with_a_single_replica_can_be_soft_deleted(cloud):
     share_id = cloud.create_share_on('alpha')
     cloud.api.act(share_id, 'soft_delete')
