@@ -247,8 +247,8 @@ FACTS = {
         'migration_start from 2.29 on'
     ),
     'LP1910752': (
-        'no share is migrated into a type with replicas: it gets them on a '
-        'back end of its replication domain by a create with that type'
+        'no share is migrated into a type with replicas: its data is copied '
+        'into a new share of that type'
     ),
     'LP1927060': (
         'a share of a type with replicas is not migrated: a replica on the '
