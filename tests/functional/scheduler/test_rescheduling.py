@@ -304,14 +304,16 @@ def test_failed_build_of_a_share_server_is_not_tried_elsewhere(build_cloud):
 
 
 def test_user_is_notified_why_there_is_no_share_server(build_cloud):
-    cloud = build_cloud(
-        SCHEDULED_CLONES,
-        kind=ShareServersCloud,
-        backend_conf='max_shares_per_share_server = 1',
-    )
+    cloud = build_cloud(SCHEDULED_CLONES, kind=ShareServersCloud)
     cloud_snapshots.enable_snapshot_features(cloud)
     share = cloud.create_share_on_network(cloud.add_network())
     snapshot = cloud_snapshots.create_available(cloud, share)
+    cloud.api.request(
+        'POST',
+        f'/share-servers/{cloud.server_of(share)}/action',
+        {'reset_status': {'status': 'error'}},
+        expect=202,
+    )
     clone = clone_of(cloud, snapshot)
     assert (clone['status'], clone['host']) == ('error', None)
     assert details(cloud) == ['004']
