@@ -1,8 +1,9 @@
 """The quota of a share whose migration changes its type, and its end.
 
 The project and its user are charged once. Until the migration ends, the
-limits of both types apply: the share counts for each of them. At its end
-all instances that are left have the same type again.
+limits of both types apply: the share counts for each of them, and so do its
+snapshots, of which none is taken or deleted meanwhile. At its end all
+instances that are left have the same type again.
 """
 
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from manila_lite.db.moves import share_migrations as moves
 from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.shares import migrations
 from manila_lite.db.queries.shares import shares
+from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.queries.types import types as share_types
 from manila_lite.db.rows import InstanceRow
 from manila_lite.db.session import Session
@@ -27,12 +29,12 @@ def charge_new_type(
 ) -> None:
     """Charge a share to one more type; raises a QuotaError past a limit.
 
-    `limits` are those of the options.
+    Its snapshots have been moved before. `limits` are those of the options.
     """
     charges.charge(
         session,
         _owner(instance, share_type_id),
-        _deltas(instance),
+        _deltas(session, instance),
         limits=limits,
         size=instance.size,
     )
@@ -105,7 +107,9 @@ def _credit(
 ) -> None:
     if share_type_id is not None:
         charges.credit(
-            session, _owner(instance, share_type_id), _deltas(instance)
+            session,
+            _owner(instance, share_type_id),
+            _deltas(session, instance),
         )
 
 
@@ -115,5 +119,9 @@ def _owner(instance: InstanceRow, share_type_id: str) -> Owner:
     )
 
 
-def _deltas(instance: InstanceRow) -> dict[str, int]:
-    return {'shares': 1, 'gigabytes': instance.size}
+def _deltas(session: Session, instance: InstanceRow) -> dict[str, int]:
+    count, gigabytes = snapshots.sum_up(session, instance.share_id)
+    deltas = {'shares': 1, 'gigabytes': instance.size}
+    if count:
+        deltas |= {'snapshots': count, 'snapshot_gigabytes': gigabytes}
+    return deltas

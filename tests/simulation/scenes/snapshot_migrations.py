@@ -7,6 +7,9 @@ from tests.support import share_migrations as migrations
 
 def prepare(cloud):
     snapshots.enable_snapshot_features(cloud)
+    migrations.create_type(
+        cloud, snapshot_support='True', mount_snapshot_support='True'
+    )
     share = migrations.create_on_alpha(cloud)
     for _ in range(2):
         snapshot = snapshots.create_available(cloud, share)
@@ -41,7 +44,42 @@ def fail(cloud, share):
     start(cloud, share)
 
 
-VERBS = Scene.named(migrate, cancel, fail)
+def start_to_gold(cloud, share):
+    migrations.start(
+        cloud,
+        share,
+        expect=None,
+        preserve_snapshots=True,
+        **migrations.to_gold(cloud),
+    )
+    cloud.settle()
+
+
+def change_type(cloud, share):
+    start_to_gold(cloud, share)
+    migrations.complete(cloud, share, expect=None)
+    cloud.settle()
+
+
+def cancel_change_of_type(cloud, share):
+    start_to_gold(cloud, share)
+    migrations.cancel(cloud, share, expect=None)
+    cloud.settle()
+
+
+def fail_to_change_type(cloud, share):
+    cloud.driver('alpha').fail_next('migration_continue')
+    start_to_gold(cloud, share)
+
+
+VERBS = Scene.named(
+    migrate,
+    cancel,
+    fail,
+    change_type,
+    cancel_change_of_type,
+    fail_to_change_type,
+)
 
 
 SCENE = Scene(

@@ -59,17 +59,21 @@ def count_changes_of_type(
 ) -> Iterator[Charge]:
     """Return the usage by shares whose migrations change their type.
 
-    They count for their new types already, in addition to their own types.
+    They count for their new types already, in addition to their own types,
+    and so do their snapshots.
     """
-    for row in session.rows(_changes_of_type(project_id)):
-        yield (
-            Owner(
+    for table, share_id, resources in (
+        (SHARE, SHARE.c.id, ('shares', 'gigabytes')),
+        (SNAPSHOT, SNAPSHOT.c.share_id, ('snapshots', 'snapshot_gigabytes')),
+    ):
+        for row in session.rows(_changes_of_type(table, share_id, project_id)):
+            owner = Owner(
                 row.project_id,
                 share_type_id=row.new_share_type_id,
                 only_share_type=True,
-            ),
-            {'shares': int(row.shares), 'gigabytes': int(row.gigabytes)},
-        )
+            )
+            counted = int(row.number), int(row.gigabytes)
+            yield owner, dict(zip(resources, counted, strict=True))
 
 
 def count_snapshots(
@@ -174,28 +178,35 @@ def _shares(project_id: str | None) -> sa.Select:
     )
 
 
-def _changes_of_type(project_id: str | None) -> sa.Select:
+def _changes_of_type(
+    table: sa.Table, share_id: sa.Column, project_id: str | None
+) -> sa.Select:
+    """Sum up the rows of a table that are of such shares."""
     return (
         sa.select(
-            SHARE.c.project_id,
+            table.c.project_id,
             MIGRATION.c.new_share_type_id,
-            sa.func.count().label('shares'),
-            sa.func.sum(SHARE.c.size).label('gigabytes'),
+            sa.func.count().label('number'),
+            sa.func.sum(table.c.size).label('gigabytes'),
         )
-        .select_from(MIGRATION.join(SHARE, SHARE.c.id == MIGRATION.c.open_for))
-        .where(*_IS_CHANGE_OF_TYPE, *_of_project(SHARE, project_id))
-        .group_by(SHARE.c.project_id, MIGRATION.c.new_share_type_id)
+        .select_from(MIGRATION.join(table, share_id == MIGRATION.c.open_for))
+        .where(*_IS_CHANGE_OF_TYPE, *_of_project(table, project_id))
+        .group_by(table.c.project_id, MIGRATION.c.new_share_type_id)
     )
 
 
 def _snapshots(project_id: str | None) -> sa.Select:
-    # A snapshot is charged to the share type of its share.
+    # A snapshot is charged to the share type of its share; the destination
+    # of a migration may have another one.
     types = (
         sa.select(
             INSTANCE.c.share_id,
             sa.func.min(INSTANCE.c.share_type_id).label('share_type_id'),
         )
-        .where(*_of_shares(SNAPSHOT.c.share_id, SNAPSHOT, project_id))
+        .where(
+            INSTANCE.c.status != InstanceStatus.MIGRATING_TO,
+            *_of_shares(SNAPSHOT.c.share_id, SNAPSHOT, project_id),
+        )
         .group_by(INSTANCE.c.share_id)
         .subquery()
     )

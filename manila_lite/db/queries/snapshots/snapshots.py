@@ -234,6 +234,9 @@ _SET_LOCATION = (
     .where(INSTANCE.c.id == sa.bindparam('instance_id'))
     .values(provider_location=sa.bindparam('new_location'))
 )
+_SUM_UP = sa.select(
+    sa.func.count(), sa.func.coalesce(sa.func.sum(SNAPSHOT.c.size), 0)
+).where(SNAPSHOT.c.share_id == sa.bindparam('of_share'))
 _INSERT = sa.insert(SNAPSHOT)
 _COUNT_INSTANCES = (
     sa.select(sa.func.count())
@@ -515,6 +518,12 @@ def list_ids_on_share_instances(
         row.id
         for row in session.rows(_IDS_ON_SHARE_INSTANCES, ids=sorted(ids))
     ]
+
+
+def sum_up(session: Session, share_id: str) -> tuple[int, int]:
+    """Return the number of snapshots of a share, and their size in GiB."""
+    count, gigabytes = session.rows(_SUM_UP, of_share=share_id)[0]
+    return count, int(gigabytes)
 
 
 def resize(session: Session, snapshot_id: str, size: int) -> None:

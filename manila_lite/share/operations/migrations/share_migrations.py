@@ -11,6 +11,7 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db import rows
 from manila_lite.db.moves import migrated_snapshots
+from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.shares import instances as share_instances
@@ -409,10 +410,6 @@ def _refuse_immovable(
         'otherwise delete or unmanage them': (
             has_snapshots and not options.preserve_snapshots
         ),
-        'has snapshots, and keeps its share type with them': (
-            has_snapshots
-            and options.new_share_type_id not in (None, instance.share_type_id)
-        ),
         'can have replicas': instance.replica_state,
     }
     for reason, applies in reasons.items():
@@ -450,6 +447,14 @@ def _find_new_type(
     reasons = {
         'is for shares with replicas': found.extra_specs.get(
             'replication_type'
+        ),
+        'does not support the snapshots of the share': (
+            not found.flag('snapshot_support')
+            and snapshots.has_snapshots(session, instance.id)
+        ),
+        'does not support the access rules of the snapshots': (
+            not found.flag('mount_snapshot_support')
+            and snapshot_rules.list_on_share_instance(session, instance.id)
         ),
         'does not support the encryption key of the share': (
             instance.encryption_key_ref

@@ -7,6 +7,8 @@ import sqlalchemy as sa
 
 from manila_lite.db.models import quotas
 from manila_lite.db.models import shares
+from manila_lite.quota import recount
+from tests.support import cloud_snapshots as snapshots
 from tests.support import host_assisted
 from tests.support import sampling
 from tests.support import share_migrations as migrations
@@ -14,7 +16,8 @@ from tests.support.cloud import TYPE_ID
 from tests.support.cloud import Cloud
 from tests.support.concurrent_calls import status_codes
 
-SIZE = 2
+SIZE, LARGE = 2, 3
+OF_SNAPSHOTS = 'snapshots', 'snapshot_gigabytes'
 USAGE = quotas.QuotaUsage.__table__
 INSTANCE = shares.ShareInstance.__table__
 GOLD = {
@@ -64,7 +67,7 @@ def test_empty_ids_keep_the_type_and_the_network(cloud, share):
     assert shown['share_network_id'] is None
 
 
-def used_of(cloud, type_id):
+def used_of(cloud, type_id, count='shares', gigabytes='gigabytes'):
     """Return the shares and GiB that a share type is charged for."""
     rows = cloud.db.read(
         lambda session: session.rows(
@@ -74,7 +77,7 @@ def used_of(cloud, type_id):
         )
     )
     found = {row.resource: row.in_use for row in rows}
-    return found.get('shares', 0), found.get('gigabytes', 0)
+    return found.get(count, 0), found.get(gigabytes, 0)
 
 
 def types_of_instances(cloud):
@@ -352,6 +355,213 @@ def test_a_new_type_with_an_unknown_qos_type_is_refused(cloud, share):
     gold = migrations.create_type(cloud, default_qos_type='moon')
     migrations.start(cloud, share, new_share_type_id=gold, expect=400)
     assert migrations.task_state(cloud, share) is None
+
+
+# Snapshots
+
+
+PRESERVE = {'preserve_snapshots': True}
+
+
+@pytest.fixture
+def with_snapshots(cloud, share):
+    """The share, with two snapshots of different sizes."""
+    snapshots.create_available(cloud, share)
+    cloud.api.act(share, 'extend', {'new_size': LARGE})
+    cloud.settle()
+    snapshots.create_available(cloud, share)
+    return share
+
+
+def check_charges(cloud, *types):
+    """Assert that these types are charged for all, the project once."""
+    for type_id in types:
+        assert used_of(cloud, type_id) == (1, LARGE)
+        assert used_of(cloud, type_id, *OF_SNAPSHOTS) == (2, SIZE + LARGE)
+    for resource, used in zip(OF_SNAPSHOTS, (2, SIZE + LARGE), strict=True):
+        assert cloud.usage(resource) == (used, 0)
+
+
+def run_and_recount(cloud):
+    """Run all work; usage equals a recount after each step."""
+    while True:
+        assert cloud.db.read(recount.differences) == []
+        if not cloud.step():
+            break
+    cloud.settle()
+    cloud.check_invariants()
+
+
+def start_with_snapshots(cloud, share, gold, **options):
+    migrations.start(
+        cloud, share, new_share_type_id=gold, **PRESERVE, **options
+    )
+    check_charges(cloud, TYPE_ID, gold)
+    run_and_recount(cloud)
+
+
+def test_snapshots_are_charged_to_both_types_until_the_end(
+    cloud, with_snapshots, gold
+):
+    start_with_snapshots(cloud, with_snapshots, gold)
+    check_charges(cloud, TYPE_ID, gold)
+    migrations.complete(cloud, with_snapshots)
+    run_and_recount(cloud)
+    check_charges(cloud, gold)
+    assert used_of(cloud, TYPE_ID) == (0, 0)
+    assert used_of(cloud, TYPE_ID, *OF_SNAPSHOTS) == (0, 0)
+    shown = cloud.api.show(with_snapshots)
+    assert (shown['host'], shown['share_type']) == (
+        migrations.DESTINATION,
+        gold,
+    )
+    for one in cloud.api.get('/snapshots/detail')['snapshots']:
+        assert one['status'] == 'available'
+        snapshots.delete(cloud, one['id'])
+    run_and_recount(cloud)
+    assert used_of(cloud, gold, *OF_SNAPSHOTS) == (0, 0)
+
+
+def test_type_is_changed_there_and_back_with_snapshots(
+    cloud, with_snapshots, gold
+):
+    """Whichever of the two types comes first."""
+    start_with_snapshots(cloud, with_snapshots, gold)
+    migrations.complete(cloud, with_snapshots)
+    run_and_recount(cloud)
+    start_with_snapshots(
+        cloud, with_snapshots, TYPE_ID, host='node@alpha#pool'
+    )
+    migrations.complete(cloud, with_snapshots)
+    run_and_recount(cloud)
+    check_charges(cloud, TYPE_ID)
+    assert used_of(cloud, gold, *OF_SNAPSHOTS) == (0, 0)
+
+
+def cancel(cloud, share, gold):
+    start_with_snapshots(cloud, share, gold)
+    migrations.cancel(cloud, share)
+
+
+def fail_at_once(cloud, share, gold):
+    cloud.driver('alpha').fail_next('migration_start')
+    start_with_snapshots(cloud, share, gold)
+
+
+def fail_to_copy(cloud, share, gold):
+    cloud.driver('alpha').fail_next('migration_continue')
+    start_with_snapshots(cloud, share, gold)
+
+
+def leave_remains(cloud, share, gold):
+    cloud.driver('alpha').fail_next('migration_cancel', None)
+    cancel(cloud, share, gold)
+    cloud.settle()
+    check_charges(cloud, TYPE_ID)
+    found = cloud.api.get(f'/shares/{share}/instances')['share_instances']
+    (remains,) = [one for one in found if one['status'] == 'error']
+    cloud.api.request(
+        'POST',
+        f'/share_instances/{remains["id"]}/action',
+        {'force_delete': None},
+        expect=202,
+    )
+
+
+def reset(cloud, share, gold):
+    start_with_snapshots(cloud, share, gold)
+    migrations.act(
+        cloud, share, 'reset_task_state', {'task_state': 'migration_error'}
+    )
+
+
+def find_no_destination(cloud, share, gold):
+    migrations.set_disabled(cloud, 'beta', True)
+    start_with_snapshots(cloud, share, gold)
+
+
+@pytest.mark.parametrize(
+    'end',
+    [
+        cancel,
+        fail_at_once,
+        fail_to_copy,
+        leave_remains,
+        reset,
+        find_no_destination,
+    ],
+)
+def test_a_new_type_that_is_not_reached_returns_what_snapshots_took(
+    cloud, with_snapshots, gold, end
+):
+    end(cloud, with_snapshots, gold)
+    run_and_recount(cloud)
+    check_charges(cloud, TYPE_ID)
+    assert used_of(cloud, gold) == (0, 0)
+    assert used_of(cloud, gold, *OF_SNAPSHOTS) == (0, 0)
+    assert migrations.shown_type(cloud, with_snapshots) == TYPE_ID
+    for one in cloud.api.get('/snapshots/detail')['snapshots']:
+        assert one['status'] == 'available'
+        snapshots.delete(cloud, one['id'])
+    run_and_recount(cloud)
+    assert used_of(cloud, TYPE_ID, *OF_SNAPSHOTS) == (0, 0)
+
+
+def test_a_failed_second_phase_returns_what_snapshots_took(
+    cloud, with_snapshots, gold
+):
+    start_with_snapshots(cloud, with_snapshots, gold)
+    cloud.driver('alpha').fail_next('migration_complete', None)
+    migrations.complete(cloud, with_snapshots)
+    cloud.settle()
+    check_charges(cloud, TYPE_ID)
+    assert used_of(cloud, gold, *OF_SNAPSHOTS) == (0, 0)
+    assert cloud.db.read(recount.differences) == []
+
+
+@pytest.mark.parametrize(
+    'limits', [{'snapshots': 1}, {'snapshot_gigabytes': 2 * SIZE}], ids=str
+)
+def test_limits_of_the_new_type_apply_to_snapshots(
+    cloud, with_snapshots, gold, limits
+):
+    limit_type(cloud, **limits)
+    migrations.start(
+        cloud, with_snapshots, new_share_type_id=gold, expect=413, **PRESERVE
+    )
+    check_charges(cloud, TYPE_ID)
+    assert used_of(cloud, gold) == (0, 0)
+    for one in cloud.api.get('/snapshots/detail')['snapshots']:
+        assert one['status'] == 'available'
+    cloud.check_invariants()
+
+
+def test_snapshots_need_support_of_the_new_type(cloud, with_snapshots):
+    other = migrations.create_type(cloud)
+    answer = migrations.start(
+        cloud, with_snapshots, new_share_type_id=other, expect=400, **PRESERVE
+    )
+    assert 'does not support the snapshots' in answer.text
+    assert cloud.api.show(with_snapshots)['status'] == 'available'
+
+
+def test_rules_of_snapshots_need_support_of_the_new_type(cloud):
+    snapshots.enable_snapshot_features(cloud)
+    share = migrations.create_on_alpha(cloud)
+    snapshots.act(
+        cloud,
+        snapshots.create_available(cloud, share),
+        'allow_access',
+        {'access_type': 'ip', 'access_to': '10.0.0.1'},
+    )
+    cloud.settle()
+    other = migrations.create_type(cloud, snapshot_support='True')
+    answer = migrations.start(
+        cloud, share, new_share_type_id=other, expect=400, **PRESERVE
+    )
+    assert 'does not support the access rules' in answer.text
+    gold = migrations.create_type(cloud, 'gold too', **GOLD)
+    migrations.start(cloud, share, new_share_type_id=gold, **PRESERVE)
 
 
 # Failures

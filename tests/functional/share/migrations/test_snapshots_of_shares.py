@@ -264,10 +264,6 @@ def test_unsuitable_requests_are_refused(cloud, share, taken):
     assert 'preserve_snapshots' in refused(
         cloud, share, force_host_assisted_migration=True, **PRESERVE
     )
-    migrations.create_type(cloud, snapshot_support='True')
-    assert 'share type' in refused(
-        cloud, share, **PRESERVE, **migrations.to_gold(cloud)
-    )
     assert statuses(cloud, taken) == ['available'] * 2
 
 
