@@ -331,3 +331,28 @@ def test_a_share_with_a_backup_is_not_deleted_after_a_reset(cloud):
     assert len(cloud.driver().inventory()) == 1
     cloud.api.act(share, 'reset_status', {'status': 'available'})
     cloud.check_invariants()
+
+
+def test_backup_that_is_given_up_while_it_begins_is_removed_by_its_worker(
+    cloud,
+):
+    """The deletion may have asked the driver already, and does not see it."""
+    share = cloud.create_share()
+    backup = request(cloud, share, **BY_DRIVER)
+    others = cloud.competing_runners()
+
+    def meanwhile():
+        share_backups.act(
+            cloud.api, backup, 'reset_status', {'status': 'deleting'}
+        )
+        cloud.clock.advance(40)  # the lease is over
+        while sum(runner.step() for runner in others):
+            pass
+
+    cloud.pause_at('before create_backup', meanwhile)
+    while cloud.pending_pauses:
+        cloud.step()
+    assert share_backups.show(cloud.api, backup)['status'] == 'deleting'
+    assert cloud.driver().backup_inventory() == {}
+    cloud.settle()
+    share_backups.check_gone(cloud.api, backup)
