@@ -14,6 +14,7 @@ from selenium.common import exceptions
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select
 from selenium.webdriver.support.ui import WebDriverWait
 
 from tests.support import requirements
@@ -115,6 +116,13 @@ class Chromium:
             element.send_keys(text)
 
         self._use(lambda: self._find(selector), type_text)
+
+    def choose(self, selector: str, value: str) -> None:
+        """Choose the option with a value."""
+        self._use(
+            lambda: self._find(selector),
+            lambda one: Select(one).select_by_value(value),
+        )
 
     def _use(
         self, find: Callable[[], typing.Any], use: Callable[[typing.Any], None]

@@ -18,6 +18,7 @@ NEEDS = {
     ),
     'package index': 'need a package index, which pip is configured for',
     r'install-browser': 'need a browser: `tools/install-browser`',
+    r'install-dashboard': 'need Horizon: `tools/install-dashboard`',
     r'(btrfs|ganesha|CAP_\w+|dbus|smbd?|smbpasswd|libnss_wrapper|loop-control'
     r'|network namespaces|ip|nsenter|unshare) is missing': (
         f'need real storage: {_STORAGE}'
