@@ -477,14 +477,17 @@ class ProvisioningEndpoint:
         self, session: Session, job: Claim
     ) -> Teardown:
         instance = self._expect(session, job, InstanceStatus.DELETING)
-        if shares.is_needed(session, instance.row.id):
+        needed, leaving = shares.is_needed(session, instance.row.id)
+        if needed:
             # Only after `reset_status`: requests are refused with them.
             raise exception.InvalidShare(
                 reason=f'share instance {instance.row.id} has snapshots or '
                 'backups'
             )
         _refuse_migrated(instance.row)
-        return teardown.queue_denials(session, instance, self.driver)
+        return teardown.queue_denials(session, instance, self.driver)._replace(
+            awaits_snapshots=leaving
+        )
 
     def delete_share_instance(
         self, job: JobContext, instance_id: str, force: bool = False
@@ -499,17 +502,21 @@ class ProvisioningEndpoint:
             return
         began_at = _beginning(job)
         self._delete(job, removal, force)
-        job.finish(self._deleted, removal.row, began_at)
+        job.finish(
+            self._deleted, removal.row, began_at, removal.awaits_snapshots
+        )
 
     def _deleted(
         self,
         session: Session,
         row: InstanceRow,
         began_at: datetime.datetime | None = None,
+        with_snapshots: bool = True,
     ) -> None:
-        for snapshot in snapshots.list_in_deferred_deletion(session, row.id):
+        if with_snapshots:
             # Only of a forced deletion; others fail with them.
-            snapshot_quota.remove_uncharged(session, snapshot, 'removed')
+            for one in snapshots.list_in_deferred_deletion(session, row.id):
+                snapshot_quota.remove_uncharged(session, one, 'removed')
         remove_and_credit(session, row, began_at=began_at)
         self.servers.release(session, row.share_server_id)
 
@@ -528,10 +535,10 @@ class ProvisioningEndpoint:
     def prepare_delete_share_instance_deferred(
         self, session: Session, job: Claim
     ) -> Teardown:
-        return teardown.queue_denials(
-            session,
-            self._expect(session, job, InstanceStatus.DEFERRED_DELETING),
-            self.driver,
+        instance = self._expect(session, job, InstanceStatus.DEFERRED_DELETING)
+        _, leaving = shares.is_needed(session, instance.row.id)
+        return teardown.queue_denials(session, instance, self.driver)._replace(
+            awaits_snapshots=leaving
         )
 
     def delete_share_instance_deferred(
@@ -567,6 +574,8 @@ class ProvisioningEndpoint:
         Raises InvalidShare if the back end has failed to delete one, which is
         retried; a forced deletion ignores that.
         """
+        if not removal.awaits_snapshots:
+            return False
         remaining = job.read(
             snapshots.list_in_deferred_deletion, removal.row.id
         )

@@ -125,18 +125,19 @@ _HAS_SNAPSHOTS = sa.select(
         sa.exists().where(GROUP_MEMBER.c.share_id == sa.bindparam('of_share')),
     )
 )
-_IS_KEPT = SNAPSHOT_INSTANCE.c.status.not_in(
-    sorted(snapshot_instance.HIDDEN_FROM_TENANTS)
+_HIDDEN = sorted(snapshot_instance.HIDDEN_FROM_TENANTS)
+_IS_KEPT = SNAPSHOT_INSTANCE.c.status.not_in(_HIDDEN)
+_IS_LEAVING = SNAPSHOT_INSTANCE.c.status.in_(_HIDDEN)
+_OF_SHARE = (
+    SNAPSHOT.c.share_id == sa.bindparam('of_share'),
+    SNAPSHOT_INSTANCE.c.snapshot_id == SNAPSHOT.c.id,
 )
-_HAS_KEPT_SNAPSHOTS = sa.select(
+_KINDS_OF_SNAPSHOTS = sa.select(
     sa.or_(
-        sa.exists().where(
-            SNAPSHOT.c.share_id == sa.bindparam('of_share'),
-            SNAPSHOT_INSTANCE.c.snapshot_id == SNAPSHOT.c.id,
-            _IS_KEPT,
-        ),
+        sa.exists().where(*_OF_SHARE, _IS_KEPT),
         sa.exists().where(GROUP_MEMBER.c.share_id == sa.bindparam('of_share')),
-    )
+    ),
+    sa.exists().where(*_OF_SHARE, _IS_LEAVING),
 )
 _OF_INSTANCE: sa.BindParameter[str] = sa.bindparam('of_instance')
 _NEEDS_INSTANCE = sa.select(
@@ -149,7 +150,10 @@ _NEEDS_INSTANCE = sa.select(
             BACKUP.c.share_id == INSTANCE.c.share_id,
             INSTANCE.c.id == _OF_INSTANCE,
         ),
-    )
+    ),
+    sa.exists().where(
+        SNAPSHOT_INSTANCE.c.share_instance_id == _OF_INSTANCE, _IS_LEAVING
+    ),
 )
 _EXPIRED = (
     sa.select(SHARE.c.id, SHARE.c.scheduled_to_be_deleted_at)
@@ -279,12 +283,27 @@ def has_snapshots(session: Session, share_id: str) -> bool:
 
 def has_kept_snapshots(session: Session, share_id: str) -> bool:
     """Like `has_snapshots`, without those in deferred deletion."""
-    return bool(session.value(_HAS_KEPT_SNAPSHOTS, of_share=share_id))
+    return has_kept_or_leaving(session, share_id)[0]
 
 
-def is_needed(session: Session, share_instance_id: str) -> bool:
-    """Whether an instance has kept snapshots, or its share any backup."""
-    return bool(session.value(_NEEDS_INSTANCE, of_instance=share_instance_id))
+def has_kept_or_leaving(session: Session, share_id: str) -> tuple[bool, bool]:
+    """Whether a share has snapshots to keep, and some that are deleted.
+
+    The latter are in deferred deletion.
+    """
+    kept, leaving = session.rows(_KINDS_OF_SNAPSHOTS, of_share=share_id)[0]
+    return bool(kept), bool(leaving)
+
+
+def is_needed(session: Session, share_instance_id: str) -> tuple[bool, bool]:
+    """Whether an instance has snapshots to keep, or its share any backup.
+
+    Also returns whether it has snapshots in deferred deletion.
+    """
+    needed, leaving = session.rows(
+        _NEEDS_INSTANCE, of_instance=share_instance_id
+    )[0]
+    return bool(needed), bool(leaving)
 
 
 def filter_visible(

@@ -23,10 +23,14 @@ from manila_lite.work.job import JobContext
 
 
 class Teardown(typing.NamedTuple):
-    """A share instance to be removed, and its rules."""
+    """A share instance to be removed, and its rules.
+
+    `awaits_snapshots` is set if it has any in deferred deletion.
+    """
 
     instance: LoadedInstance
     rules: list[RuleView]
+    awaits_snapshots: bool = False
 
     @property
     def row(self) -> InstanceRow:

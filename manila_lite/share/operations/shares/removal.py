@@ -29,16 +29,21 @@ def refuse_dependents(
     session: Session,
     share: rows.ShareTarget,
     error: type[exception.ManilaLiteError],
-) -> None:
-    """Refuse after the moves, which prevent new dependents."""
+) -> bool:
+    """Refuse after the moves, which prevent new dependents.
+
+    Returns whether the share has snapshots in deferred deletion.
+    """
     locks.check_share_not_locked(session, share.id)
-    if shares.has_kept_snapshots(session, share.id):
+    kept, leaving = shares.has_kept_or_leaving(session, share.id)
+    if kept:
         raise error(
             reason=f'share {share.id} has snapshots, or is in a snapshot of '
             'its share group; delete them first'
         )
     if share_backups.has_any(session, share.id):
         raise error(reason=f'share {share.id} has backups; delete them first')
+    return leaving
 
 
 def retry_snapshots(

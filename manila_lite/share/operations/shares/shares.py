@@ -345,11 +345,14 @@ class Shares:
             event = self._deletion_event(session, instance)
             fire(session, SHARE_INSTANCE, instance.instance_id, event)
             events.append(event)
-        removal.refuse_dependents(session, share, exception.ShareNotAllowed)
+        leaving = removal.refuse_dependents(
+            session, share, exception.ShareNotAllowed
+        )
         for instance, event in zip(instances, events, strict=True):
-            removal.retry_snapshots(
-                session, ctx, self.snapshots, instance.instance_id
-            )
+            if leaving:
+                removal.retry_snapshots(
+                    session, ctx, self.snapshots, instance.instance_id
+                )
             if event == unserved.EVENT:
                 removal.remove_unserved(
                     session, ctx, self.provisioning, instance
@@ -376,11 +379,14 @@ class Shares:
         for instance in instances:
             fire(session, SHARE_INSTANCE, instance.instance_id, 'force_delete')
         refuse_migrating(session, share.id)
-        removal.refuse_dependents(session, share, exception.InvalidShare)
+        leaving = removal.refuse_dependents(
+            session, share, exception.InvalidShare
+        )
         for instance in instances:
-            removal.retry_snapshots(
-                session, ctx, self.snapshots, instance.instance_id
-            )
+            if leaving:
+                removal.retry_snapshots(
+                    session, ctx, self.snapshots, instance.instance_id
+                )
             removal.remove_instance(
                 session,
                 ctx,
