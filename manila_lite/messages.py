@@ -4,7 +4,8 @@ A message stores two published codes: the action and the detail. The text
 is composed when the message is read. A reason is added to it only where it is
 about what the user gave, such as a path or a client, or says that a server
 does not answer; other texts of drivers are for operators. An explanation names
-hosts and pools: it is added for administrators only.
+hosts and pools, or has the words of a driver: it is added for administrators
+only, with what they can do next.
 """
 
 import datetime
@@ -216,6 +217,44 @@ class Detail(_Code):
     )
 
 
+_TRY_AGAIN = (
+    'Next: mend the back end, then delete the resource or reset its status, '
+    'and let the user repeat the request.'
+)
+_NEXT_STEPS = {
+    Detail.UNKNOWN_ERROR.value: _TRY_AGAIN,
+    Detail.DRIVER_FAILED_EXTEND.value: (
+        'Next: mend the back end, reset the status of the share to available, '
+        'and extend it again.'
+    ),
+    Detail.DRIVER_FAILED_CREATING_FROM_SNAP.value: (
+        'Next: check the snapshot on the back end, delete the share, and '
+        'create it again.'
+    ),
+    Detail.DRIVER_REFUSED_SHRINK.value: (
+        'Next: compare the usage that the back end reports with the new size.'
+    ),
+    Detail.DRIVER_FAILED_SHRINK.value: (
+        'Next: if the back end can shrink shares, mend it, reset the status '
+        'of the share to available, and shrink it again.'
+    ),
+    Detail.SHARE_BACKEND_NOT_READY_YET.value: (
+        'Next: see "service list" and the log of the share service, and '
+        'whether the storage can be reached from its host.'
+    ),
+    Detail.SECURITY_SERVICE_FAILED_AUTH.value: (
+        'Next: check the user and the password of the security service.'
+    ),
+    Detail.NEUTRON_SUBNET_FULL.value: (
+        'Next: free addresses of the range, or add a subnet to the share '
+        'network.'
+    ),
+    Detail.DRIVER_FAILED_TRANSFER_ACCEPT.value: (
+        'Next: remove the access rules, and accept the transfer again.'
+    ),
+}
+"""What administrators can do about details that drivers end with."""
+
 _SUCCESSES = frozenset({Detail.DONE, Detail.UPDATE_METADATA_SUCCESS})
 
 _WORDS_OF_BOTH = {
@@ -262,8 +301,15 @@ def user_message(
     )
     return (
         f'{action}: {detail}{f" ({reason})" if reason else ""}'
-        f'{f" {explanation}" if explanation else ""}'
+        f'{_explained(detail_id, explanation)}'
     )
+
+
+def _explained(detail_id: str, explanation: str | None) -> str:
+    if not explanation:
+        return ''
+    step = _NEXT_STEPS.get(detail_id)
+    return f' {explanation.rstrip(".")}. {step}' if step else f' {explanation}'
 
 
 def detail_in(error: Exception) -> Detail | None:
@@ -275,6 +321,8 @@ def detail_in(error: Exception) -> Detail | None:
             exception.NoShareServiceUp,
             exception.StorageUnavailable,
         ),
+    ) or (
+        _call_in(error) and isinstance(error, ConnectionError | TimeoutError)
     ):
         return Detail.SHARE_BACKEND_NOT_READY_YET
     if isinstance(error, exception.SecurityServiceFailedAuth):
@@ -291,16 +339,32 @@ def reason_in(error: Exception) -> str | None:
 
 
 def explanation_in(error: Exception) -> str | None:
-    """Return what an error says about back ends that could not serve."""
+    """Return what an error says about back ends that could not serve.
+
+    Of a driver that has failed these are its words, and which call it was.
+    """
     if isinstance(error, _ABOUT_BACKENDS) or (
         detail_in(error) is Detail.NO_SHARE_SERVER
     ):
         return f'{error}'
-    return None
+    call = _call_in(error)
+    if call is None:
+        return None
+    said = str(error)
+    if not isinstance(error, exception.ManilaLiteError):
+        said = f'{type(error).__name__}: {said}' if said else repr(error)
+    return f'{call}: {said}'
+
+
+def _call_in(error: Exception) -> str | None:
+    """Return the call of a driver that has raised an error, in words."""
+    notes = getattr(error, '__notes__', ())
+    return notes[-1] if notes else None
 
 
 _ABOUT_BACKENDS = (
     exception.ContentUnreachable,
+    exception.NoFreeAddress,
     exception.NoShareServiceUp,
     exception.NoValidHost,
     exception.RestoreInterrupted,

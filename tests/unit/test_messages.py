@@ -80,6 +80,42 @@ def test_only_reasons_about_what_the_user_gave_are_shown():
         assert messages.reason_in(error) is None
 
 
+def test_failed_call_of_a_driver_is_named_with_its_words():
+    error = exception.ShareBackendException(msg='no space')
+    assert messages.explanation_in(error) is None
+    error.add_note('create_share of back end fast failed after 0.3 s')
+    assert messages.explanation_in(error) == (
+        'create_share of back end fast failed after 0.3 s: '
+        'Share back end error: no space'
+    )
+    bug = KeyError('id')
+    bug.add_note('call')
+    assert messages.explanation_in(bug) == "call: KeyError: 'id'"
+
+
+def test_connection_is_lost_only_if_a_driver_says_so():
+    error = ConnectionResetError()
+    assert messages.detail_in(error) is None
+    error.add_note('call')
+    assert messages.detail_in(error) is Detail.SHARE_BACKEND_NOT_READY_YET
+
+
+@pytest.mark.parametrize(
+    'detail',
+    [
+        Detail.UNKNOWN_ERROR,
+        *(detail for detail in Detail if detail.name.startswith('DRIVER_')),
+        Detail.SECURITY_SERVICE_FAILED_AUTH,
+        Detail.SHARE_BACKEND_NOT_READY_YET,
+        Detail.NEUTRON_SUBNET_FULL,
+    ],
+)
+def test_next_step_follows_the_explanation(detail):
+    plain = messages.user_message('002', detail.value)
+    explained = messages.user_message('002', detail.value, None, 'It broke.')
+    assert explained.startswith(f'{plain} It broke. Next: ')
+
+
 def test_unknown_codes_read_as_unknown():
     assert messages.user_message('999', '999') == (
         f'unknown action: {Detail.UNKNOWN_ERROR.words}'

@@ -134,10 +134,15 @@ def _counted(
             error = raised
             raise
         finally:
+            seconds = time.perf_counter() - began
             metrics.DRIVER_CALLS_RUNNING.leave(backend, name)
-            metrics.DRIVER_CALLS.observe(
-                time.perf_counter() - began, (backend, name, outcome)
-            )
+            metrics.DRIVER_CALLS.observe(seconds, (backend, name, outcome))
+            if error is not None:
+                # For the log and for the message to administrators.
+                error.add_note(
+                    f'{name} of back end {backend} failed after {seconds:.1f} '
+                    's'
+                )
             if recorded is not None:
                 recorded.end(outcome, error, is_poll=name in _POLLS)
 

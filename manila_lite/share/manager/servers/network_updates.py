@@ -293,6 +293,7 @@ class NetworkUpdatesEndpoint(NetworkChecks):
             detail_in(error) or detail,
             'SHARE_NETWORK_SUBNET',
             job.args['subnet_id'],
+            messages.explanation_in(error),
         )
         return True
 
@@ -416,6 +417,7 @@ class NetworkUpdatesEndpoint(NetworkChecks):
         detail: Detail,
         resource_type: str,
         resource_id: str,
+        explanation: str | None = None,
     ) -> None:
         """Notify the project of the network, not that of the request."""
         row = share_servers.find(session, job.resource_id)
@@ -430,6 +432,7 @@ class NetworkUpdatesEndpoint(NetworkChecks):
                 resource_type=resource_type,
                 resource_id=resource_id,
                 ttl=self.message_ttl,
+                explanation=explanation,
             )
 
 

@@ -1,6 +1,7 @@
 """Every failure records the published user message."""
 
 import datetime
+import re
 
 import pytest
 import sqlalchemy as sa
@@ -67,6 +68,67 @@ def test_error_text_of_the_driver_is_not_shown(cloud, member, fail_next_call):
     member.create()
     cloud.settle()
     assert 'hunter2' not in member.request('GET', '/messages').text
+
+
+FAILURES = [
+    ('create_share', lambda api, share: api.create()['id']),
+    ('create_snapshot', lambda api, share: take_snapshot(api, share)),
+    ('delete_share', lambda api, share: api.delete(share)),
+    (
+        'extend_share',
+        lambda api, share: api.act(share, 'extend', {'new_size': 3}),
+    ),
+    (
+        'shrink_share',
+        lambda api, share: api.act(share, 'shrink', {'new_size': 1}),
+    ),
+]
+
+
+def take_snapshot(api, share):
+    body = {'snapshot': {'share_id': share}}
+    api.request('POST', '/snapshots', body, expect=202)
+
+
+@pytest.mark.parametrize('method, request_it', FAILURES)
+def test_administrators_read_the_words_of_the_driver(
+    cloud, member, admin, fail_next_call, method, request_it
+):
+    share = member.create(size=2)['id']
+    cloud.settle()
+    fail_next_call(
+        method,
+        exception.ShareBackendException(
+            msg='disk sdb is full, password=hunter2'
+        ),
+    )
+    request_it(member, share)
+    cloud.settle()
+    told = message(admin)['user_message']
+    assert re.search(rf'{method} of back end \w+ failed after 0\.\d s: ', told)
+    assert 'disk sdb is full' in told
+    assert 'hunter2' not in told
+    assert 'Next: ' in told
+    assert told.startswith(message(member)['user_message'])
+    for word in ('alpha', 'beta', 'sdb', method, 'Next'):
+        assert word not in message(member)['user_message']
+
+
+@pytest.mark.parametrize('method, request_it', FAILURES)
+@pytest.mark.parametrize(
+    'error', [ConnectionRefusedError(111), TimeoutError()]
+)
+def test_back_end_that_does_not_answer_is_no_unexpected_error(
+    cloud, member, admin, fail_next_call, method, request_it, error
+):
+    share = member.create(size=2)['id']
+    cloud.settle()
+    fail_next_call(method, error)
+    request_it(member, share)
+    cloud.settle()
+    assert message(member)['detail_id'] == '028'
+    assert 'cannot be reached' in message(member)['user_message']
+    assert type(error).__name__ in message(admin)['user_message']
 
 
 def test_messages_are_visible_to_their_project_only(

@@ -51,6 +51,10 @@ def test_user_is_notified_of_a_full_subnet(build_cloud):
     cloud.settle()
     assert cloud.api.show(second)['status'] == 'error'
     assert details(cloud) == ['033']
+    (found,) = cloud.api.get('/messages')['messages']
+    text = found['user_message']
+    assert 'Not enough free addresses in 10.10.0.0/24: 1 needed' in text
+    assert 'Next: free addresses of the range' in text
     assert sum(map(len, cloud.addresses().values())) == 1
 
 
