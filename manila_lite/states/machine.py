@@ -15,11 +15,16 @@ GONE = None
 
 @dataclasses.dataclass(frozen=True)
 class Ask:
-    """Ask the back end through a driver method; fire what it reports."""
+    """Ask the back end through a driver method; fire what it reports.
+
+    With `repeats` the work whose process was killed runs again if the back
+    end says that it has nothing.
+    """
 
     driver_method: str
     yes: str
     no: str
+    repeats: bool = False
 
     @property
     def events(self) -> tuple[str, ...]:
@@ -28,7 +33,10 @@ class Ask:
     @property
     def description(self) -> str:
         """The rescue in words, for operators."""
-        return f'the back end is asked: {self.driver_method}'
+        asked = f'the back end is asked: {self.driver_method}'
+        if self.repeats:
+            return f'{asked}; killed work runs again if it has nothing'
+        return asked
 
 
 @dataclasses.dataclass(frozen=True)

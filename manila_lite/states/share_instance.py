@@ -248,9 +248,10 @@ SHARE_INSTANCE = Machine(
         S.AWAITING_TRANSFER, S.BACKUP_RESTORING_ERROR,
     },
     in_flight={
-        S.CREATING: Ask('get_share_status', 'created', 'create_failed'),
+        S.CREATING: Ask(
+            'get_share_status', 'created', 'create_failed', repeats=True),
         S.CREATING_FROM_SNAPSHOT: Ask(
-            'get_share_status', 'created', 'create_failed'),
+            'get_share_status', 'created', 'create_failed', repeats=True),
         S.EXTENDING: Ask('get_share_status', 'extended', 'extend_failed'),
         S.SHRINKING: Ask('get_share_status', 'shrunk', 'shrink_failed'),
         # The snapshot has its own rescue; the share is unchanged.

@@ -409,6 +409,18 @@ def retry(session: Session, claim: Claim, delay: float, error: str) -> None:
     )
 
 
+def run_again(session: Session, claim: Claim, reason: str) -> None:
+    """Give up the claim of abandoned work, which is due as if it was not."""
+    _give_up(
+        session,
+        claim,
+        sql.RETRY,
+        delay=0.0,
+        new_error=masking.mask(reason)[:1000],
+    )
+    session.hints.append(Hint(claim.topic, claim.queue, claim.id))
+
+
 def abandon(session: Session, claim: Claim, delay: float, error: str) -> None:
     """Give up the claim for a rescue, which is due after `delay` seconds."""
     _give_up(

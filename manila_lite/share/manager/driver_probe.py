@@ -47,10 +47,14 @@ class BackendUnresponsive(exception.ManilaLiteError):
 
 
 class ProbeResult(typing.NamedTuple):
-    """The value returned by a driver, or the reason why there is none."""
+    """The value returned by a driver, or the reason why there is none.
+
+    `is_absent` if the reason is that the back end does not have the resource.
+    """
 
     value: typing.Any
     reason: str | None
+    is_absent: bool = False
 
 
 class AnswerPending(exception.ManilaLiteError):
@@ -227,7 +231,7 @@ def _result(future: futures.Future) -> ProbeResult:
             exception.SnapshotResourceNotFound,
         ),
     ):
-        return ProbeResult(None, 'the back end does not have it')
+        return ProbeResult(None, 'the back end does not have it', True)
     if isinstance(error, _UNRELATED) or not isinstance(error, Exception):
         raise error
     LOG.warning('A probe of the driver failed', exc_info=error)

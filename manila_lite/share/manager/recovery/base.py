@@ -61,12 +61,13 @@ class Verdict(typing.NamedTuple):
 
     `reason` says why the resource cannot reach its target status; None
     means that it can. `retry_after` is set while the back end is still
-    busy: the seconds until the next probe.
+    busy: the seconds until the next probe. `is_absent` if it has nothing.
     """
 
     facts: typing.Any = None
     reason: str | None = None
     retry_after: float | None = None
+    is_absent: bool = False
 
 
 def verdict_on_status(reply: typing.Any, wanted: str) -> Verdict:

@@ -102,6 +102,9 @@ class RescueRun:
             verdict.reason or 'the back end has completed it',
         )
         if verdict.reason:
+            if verdict.is_absent and rescue.repeats and self._is_own_work():
+                self._run_again(case, verdict.reason, rescue.driver_method)
+                return
             self._give_up(
                 case, rescue.no, verdict.reason, rescue.driver_method
             )
@@ -151,12 +154,33 @@ class RescueRun:
             self.job.release(error.retry_after)
             return None
         if result.reason:
-            return Verdict(reason=result.reason)
+            return Verdict(reason=result.reason, is_absent=result.is_absent)
         verdict = self._probed.interpret(case, result.value)
         if verdict.retry_after is not None:
             self.job.release(verdict.retry_after)
             return None
         return verdict
+
+    def _is_own_work(self) -> bool:
+        """Whether this is the abandoned work itself, not that of a rescue."""
+        return self.job.claim.abandoned and not (
+            self.job.claim.kind.endswith(f'.{self.resource.rescue}')
+        )
+
+    def _run_again(self, case: RescueCase, reason: str, evidence: str) -> None:
+        """Let the work run as if its process had not been killed."""
+
+        def run_again(session: Session) -> None:
+            table.run_again(session, self.job.claim, reason)
+            self._log_decision(
+                session,
+                case,
+                Decision.REPEATED,
+                evidence=evidence,
+                reason=reason,
+            )
+
+        self.job.hand_over(run_again)
 
     def _give_up(
         self,

@@ -1,5 +1,7 @@
 """Reconciliation: what is done about each stuck status, and its log."""
 
+import contextlib
+
 import pytest
 import sqlalchemy as sa
 
@@ -17,6 +19,8 @@ from tests.functional.share.recovery.rescues import instance_id
 from tests.functional.share.recovery.rescues import move
 from tests.functional.share.recovery.rescues import rescue
 from tests.functional.share.recovery.rescues import says
+from tests.support import cloud_snapshots
+from tests.support.cloud import Crash
 
 on_sqlite = pytest.mark.parametrize('database_url', ['sqlite'], indirect=True)
 
@@ -241,3 +245,86 @@ def test_a_share_that_is_set_to_available_has_the_size_of_its_storage(
     assert cloud.api.show(share)['size'] == 3
     assert cloud.usage('gigabytes') == (3, 0)
     cloud.check_invariants()
+
+
+# The work itself, whose process was killed
+
+
+def crash():
+    raise Crash
+
+
+def kill_at(cloud, point):
+    """Let work kill its process at a point, and another take it over."""
+    cloud.pause_at(point, crash)
+    with pytest.raises(Crash):
+        cloud.settle()
+    cloud.restart()
+    cloud.clock.advance(60)
+
+
+@on_sqlite
+@pytest.mark.parametrize('is_clone', [False, True])
+def test_creation_is_repeated_if_the_back_end_has_nothing(
+    build_cloud, database_url, is_clone
+):
+    cloud = build_cloud(backends=['alpha'])
+    body, method = {}, 'create_share'
+    if is_clone:
+        cloud_snapshots.enable_snapshot_features(cloud)
+        source = cloud.create_share()
+        body['snapshot_id'] = cloud_snapshots.create_available(cloud, source)
+        method = 'create_share_from_snapshot'
+    share = cloud.api.create(**body)['id']
+    kill_at(cloud, f'before {method}')
+    cloud.settle()
+    assert cloud.api.show(share)['status'] == 'available'
+    assert cloud.api.get('/messages')['messages'] == []
+    cloud.check_invariants()
+
+
+@on_sqlite
+def test_creation_that_kills_every_process_is_given_up(
+    build_cloud, database_url
+):
+    cloud = build_cloud(backends=['alpha'])
+    share = cloud.api.create()['id']
+    killed = 0
+    while cloud.api.show(share)['status'] == 'creating':
+        cloud.pause_at('before create_share', crash)
+        with contextlib.suppress(Crash):
+            cloud.settle()
+        killed += not cloud.pending_pauses
+        cloud.restart()
+        cloud.clock.advance(60)
+        assert killed < 10
+    cloud.clear_pauses()
+    assert cloud.api.show(share)['status'] == 'error'
+    assert killed > 1
+    assert len(cloud.api.get('/messages')['messages']) == 1
+    cloud.check_invariants()
+
+
+@on_sqlite
+def test_creation_is_not_repeated_if_the_back_end_cannot_say_what_it_has(
+    build_cloud, database_url
+):
+    cloud = build_cloud(backends=['alpha'])
+    share = cloud.api.create()['id']
+    kill_at(cloud, 'before create_share')
+    cloud.driver().fail_next('get_share_status')
+    cloud.settle()
+    assert cloud.api.show(share)['status'] == 'error'
+
+
+@on_sqlite
+def test_snapshot_that_was_not_taken_is_not_taken_later(
+    build_cloud, database_url
+):
+    """It would not have the content of when it was requested."""
+    cloud = build_cloud(backends=['alpha'])
+    cloud_snapshots.enable_snapshot_features(cloud)
+    snapshot = cloud_snapshots.create(cloud, cloud.create_share())
+    kill_at(cloud, 'before create_snapshot')
+    cloud.settle()
+    assert cloud_snapshots.show(cloud, snapshot)['status'] == 'error'
