@@ -11,7 +11,7 @@ class ResourceLockNotFound(NotFound):
 
 
 class ShareLocked(ShareNotAllowed):
-    message = 'Share {share_id} is locked against deletion.'
+    message = 'Share {share_id} is locked against deletion: {locks}.'
 
 
 class AccessRuleLocked(Forbidden):

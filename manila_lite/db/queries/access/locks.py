@@ -38,6 +38,8 @@ FILTERS = (
 
 SORT_KEYS = (*FILTERS, 'created_at', 'updated_at')
 
+MAX_NAMED = 3  # locks, in a refusal
+
 _OTHER = LOCK.alias()
 _BY_ID = LOCK.c.id == sa.bindparam('lock_id')
 _GET = sa.select(LOCK).where(_BY_ID)
@@ -198,8 +200,19 @@ def check_share_not_locked(session: Session, share_id: str) -> None:
     Call it after the move that removes the share and in the same
     transaction, so that no lock can be created in between.
     """
-    if list_for_resource(session, share_id):
-        raise exception.ShareLocked(share_id=share_id)
+    found = list_for_resource(session, share_id)
+    if found:
+        ordered = sorted(found, key=lambda row: (row.created_at, row.id))
+        raise exception.ShareLocked(
+            share_id=share_id,
+            locks='; '.join(map(_describe, ordered[:MAX_NAMED])),
+        )
+
+
+def _describe(row: ResourceLockRow) -> str:
+    """Say who has locked a share and why, as its project may know."""
+    reason = f' ({row.lock_reason})' if row.lock_reason else ''
+    return f'lock {row.id} of {row.lock_context} {row.user_id}{reason}'
 
 
 def lock_share_rows(session: Session, share_id: str) -> Sequence[LockableRow]:

@@ -68,6 +68,23 @@ def test_locked_share_is_deleted_after_the_last_lock(
     member.get(f'/shares/{share}', expect=404)
 
 
+def test_refusal_says_who_has_locked_the_share_and_why(member, admin, share):
+    for api, reason in ((admin, 'audit until May'), (member, 'in use')):
+        create_lock(api, share, lock_reason=reason)
+    ours, theirs = list_locks(member)
+    path = f'/shares/{share}'
+    text = member.request('DELETE', path, expect=403).text
+    for lock in (ours, theirs):
+        assert (
+            f'lock {lock["id"]} of {lock["lock_context"]} {lock["user_id"]} '
+            f'({lock["lock_reason"]})'
+        ) in text
+    assert text.index('(audit until May)') < text.index('(in use)')
+    for _ in range(3):
+        create_lock(admin, share)
+    assert member.request('DELETE', path, expect=403).text.count('lock ') == 3
+
+
 def test_lock_is_deleted_with_its_share(cloud, member, admin, share):
     admin.act(share, 'reset_status', {'status': 'deleting'})
     admin.act(share, 'reset_status', {'status': 'available'})
