@@ -238,12 +238,26 @@ class Stage:
     def _move(self, resource, status, share, id):
         """By the moves of its table, without work."""
         if status == 'deferred_deleting':  # this also releases quota
-            self.user.delete(share)
+            if resource == 'share_instance':
+                self.user.delete(share)
+            else:
+                self.user.request(
+                    'DELETE',
+                    f'/snapshots/{self._snapshot_of(share)}',
+                    None,
+                    202,
+                )
             self.db.write(
                 lambda session: session.run(sa.delete(engine.Work.__table__))
             )
         elif not force_status(self.db, resource, id, status):
             self.written.add(id)
+
+    def _snapshot_of(self, share):
+        (snapshot,) = self.user.get(f'/snapshots?share_id={share}')[
+            'snapshots'
+        ]
+        return snapshot['id']
 
     def _change_backend(self, id, mismatch):
         record = self.back_end.shares.find(id)
