@@ -55,8 +55,8 @@ def fill(session):
 def test_recount_of_a_project_reads_its_rows_only(db):
     found = plans(db, recount.recount, 'project 1')
     # Of shares, snapshots, networks, groups, their snapshots, encryption
-    # keys, backups, changes of types, and work.
-    assert len(found) == 9
+    # keys, backups, changes of types by shares and by snapshots, and work.
+    assert len(found) == 10
     for plan in found[:2]:
         assert 'project_id_created_at_id' in plan
         assert not [word for word in SLOW[db.dialect] if word in plan], plan

@@ -36,11 +36,17 @@ Charge = tuple[Owner, Mapping[str, int]]
 # Deferred deletion gives back the quota when the request is accepted. The
 # destination of a migration may have another type, which is counted apart.
 UNCOUNTED = sorted({*HIDDEN_FROM_TENANTS, InstanceStatus.MIGRATING_TO})
-_UNCOUNTED_SNAPSHOTS = sa.select(SNAPSHOT_INSTANCE.c.snapshot_id).where(
-    SNAPSHOT_INSTANCE.c.status.in_(
-        sorted(snapshot_instance.HIDDEN_FROM_TENANTS)
+# A value and not `exists`, which PostgreSQL would answer for all snapshots.
+_IS_COUNTED_SNAPSHOT = (
+    sa.select(sa.func.count())
+    .where(
+        SNAPSHOT_INSTANCE.c.snapshot_id == SNAPSHOT.c.id,
+        SNAPSHOT_INSTANCE.c.status.in_(
+            sorted(snapshot_instance.HIDDEN_FROM_TENANTS)
+        ),
     )
-)
+    .scalar_subquery()
+) == 0
 _IS_CHANGE_OF_TYPE = (
     # Not null, in a form for which the index is used.
     MIGRATION.c.open_for >= '',
@@ -222,7 +228,7 @@ def _snapshots(project_id: str | None) -> sa.Select:
         # Resources that were never successfully managed have no size.
         .where(
             SNAPSHOT.c.size > 0,
-            SNAPSHOT.c.id.not_in(_UNCOUNTED_SNAPSHOTS),
+            _IS_COUNTED_SNAPSHOT,
             *_of_project(SNAPSHOT, project_id),
         )
         .group_by(
