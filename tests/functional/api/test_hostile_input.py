@@ -35,6 +35,8 @@ READS = [
     for operation in OPERATIONS
     if operation.method == 'GET' and not operation.path.endswith('}')
 ]
+# Of the latest version, some operations are experimental.
+EXPERIMENT = {versions.EXPERIMENTAL_HEADER: 'true'}
 WITH_ID = [operation for operation in OPERATIONS if '{' in operation.path]
 
 hypothesis.settings.register_profile(
@@ -72,6 +74,7 @@ def test_body_with_another_value(sample, operation):
             url(operation, args),
             body,
             raw=json.dumps(body).encode(),
+            headers=EXPERIMENT,
         )
         if not refused(answer):
             before = sample.all_rows()
@@ -88,7 +91,10 @@ def test_body_that_is_corrupted(sample, operation, data):
     body = data.draw(hostile.corrupted_body(valid))
     before = sample.all_rows()
     answer = sample.send(
-        operation.method, url(operation, args), raw=json.dumps(body).encode()
+        operation.method,
+        url(operation, args),
+        raw=json.dumps(body).encode(),
+        headers=EXPERIMENT,
     )
     if refused(answer):
         assert sample.all_rows() == before
@@ -101,7 +107,12 @@ def test_body_that_is_no_json_object(sample, raw):
     ]
     before = sample.all_rows()
     for operation, args in requests:
-        answer = sample.send(operation.method, url(operation, args), raw=raw)
+        answer = sample.send(
+            operation.method,
+            url(operation, args),
+            raw=raw,
+            headers=EXPERIMENT,
+        )
         assert refused(answer, codes=(400, 413, 422)), operation.key
     assert sample.all_rows() == before
 
@@ -129,7 +140,7 @@ def test_body_that_is_not_declared_as_json(sample, kind):
             operation.method,
             url(operation, args),
             raw=json.dumps(body).encode(),
-            headers={'Content-Type': kind},
+            headers={'Content-Type': kind, **EXPERIMENT},
         )
         assert refused(answer, codes=(400,)), operation.key
     assert sample.all_rows() == before
